@@ -146,7 +146,7 @@ func TestARunIsLetGoOf(t *testing.T) {
 	}
 	got := make(chan answer)
 	go func() {
-		now, err := p.LetGo(t.Context(), r)
+		now, err := p.WaitUntilReleased(t.Context(), r)
 		got <- answer{now, err}
 	}()
 	e, err := journal.New(r.ID, 2, noon, journal.Paused, nil)
@@ -222,7 +222,7 @@ func TestReadReply(t *testing.T) {
 	} {
 		got, err := action.ReadReply(asked, c.words)
 		if err == nil {
-			err = got.Complete()
+			err = got.CheckWords()
 		}
 		if c.wrong != "" {
 			refused(t, err, c.wrong)

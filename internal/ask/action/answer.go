@@ -64,8 +64,8 @@ func inWords(s *loop.State, text string) (Reply, error) {
 		"or the number of an option", report.Line(text, 100))
 }
 
-// Complete says what is missing of an option that needs words.
-func (r Reply) Complete() error {
+// CheckWords returns an error if the chosen option needs a text and there is none.
+func (r Reply) CheckWords() error {
 	if r.Number == 0 || !r.Choice.Needs || r.Text != "" {
 		return nil
 	}
@@ -73,16 +73,15 @@ func (r Reply) Complete() error {
 		Hint("pawl answer RUN %d \"what must change\"", r.Number)
 }
 
-// Ends is true for an option after which no agent works.
-func (r Reply) Ends() bool { return r.Number != 0 && r.Choice.Do.EndsRun() }
+func (r Reply) EndsRun() bool { return r.Number != 0 && r.Choice.Do.EndsRun() }
 
 // Event is the reply as the kernel takes it.
 func (r Reply) Event(p *loop.Policy) loop.Event {
 	return loop.Event{Kind: loop.Answered, Text: r.Text, Choice: r.Number, Replies: r.Steps, Policy: p}
 }
 
-// row is the reply as it waits in the database.
-func (r Reply) row() (kind, text string) {
+// controlRow returns the reply as it waits in the database.
+func (r Reply) controlRow() (kind, text string) {
 	if r.Number == 0 {
 		return store.ControlAnswer, r.Text
 	}
@@ -107,7 +106,7 @@ func (p *Operator) Answer(ctx context.Context, r store.Run, step string, words [
 	switch loop.Status(r.Status) {
 	case loop.Pending, loop.Blocked, loop.Aborted, loop.FailedRun, loop.Paused:
 	default:
-		return false, over(r, "run %s asks nothing: it is %s", r.ID, r.Status)
+		return false, refuseEnded(r, "run %s asks nothing: it is %s", r.ID, r.Status)
 	}
 	s, err := engine.StateOf(r)
 	if err != nil {
@@ -118,16 +117,16 @@ func (p *Operator) Answer(ctx context.Context, r store.Run, step string, words [
 	}
 	rep, err := ReadReply(&s, words)
 	if err == nil {
-		err = rep.Complete()
+		err = rep.CheckWords()
 	}
 	if err != nil {
 		return false, err
 	}
-	if rep.Ends() {
-		return false, p.Settle(ctx, r, rep)
+	if rep.EndsRun() {
+		return false, p.EndByOption(ctx, r, rep)
 	}
-	kind, text := rep.row()
-	if err := p.ask(ctx, r, kind, text); err != nil {
+	kind, text := rep.controlRow()
+	if err := p.storeControl(ctx, r, kind, text); err != nil {
 		return false, err
 	}
 	if rep.Number != 0 {
@@ -147,9 +146,9 @@ func (p *Operator) Answer(ctx context.Context, r store.Run, step string, words [
 	return true, nil
 }
 
-// Settle carries out an option that ends a run. It needs no agent and no
+// EndByOption carries out an option that ends the run. It needs no agent and no
 // configuration.
-func (p *Operator) Settle(ctx context.Context, r store.Run, rep Reply) error {
+func (p *Operator) EndByOption(ctx context.Context, r store.Run, rep Reply) error {
 	dir := config.StateDir(r.Root, p.Env)
 	_, err := engine.Resume(ctx, engine.Options{
 		Settles: true, Plan: engine.Plan{Kind: r.Kind, Name: r.Name, Root: PlaceOf(r), Project: r.Root}, StateDir: dir,
@@ -164,7 +163,7 @@ func (p *Operator) Settle(ctx context.Context, r store.Run, rep Reply) error {
 		return fmt.Errorf("cannot answer run %s: %w", r.ID, err)
 	}
 	if r.Kind == "task" {
-		return p.settledTask(ctx, r, rep.Choice)
+		return p.printTaskEnded(ctx, r, rep.Choice)
 	}
 	switch rep.Choice.Do {
 	case control.Accept:
@@ -178,7 +177,7 @@ func (p *Operator) Settle(ctx context.Context, r store.Run, rep Reply) error {
 		return err
 	case control.GiveUp:
 		p.Say("Run %s is given up.", r.ID)
-		return p.undo(ctx, r, rep.Choice.To)
+		return p.undoDelivery(ctx, r, rep.Choice.To)
 	}
 	return nil
 }
@@ -195,8 +194,8 @@ func (p *Operator) applyAfter(ctx context.Context, r store.Run) error {
 	return err
 }
 
-// settledTask prints what an option that ended the run of a task means for it.
-func (p *Operator) settledTask(ctx context.Context, r store.Run, chosen control.Choice) error {
+// printTaskEnded prints the effect on its task of an option that ended the run.
+func (p *Operator) printTaskEnded(ctx context.Context, r store.Run, chosen control.Choice) error {
 	switch chosen.Do {
 	case control.Accept:
 		p.Say("You accepted the work of %s as it is.", r.Name)
@@ -217,7 +216,7 @@ func (p *Operator) giveUpTask(ctx context.Context, r store.Run, to int) error {
 			r.Name, err)).
 			Hint("Try again: pawl case rollback %s --to %d", r.Name, to)
 	}
-	if _, err := p.move(ctx, r.Name, board.Defer, "given up by a person"); err != nil {
+	if _, err := p.moveTask(ctx, r.Name, board.Defer, "given up by a person"); err != nil {
 		return err
 	}
 	p.Say("%s is given up, and deferred.", r.Name)
@@ -235,7 +234,7 @@ func (p *Operator) takeBack(ctx context.Context, r store.Run, to int) error {
 	if err != nil {
 		return err
 	}
-	point, where, err := p.pointOf(ctx, clones, r.Name, BackTo{N: to})
+	point, where, err := p.targetOf(ctx, clones, r.Name, BackTo{N: to})
 	if err != nil {
 		return err
 	}
@@ -249,9 +248,9 @@ func (p *Operator) takeBack(ctx context.Context, r store.Run, to int) error {
 	return err
 }
 
-// undo takes what a run that was given up delivered back, to how an iteration left it, 0
-// for before the run. What was not delivered stays out of the files.
-func (p *Operator) undo(ctx context.Context, r store.Run, to int) error {
+// undoDelivery rolls the user's files back to the state after iteration to of a run that was
+// given up; 0 is the state before the run. Work that was not delivered stays out of the files.
+func (p *Operator) undoDelivery(ctx context.Context, r store.Run, to int) error {
 	run, err := p.Store.Run(ctx, r.ID)
 	if err == nil && len(SetupOf(run).Deliveries) == 0 && SetupOf(run).Private != "" {
 		p.Say("Nothing of it was delivered: your files stay as they are.")

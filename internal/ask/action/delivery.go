@@ -135,8 +135,8 @@ func applicationOf(run string, a delivery.Applied, confirm []string, o ApplyOpti
 	return out
 }
 
-// workspaceOf takes the private workspace of a run that nobody works on; the error is
-// [delivery.ErrGone] when the run has none any more.
+// workspaceOf opens the private workspace of a run that no process works on. The error is
+// [delivery.ErrGone] if the run has none any more.
 func (p *Operator) workspaceOf(ctx context.Context, r store.Run) (*delivery.Workspace, error) {
 	id := SetupOf(r).Private
 	if id == "" {
@@ -404,8 +404,10 @@ type Clash struct {
 	Why  string `json:"why,omitempty"`  // there is no text
 }
 
-// Conflicts are what both a person and an agent changed, for which a run rests.
-func (p *Operator) Conflicts(ctx context.Context, r store.Run) ([]Clash, error) {
+// ListConflicts returns the files that both the user and an agent changed, because of
+// which the run's work was not delivered. It returns nil if the workspace of the run is
+// gone.
+func (p *Operator) ListConflicts(ctx context.Context, r store.Run) ([]Clash, error) {
 	w, err := p.workspaceOf(ctx, r)
 	if errors.Is(err, delivery.ErrGone) {
 		return nil, nil

@@ -20,7 +20,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
-// Operator is whoever acts on the work of one repository.
+// Operator carries out the actions of a user or a program on one repository.
 type Operator struct {
 	Store *store.Store
 	Root  string   // the repository's
@@ -61,8 +61,8 @@ type Done struct {
 	Text string // a line for the person
 }
 
-// Heard runs an action and returns what it said, line by line.
-func (p *Operator) Heard(do func(*Operator) error) (said []string, err error) {
+// CollectLines runs an action and returns the lines that it printed.
+func (p *Operator) CollectLines(do func(*Operator) error) (said []string, err error) {
 	hearing := *p
 	hearing.Say = func(format string, args ...any) {
 		for line := range strings.SplitSeq(fmt.Sprintf(format, args...), "\n") {

@@ -14,11 +14,12 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
-// away is the machine that has the work of a run; "" where that is this one, or not known.
-func (p *Operator) away(ctx context.Context, r store.Run) string {
+// remoteHost returns the machine that has the work of a run; "" where that is this one, or
+// not known.
+func (p *Operator) remoteHost(ctx context.Context, r store.Run) string {
 	host := SetupOf(r).Host
 	here, err := os.Hostname()
-	if p.Store.Board() == "" || r.Iteration == 0 || err != nil || host == here {
+	if p.Store.BoardName() == "" || r.Iteration == 0 || err != nil || host == here {
 		return ""
 	}
 	if tree, err := p.Tree(ctx, r); err == nil {
@@ -30,9 +31,9 @@ func (p *Operator) away(ctx context.Context, r store.Run) string {
 	return host
 }
 
-// here refuses a run whose work is on another machine: what is here is another clone.
-func (p *Operator) here(ctx context.Context, r store.Run) error {
-	host := p.away(ctx, r)
+// checkHere refuses a run whose work is on another machine: what is here is another clone.
+func (p *Operator) checkHere(ctx context.Context, r store.Run) error {
+	host := p.remoteHost(ctx, r)
 	if host == "" {
 		return nil
 	}
@@ -53,7 +54,7 @@ func (p *Operator) taskHere(ctx context.Context, id, command string) error {
 	if err != nil {
 		return err
 	}
-	if host := p.away(ctx, r); host != "" {
+	if host := p.remoteHost(ctx, r); host != "" {
 		return fault.Refuse("the workspace of %s is not on this machine: it is %s on %s; nothing was changed",
 			id, PlaceOf(r),
 			host).Hint("Do it there: %s", command)
@@ -71,9 +72,9 @@ type Work struct {
 // WorkOf is the work of a run that has no snapshots here: what landed of it, or else what
 // another machine sent to the remote last. It refuses where neither can be had.
 func (p *Operator) WorkOf(ctx context.Context, r store.Run) (w Work, err error) {
-	task, shared := r.Kind == string(loop.Task), p.Store.Board() != ""
+	task, shared := r.Kind == string(loop.Task), p.Store.BoardName() != ""
 	if !task && !shared {
-		return w, p.nowhere(ctx, r)
+		return w, p.errorUnavailable(ctx, r)
 	}
 	if w.Tree, err = p.RootTree(ctx, p.Root); err != nil {
 		return w, err
@@ -84,26 +85,26 @@ func (p *Operator) WorkOf(ctx context.Context, r store.Run) (w Work, err error) 
 	}
 	found := false
 	if task {
-		found, err = p.landed(ctx, r, pl, &w)
+		found, err = p.findLanded(ctx, r, pl, &w)
 	}
 	if err == nil && !found && shared {
-		found, err = p.sent(ctx, r, pl.Config.Cluster.Remote, &w)
+		found, err = p.findPushedWork(ctx, r, pl.Config.Cluster.Remote, &w)
 	}
 	if err == nil && !found {
-		err = p.nowhere(ctx, r)
+		err = p.errorUnavailable(ctx, r)
 	}
 	return w, err
 }
 
-// nowhere says why the work of a run cannot be shown.
-func (p *Operator) nowhere(ctx context.Context, r store.Run) error {
-	if host := p.away(ctx, r); host != "" {
+// errorUnavailable explains to the user where the work of the run is, or that it is lost.
+func (p *Operator) errorUnavailable(ctx context.Context, r store.Run) error {
+	if host := p.remoteHost(ctx, r); host != "" {
 		return fault.Refuse("the work of run %s is not on this machine, and was not sent to the remote", r.ID).
 			Hint("It is in %s on %s: run this there", PlaceOf(r), host)
 	}
 	_, err := p.Tree(ctx, r)
 	switch {
-	case err != nil && r.Kind != string(loop.Task) && p.Store.Board() != "":
+	case err != nil && r.Kind != string(loop.Task) && p.Store.BoardName() != "":
 		return fault.Refuse("run %s worked on files that are not on this machine: %s", r.ID, r.Root)
 	case err != nil:
 		return err
@@ -111,8 +112,8 @@ func (p *Operator) nowhere(ctx context.Context, r store.Run) error {
 	return fault.Refuse("run %s has no snapshots", r.ID)
 }
 
-// landed is the run's work as it is on the branch that work lands on.
-func (p *Operator) landed(ctx context.Context, r store.Run, pl *planner.Planner, w *Work) (bool, error) {
+// findLanded returns the run's work as it is on the branch that work lands on.
+func (p *Operator) findLanded(ctx context.Context, r store.Run, pl *planner.Planner, w *Work) (bool, error) {
 	repo, err := git.OpenStore(ctx, pl.Config.Root)
 	if err != nil {
 		return false, err
@@ -131,8 +132,9 @@ func (p *Operator) landed(ctx context.Context, r store.Run, pl *planner.Planner,
 	return w.From != "", err
 }
 
-// sent is what another machine sent to the remote last.
-func (p *Operator) sent(ctx context.Context, r store.Run, remote string, w *Work) (bool, error) {
+// findPushedWork fills w with the last commit that another machine pushed to the remote.
+// It returns false if no iteration pushed one.
+func (p *Operator) findPushedWork(ctx context.Context, r store.Run, remote string, w *Work) (bool, error) {
 	records, err := p.Store.Iterations(ctx, r.ID)
 	if err != nil {
 		return false, err

@@ -62,7 +62,7 @@ type issueSync struct {
 // work has begun, gives answers to agents, and says there what became of the
 // work. It is safe to repeat, and to end at any moment.
 func (p *Operator) SyncIssues(ctx context.Context, o Issues) error {
-	s, done, err := p.issues(ctx, o)
+	s, done, err := p.beginSync(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -82,26 +82,26 @@ func (p *Operator) SyncIssues(ctx context.Context, o Issues) error {
 	}
 	for i := range list {
 		s.open[list[i].Number] = true
-		if err := s.look(ctx, &list[i]); err != nil {
+		if err := s.syncIssue(ctx, &list[i]); err != nil {
 			return err
 		}
 	}
-	if err := s.add(ctx); err != nil {
+	if err := s.addTasks(ctx); err != nil {
 		return err
 	}
 	for _, n := range slices.Sorted(maps.Keys(s.tasks)) {
 		if err := s.putOff(ctx, n, s.tasks[n]); err != nil {
 			return err
 		}
-		if err := s.tell(ctx, n, s.tasks[n]); err != nil {
+		if err := s.updateIssue(ctx, n, s.tasks[n]); err != nil {
 			return err
 		}
 	}
-	return s.save()
+	return s.saveKnown()
 }
 
-// issues begins a pass, which no other process makes at the same time.
-func (p *Operator) issues(ctx context.Context, o Issues) (s *issueSync, done func(), err error) {
+// beginSync begins a pass, which no other process makes at the same time.
+func (p *Operator) beginSync(ctx context.Context, o Issues) (s *issueSync, done func(), err error) {
 	s = &issueSync{Operator: p, o: o, path: filepath.Join(o.StateDir, "issues.json"), writers: map[string]bool{},
 		tasks: map[int64]board.Case{}, open: map[int64]bool{}}
 	lock, err := files.Lock(ctx, filepath.Join(o.StateDir, "issues.lock"))
@@ -109,7 +109,7 @@ func (p *Operator) issues(ctx context.Context, o Issues) (s *issueSync, done fun
 		return nil, nil, err
 	}
 	done = func() { _ = lock.Close() }
-	if err = s.load(); err != nil {
+	if err = s.loadKnown(); err != nil {
 		done()
 	}
 	return s, done, err
@@ -118,25 +118,25 @@ func (p *Operator) issues(ctx context.Context, o Issues) (s *issueSync, done fun
 // ClaimIssue says at a task's issue that work on it begins, unless the pawl of another board
 // was first: then it says why the task is not to begin. It is safe to repeat.
 func (p *Operator) ClaimIssue(ctx context.Context, o Issues, c board.Case) (why string, err error) {
-	s, done, err := p.issues(ctx, o)
+	s, done, err := p.beginSync(ctx, o)
 	if err != nil {
 		return "", err
 	}
 	defer done()
 	n := c.Issue()
-	if err := s.comment(ctx, n, working(c)); err != nil {
+	if err := s.writeComment(ctx, n, describeWorking(c)); err != nil {
 		return "", err
 	}
-	said, err := s.talk(ctx, &forge.Issue{Number: n, Said: 1}, "")
+	said, err := s.trustedComments(ctx, &forge.Issue{Number: n, Said: 1}, "")
 	if err != nil || !s.isElsewhere(said) {
 		return "", err
 	}
-	return elsewhere, s.comment(ctx, n, "Another board works on this. This one leaves it alone.")
+	return elsewhere, s.writeComment(ctx, n, "Another board works on this. This one leaves it alone.")
 }
 
-// load reads what is known. A file that cannot be read counts as none: then
+// loadKnown reads what is known. A file that cannot be read counts as none: then
 // what was said before is not said again.
-func (s *issueSync) load() error {
+func (s *issueSync) loadKnown() error {
 	text, err := os.ReadFile(s.path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -147,10 +147,10 @@ func (s *issueSync) load() error {
 	if s.known.Issues == nil {
 		s.known.Issues = map[int64]*seenIssue{}
 	}
-	return s.save()
+	return s.saveKnown()
 }
 
-func (s *issueSync) save() error {
+func (s *issueSync) saveKnown() error {
 	text, err := json.Marshal(s.known)
 	if err != nil {
 		return err
@@ -158,16 +158,16 @@ func (s *issueSync) save() error {
 	return files.Replace(s.path, text, 0o600, false)
 }
 
-func (s *issueSync) seen(n int64) *seenIssue {
+func (s *issueSync) seenOf(n int64) *seenIssue {
 	if s.known.Issues[n] == nil {
 		s.known.Issues[n] = &seenIssue{}
 	}
 	return s.known.Issues[n]
 }
 
-// refused passes on an answer of the forge that is only about one issue, as a
-// warning; all else ends the pass.
-func (s *issueSync) refused(n int64, err error) error {
+// skipRefused prints a warning for an error of the forge that is about one issue only, and
+// returns nil. Any other error is returned, and ends the pass.
+func (s *issueSync) skipRefused(n int64, err error) error {
 	if no, ok := errors.AsType[*forge.Error](err); ok && no.Status != forge.NoToken {
 		s.Say("Warning: issue #%d: %v", n, err)
 		return nil
@@ -175,16 +175,16 @@ func (s *issueSync) refused(n int64, err error) error {
 	return err
 }
 
-// look takes in an issue that has changed. A forge counts in seconds, so its time
-// alone does not tell.
-func (s *issueSync) look(ctx context.Context, i *forge.Issue) error {
-	seen, old := s.seen(i.Number), s.tasks[i.Number]
+// syncIssue takes over what has changed of an issue. A forge's times have a resolution of
+// a second, so the time alone does not show a change.
+func (s *issueSync) syncIssue(ctx context.Context, i *forge.Issue) error {
+	seen, old := s.seenOf(i.Number), s.tasks[i.Number]
 	if old.Status == board.Deferred && strings.HasPrefix(old.Why, goneWhy) {
 		if err := s.moveOne(ctx, i.Number, board.Undefer, "its issue is wanted again"); err != nil {
 			return err
 		}
 	}
-	state := i.Updated + " " + hash(fmt.Sprintf("%q %q %q %d", i.Title, i.Body, i.Labels, i.Said))
+	state := i.Updated + " " + hashText(fmt.Sprintf("%q %q %q %d", i.Title, i.Body, i.Labels, i.Said))
 	if seen.State == state || old.Status == board.Done { // also of a task that was removed
 		return nil
 	}
@@ -196,31 +196,32 @@ func (s *issueSync) look(ctx context.Context, i *forge.Issue) error {
 	if begun {
 		since = seen.Since
 	}
-	said, err := s.talk(ctx, i, since)
+	said, err := s.trustedComments(ctx, i, since)
 	if err != nil {
 		return err
 	}
 	switch {
 	case begun:
-		if hears(old.Status) {
-			err = s.deliver(ctx, i, run, said)
+		if agentGetsComments(old.Status) {
+			err = s.deliverComments(ctx, i, run, said)
 			seen.Since = i.Updated
 		}
 	case s.isElsewhere(said):
-		err = s.leave(ctx, i.Number, old)
+		err = s.leaveToBoard(ctx, i.Number, old)
 	default:
-		err = s.follow(ctx, i, old, said)
+		err = s.updateTask(ctx, i, old, said)
 	}
 	notAdded := old.ID == "" && seen.Text != ""
 	if err != nil || notAdded {
 		return err
 	}
 	seen.State = state
-	return s.save()
+	return s.saveKnown()
 }
 
-// hears is true for a task whose agent is given what is said now.
-func hears(status board.Status) bool {
+// agentGetsComments reports whether new comments on the issue reach the agent of a task
+// with that status.
+func agentGetsComments(status board.Status) bool {
 	return status == board.Active || status == board.Pending || status == board.Blocked
 }
 
@@ -236,14 +237,15 @@ func (s *issueSync) runOf(ctx context.Context, id string) (r store.Run, begun bo
 	return r, err == nil, err
 }
 
-// talk is what was said of an issue by people who may write, and by pawl.
-func (s *issueSync) talk(ctx context.Context, i *forge.Issue, since string) ([]forge.Remark, error) {
+// trustedComments returns the comments since then by people who may write to the
+// repository, pawl's own included. An empty comment is left out.
+func (s *issueSync) trustedComments(ctx context.Context, i *forge.Issue, since string) ([]forge.Remark, error) {
 	if i.Said == 0 {
 		return nil, nil
 	}
 	all, err := s.o.Forge.Talk(ctx, i.Number, since)
 	if err != nil {
-		return nil, s.refused(i.Number, err)
+		return nil, s.skipRefused(i.Number, err)
 	}
 	all = slices.DeleteFunc(all, func(r forge.Remark) bool { return !r.May || strings.TrimSpace(r.Body) == "" })
 	var ask []string
@@ -256,7 +258,7 @@ func (s *issueSync) talk(ctx context.Context, i *forge.Issue, since string) ([]f
 	if len(ask) > 0 {
 		may, err := s.o.Forge.Writers(ctx, ask)
 		if err != nil {
-			return nil, s.refused(i.Number, err)
+			return nil, s.skipRefused(i.Number, err)
 		}
 		for _, login := range ask {
 			s.writers[login] = may[login]
@@ -271,15 +273,15 @@ const authorsMost = 20
 // isElsewhere is true when another board's pawl was the first to say something.
 func (s *issueSync) isElsewhere(said []forge.Remark) bool {
 	i := slices.IndexFunc(said, func(r forge.Remark) bool { return strings.Contains(r.Body, forge.Mark) })
-	return i >= 0 && !strings.Contains(said[i].Body, s.mark())
+	return i >= 0 && !strings.Contains(said[i].Body, s.boardMark())
 }
 
 const elsewhere = "another board works on its issue"
 
-func (s *issueSync) mark() string { return "<!-- board " + s.known.Board + " -->" }
+func (s *issueSync) boardMark() string { return "<!-- board " + s.known.Board + " -->" }
 
-// leave leaves an issue to another board.
-func (s *issueSync) leave(ctx context.Context, n int64, old board.Case) error {
+// leaveToBoard leaves an issue to another board.
+func (s *issueSync) leaveToBoard(ctx context.Context, n int64, old board.Case) error {
 	switch old.Status {
 	case "":
 		s.Say("Issue #%d is no task: another board works on it.", n)
@@ -289,12 +291,12 @@ func (s *issueSync) leave(ctx context.Context, n int64, old board.Case) error {
 	return nil
 }
 
-// follow makes a task of an issue, or brings it to what the issue says now.
-func (s *issueSync) follow(ctx context.Context, i *forge.Issue, old board.Case, said []forge.Remark) error {
+// updateTask makes a task of an issue, or updates it to the issue's present text.
+func (s *issueSync) updateTask(ctx context.Context, i *forge.Issue, old board.Case, said []forge.Remark) error {
 	issue := board.Issue{Number: i.Number, URL: i.URL, Title: i.Title, Body: i.Body, Author: i.Author}
 	isOurs := func(label string) bool { return strings.EqualFold(label, s.o.Label) }
 	issue.Labels = slices.DeleteFunc(slices.Clone(i.Labels), isOurs)
-	seen := s.seen(i.Number)
+	seen := s.seenOf(i.Number)
 	for _, r := range said {
 		if seen.Heard = max(seen.Heard, r.ID); !strings.Contains(r.Body, forge.Mark) {
 			issue.Said = append(issue.Said, board.Saying{Author: r.Author, Text: r.Body})
@@ -310,7 +312,7 @@ func (s *issueSync) follow(ctx context.Context, i *forge.Issue, old board.Case, 
 			return err
 		}
 	}
-	text := hash(named)
+	text := hashText(named)
 	if was := seen.Text; was == text && old.ID != "" {
 		return nil
 	}
@@ -323,7 +325,7 @@ func (s *issueSync) follow(ctx context.Context, i *forge.Issue, old board.Case, 
 		return nil
 	}
 	_, err := s.Store.EditCase(ctx, old.ID, board.Pawl, time.Now(), func(to *board.Case) error {
-		own := slices.DeleteFunc(slices.Clone(to.Needs), s.isIssue)
+		own := slices.DeleteFunc(slices.Clone(to.Needs), s.isTaskOfIssue)
 		checks := append(slices.DeleteFunc(slices.Clone(to.Verify), board.TaskCheck.OfIssue), c.Verify...)
 		now := board.Checks{Verify: checks, Sealed: to.Sealed}
 		confirm = confirm && !now.Same(to.Checks)
@@ -332,7 +334,7 @@ func (s *issueSync) follow(ctx context.Context, i *forge.Issue, old board.Case, 
 		set := slices.DeleteFunc(slices.Clone(to.Tags), func(tag string) bool { return !board.Acts(tag) })
 		to.Title, to.Description, to.Acceptance = c.Title, c.Description, c.Acceptance
 		to.Tags = slices.Concat(c.Tags, set)
-		to.Needs = slices.Concat(own, s.needs(c.Needs))
+		to.Needs = slices.Concat(own, s.needsOnBoard(c.Needs))
 		return nil
 	})
 	var circle *board.CycleError
@@ -355,15 +357,14 @@ func (s *issueSync) mayWrite(ctx context.Context, i *forge.Issue) (bool, error) 
 	if _, known := s.writers[i.Author]; !known {
 		may, err := s.o.Forge.WritersOf(ctx, []forge.Remark{{Author: i.Author}})
 		if err != nil {
-			return false, s.refused(i.Number, err)
+			return false, s.skipRefused(i.Number, err)
 		}
 		s.writers[i.Author] = may[i.Author]
 	}
 	return s.writers[i.Author], nil
 }
 
-// isIssue is true for the id of a task that an issue is.
-func (s *issueSync) isIssue(id string) bool {
+func (s *issueSync) isTaskOfIssue(id string) bool {
 	for _, c := range s.tasks {
 		if c.ID == id {
 			return true
@@ -372,8 +373,8 @@ func (s *issueSync) isIssue(id string) bool {
 	return false
 }
 
-// needs are the ids of issues that are on the board.
-func (s *issueSync) needs(refs []string) (ids []string) {
+// needsOnBoard returns the ids of issues that are on the board.
+func (s *issueSync) needsOnBoard(refs []string) (ids []string) {
 	for _, ref := range refs {
 		if c, ok := s.tasks[(&board.Case{Ref: ref}).Issue()]; ok {
 			ids = append(ids, c.ID)
@@ -382,9 +383,9 @@ func (s *issueSync) needs(refs []string) (ids []string) {
 	return ids
 }
 
-// add adds the new tasks, each after those that it needs. Where they need each
+// addTasks adds the new tasks, each after those that it needs. Where they need each
 // other in a circle, one of them waits for less.
-func (s *issueSync) add(ctx context.Context) error {
+func (s *issueSync) addTasks(ctx context.Context) error {
 	var linked []board.Case
 	for len(s.fresh) > 0 {
 		at := slices.IndexFunc(s.fresh, func(c board.Case) bool {
@@ -396,7 +397,7 @@ func (s *issueSync) add(ctx context.Context) error {
 		if len(c.Needs) > 0 {
 			linked = append(linked, c)
 		}
-		c.Needs = s.needs(c.Needs)
+		c.Needs = s.needsOnBoard(c.Needs)
 		added, err := s.Store.AddCases(ctx, []board.Draft{{Case: c}}, board.Pawl, time.Now())
 		if err != nil {
 			return fmt.Errorf("cannot make a task of issue #%d: %w", c.Issue(), err)
@@ -405,17 +406,17 @@ func (s *issueSync) add(ctx context.Context) error {
 		s.Say("Issue #%d is %s: %s", c.Issue(), added[0].ID, report.Line(c.Title, 100))
 	}
 	for _, c := range linked {
-		if err := s.link(ctx, c); err != nil {
+		if err := s.addNeeds(ctx, c); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// link gives a new task the needs that were not on the board when it was added.
-func (s *issueSync) link(ctx context.Context, c board.Case) error {
-	id, needs := s.tasks[c.Issue()].ID, s.needs(c.Needs)
-	isHere := func(ref string) bool { return len(s.needs([]string{ref})) > 0 }
+// addNeeds gives a new task the needs that were not on the board when it was added.
+func (s *issueSync) addNeeds(ctx context.Context, c board.Case) error {
+	id, needs := s.tasks[c.Issue()].ID, s.needsOnBoard(c.Needs)
+	isHere := func(ref string) bool { return len(s.needsOnBoard([]string{ref})) > 0 }
 	if away := slices.DeleteFunc(slices.Clone(c.Needs), isHere); len(away) > 0 {
 		s.Say("Note: issue #%d waits for what the board does not have: %s", c.Issue(), strings.Join(away, ", "))
 	}
@@ -453,14 +454,14 @@ func (s *issueSync) putOff(ctx context.Context, n int64, c board.Case) error {
 	case forge.Is(err, forge.NotFound):
 		why += "is not there any more"
 	case err != nil:
-		return s.refused(n, err)
-	case !i.Open && s.seen(n).Closed: // by pawl, when it landed, which was taken back
+		return s.skipRefused(n, err)
+	case !i.Open && s.seenOf(n).Closed: // by pawl, when it landed, which was taken back
 		if err := s.o.Forge.SetIssueOpen(ctx, n, true); err != nil {
-			return s.refused(n, err)
+			return s.skipRefused(n, err)
 		}
-		s.seen(n).Closed = false
+		s.seenOf(n).Closed = false
 		s.Say("Issue #%d is open again: what %s landed was taken back.", n, c.ID)
-		return s.save()
+		return s.saveKnown()
 	case !i.Open:
 		why += "is closed"
 	case !i.HasLabel(s.o.Label):

@@ -16,9 +16,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
-// deliver gives the agent of a task what people said since: as the answer, where it asks.
-func (s *issueSync) deliver(ctx context.Context, i *forge.Issue, run store.Run, said []forge.Remark) error {
-	seen := s.seen(i.Number)
+// deliverComments gives the agent of a task what people said since: as the answer, where it asks.
+func (s *issueSync) deliverComments(ctx context.Context, i *forge.Issue, run store.Run, said []forge.Remark) error {
+	seen := s.seenOf(i.Number)
 	var b strings.Builder
 	last := seen.Heard
 	for _, r := range said {
@@ -28,7 +28,7 @@ func (s *issueSync) deliver(ctx context.Context, i *forge.Issue, run store.Run, 
 	}
 	if b.Len() > 0 {
 		text := strings.TrimSpace(fmt.Sprintf("At issue #%d %s", i.Number, b.String()))
-		if err := s.pass(ctx, i.Number, run, text); err != nil {
+		if err := s.storeMessage(ctx, i.Number, run, text); err != nil {
 			return err
 		}
 		s.Say("What was said at issue #%d goes to %s.", i.Number, run.Name)
@@ -37,8 +37,8 @@ func (s *issueSync) deliver(ctx context.Context, i *forge.Issue, run store.Run, 
 	return nil
 }
 
-// pass stores words for a run once, and lets a task that waited for them go on.
-func (s *issueSync) pass(ctx context.Context, n int64, run store.Run, text string) error {
+// storeMessage stores words for a run once, and lets a task that waited for them go on.
+func (s *issueSync) storeMessage(ctx context.Context, n int64, run store.Run, text string) error {
 	quiet := *s.Operator
 	quiet.Say = func(string, ...any) {}
 	waiting, err := s.Store.Controls(ctx, run.ID)
@@ -63,37 +63,37 @@ func (s *issueSync) pass(ctx context.Context, n int64, run store.Run, text strin
 	return nil
 }
 
-// tell brings pawl's one comment to what has become of a task, and closes the
-// issue of one that has landed.
-func (s *issueSync) tell(ctx context.Context, n int64, c board.Case) error {
+// updateIssue writes the state of a task into pawl's one comment on its issue, and closes
+// the issue if the task has landed.
+func (s *issueSync) updateIssue(ctx context.Context, n int64, c board.Case) error {
 	if s.known.Issues[n] == nil && !s.open[n] {
 		return nil // of an earlier time
 	}
-	text, err := s.words(ctx, n, c)
+	text, err := s.describeTask(ctx, n, c)
 	if err != nil || text == "" {
 		return err
 	}
-	seen := s.seen(n)
-	if seen.Told != hash(text) {
-		if err := s.comment(ctx, n, text); err != nil {
+	seen := s.seenOf(n)
+	if seen.Told != hashText(text) {
+		if err := s.writeComment(ctx, n, text); err != nil {
 			return err
 		}
 	}
 	if c.Status != board.Done || !s.o.Close || !s.open[n] || seen.Closed {
 		return nil
 	}
-	if err := s.refused(n, s.o.Forge.SetIssueOpen(ctx, n, false)); err != nil {
+	if err := s.skipRefused(n, s.o.Forge.SetIssueOpen(ctx, n, false)); err != nil {
 		return err
 	}
 	seen.Closed = true
 	s.Say("Issue #%d is closed: %s has landed.", n, c.ID)
-	return s.save()
+	return s.saveKnown()
 }
 
-// comment writes pawl's comment of an issue. Where it is not known, the one of an
+// writeComment writes pawl's comment of an issue. Where it is not known, the one of an
 // earlier pawl that was cut off is looked for.
-func (s *issueSync) comment(ctx context.Context, n int64, text string) (err error) {
-	seen := s.seen(n)
+func (s *issueSync) writeComment(ctx context.Context, n int64, text string) (err error) {
+	seen := s.seenOf(n)
 	if s.me == "" {
 		if s.me, err = s.o.Forge.User(ctx); err != nil {
 			return err
@@ -102,34 +102,34 @@ func (s *issueSync) comment(ctx context.Context, n int64, text string) (err erro
 	if seen.Comment == 0 {
 		said, err := s.o.Forge.Talk(ctx, n, "")
 		if err != nil {
-			return s.refused(n, err)
+			return s.skipRefused(n, err)
 		}
 		for _, r := range said {
-			if r.Author == s.me && strings.Contains(r.Body, s.mark()) {
+			if r.Author == s.me && strings.Contains(r.Body, s.boardMark()) {
 				seen.Comment = r.ID
 			}
 		}
 	}
-	id, err := s.o.Forge.Comment(ctx, n, seen.Comment, text+"\n\n"+forge.Mark+"\n"+s.mark()+"\n")
+	id, err := s.o.Forge.Comment(ctx, n, seen.Comment, text+"\n\n"+forge.Mark+"\n"+s.boardMark()+"\n")
 	if err != nil {
-		if err := s.refused(n, err); err != nil {
+		if err := s.skipRefused(n, err); err != nil {
 			return err
 		}
 	}
-	seen.Comment, seen.Told = cmp.Or(id, seen.Comment), hash(text)
-	return s.save()
+	seen.Comment, seen.Told = cmp.Or(id, seen.Comment), hashText(text)
+	return s.saveKnown()
 }
 
-// words say what has become of a task; "" is nothing worth a comment.
-func (s *issueSync) words(ctx context.Context, n int64, c board.Case) (string, error) {
+// describeTask describes what has become of a task; "" if that is not worth a comment.
+func (s *issueSync) describeTask(ctx context.Context, n int64, c board.Case) (string, error) {
 	run, begun, err := s.runOf(ctx, c.ID)
 	switch {
 	case err != nil:
 		return "", err
 	case c.Status == board.Active:
-		return working(c), nil
+		return describeWorking(c), nil
 	case c.Status == board.Done:
-		return s.landed(ctx, c)
+		return s.describeLanded(ctx, c)
 	case !begun:
 		return "", nil
 	}
@@ -143,12 +143,12 @@ func (s *issueSync) words(ctx context.Context, n int64, c board.Case) (string, e
 			return c.ID + " needs a person, who is asked.", err
 		}
 		return fmt.Sprintf("%s needs a person:\n\n%s\nWho may write to this repository can answer here, with a comment.",
-			c.ID, fenced(why)), nil
+			c.ID, fenceText(why)), nil
 	case board.Failed, board.Timeout:
 		if may, err := s.mayQuoteAgent(ctx, n); err != nil || !may {
 			return c.ID + " was given up.", err
 		}
-		return fmt.Sprintf("%s was given up:\n\n%s", c.ID, fenced(c.Why)), nil
+		return fmt.Sprintf("%s was given up:\n\n%s", c.ID, fenceText(c.Why)), nil
 	case board.Review:
 		row, _, err := s.Store.Queue(ctx, s.o.Target)
 		e, _ := row.State.Find(c.ID)
@@ -165,14 +165,14 @@ func (s *issueSync) words(ctx context.Context, n int64, c board.Case) (string, e
 func (s *issueSync) mayQuoteAgent(ctx context.Context, n int64) (bool, error) {
 	i, err := s.o.Forge.Issue(ctx, n)
 	if err != nil {
-		return false, s.refused(n, err)
+		return false, s.skipRefused(n, err)
 	}
 	return s.mayWrite(ctx, &i)
 }
 
-func working(c board.Case) string { return fmt.Sprintf("An agent works on this, as %s.", c.ID) }
+func describeWorking(c board.Case) string { return fmt.Sprintf("An agent works on this, as %s.", c.ID) }
 
-func (s *issueSync) landed(ctx context.Context, c board.Case) (string, error) {
+func (s *issueSync) describeLanded(ctx context.Context, c board.Case) (string, error) {
 	list, err := s.Store.Landings(ctx, s.o.Target, c.ID, 1)
 	if len(list) > 0 {
 		return fmt.Sprintf("%s has landed, as %s.", c.ID, list[0].Commit), err
@@ -180,14 +180,15 @@ func (s *issueSync) landed(ctx context.Context, c board.Case) (string, error) {
 	return c.ID + " has landed.", err
 }
 
-// fenced is a text that mentions nobody and is no markup.
-func fenced(text string) string {
+// fenceText returns the text so that a forge shows it as it is: without markup, and
+// without mentioning an account.
+func fenceText(text string) string {
 	const most = 4000
 	text = fault.Cut(strings.ReplaceAll(board.Visible(text), "`", "'"), most)
 	return "```text\n" + strings.TrimSpace(text) + "\n```\n"
 }
 
-func hash(text string) string {
+func hashText(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:8])
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
-// Works is true for a run that a process drives now.
-func Works(r store.Run) bool {
+// IsDriven reports whether the run is active and its process is alive.
+func IsDriven(r store.Run) bool {
 	return loop.Status(r.Status).Active() && engine.Alive(r.Owner)
 }
 
@@ -106,13 +106,13 @@ func (p *Operator) askRaise(ctx context.Context, r store.Run, to journal.Limits,
 	if err != nil {
 		return err
 	}
-	err = until(ctx, raiseWait, func() (bool, error) {
+	err = pollUntil(ctx, raiseWait, func() (bool, error) {
 		rows, err := p.Store.Controls(ctx, r.ID)
 		if err != nil || !slices.ContainsFunc(rows, func(c store.Control) bool { return c.ID == id }) {
 			return true, err
 		}
 		now, err := p.Store.Run(ctx, r.ID)
-		if err == nil && !Works(now) {
+		if err == nil && !IsDriven(now) {
 			err = fault.Refuse("run %s is %s now and did not take the limits", r.ID, now.Status).
 				Hint("Name them again: pawl resume %s", r.Name)
 		}
@@ -150,10 +150,10 @@ func (p *Operator) ResumeElsewhere(ctx context.Context, r store.Run, f planner.F
 		return true, err
 	case r.Kind == string(loop.Task):
 		return true, p.Reopen(ctx, r, "a person resumed it")
-	case Works(r) && f.Raises():
+	case IsDriven(r) && f.Raises():
 		return true, p.Raise(ctx, r, f)
 	}
-	return false, p.here(ctx, r)
+	return false, p.checkHere(ctx, r)
 }
 
 // raiseTask gives the run of a task that works its new limits at once.
@@ -208,7 +208,7 @@ func (p *Operator) Extend(ctx context.Context, id string, l store.CaseLimits) (D
 	if err := p.Store.SetCaseLimits(ctx, id, l); err != nil {
 		return Done{}, err
 	}
-	if rerr == nil && Works(r) {
+	if rerr == nil && IsDriven(r) {
 		if err := p.raiseTask(ctx, r, l); err != nil {
 			return Done{}, err
 		}

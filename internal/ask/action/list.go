@@ -27,7 +27,7 @@ const doneElsewhere = "it is done in its list"
 func (p *Operator) UpdateList(
 	ctx context.Context, drafts []board.Draft,
 ) (added []board.Case, changed, left int, err error) {
-	ids, err := p.names(ctx)
+	ids, err := p.namesOfCases(ctx)
 	if err != nil {
 		return nil, 0, 0, err
 	}
@@ -74,8 +74,8 @@ func (p *Operator) UpdateList(
 	return added, changed, left, nil
 }
 
-// names are the ids of the cases of the board, by all that a list can call them.
-func (p *Operator) names(ctx context.Context) (map[string]string, error) {
+// namesOfCases returns the ids of the cases of the board, by all that a list can call them.
+func (p *Operator) namesOfCases(ctx context.Context) (map[string]string, error) {
 	all, err := p.Store.Cases(ctx, store.CaseFilter{})
 	ids := make(map[string]string, 3*len(all))
 	for _, c := range all {
@@ -216,7 +216,7 @@ func ReadProposal(root string) (drafts []board.Draft, version string, err error)
 
 // SaveProposal replaces the list of that version by other tasks, if those are in order.
 func (p *Operator) SaveProposal(tasks []ProposedTask, version string) error {
-	if _, _, err := p.seen(version); err != nil {
+	if _, _, err := p.shownList(version); err != nil {
 		return err
 	}
 	var text bytes.Buffer
@@ -236,7 +236,7 @@ func (p *Operator) SaveProposal(tasks []ProposedTask, version string) error {
 // AddProposal adds the tasks of the list of that version to the board, all or none, and
 // removes the file.
 func (p *Operator) AddProposal(ctx context.Context, version string) error {
-	drafts, wrong, err := p.seen(version)
+	drafts, wrong, err := p.shownList(version)
 	if err := cmp.Or(err, wrong); err != nil {
 		return err
 	}
@@ -266,7 +266,7 @@ func (p *Operator) AddProposal(ctx context.Context, version string) error {
 
 // DropProposal removes the list of that version.
 func (p *Operator) DropProposal(version string) error {
-	if _, _, err := p.seen(version); err != nil {
+	if _, _, err := p.shownList(version); err != nil {
 		return err
 	}
 	if err := files.RemoveBelow(p.Root, planner.ProposalFile); err != nil {
@@ -276,9 +276,9 @@ func (p *Operator) DropProposal(version string) error {
 	return nil
 }
 
-// seen is the list of that version, which a person has looked at; wrong is what is not in
-// order in it. The error is that somebody has changed it since.
-func (p *Operator) seen(version string) (drafts []board.Draft, wrong, err error) {
+// shownList returns the list if it is still the version that the user was shown. wrong is what
+// the list itself has wrong; err is for a list that has changed or does not exist.
+func (p *Operator) shownList(version string) (drafts []board.Draft, wrong, err error) {
 	drafts, now, err := ReadProposal(p.Root)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -90,7 +90,7 @@ func (p *Operator) Queue(ctx context.Context, target string) (QueueView, error) 
 	if err != nil {
 		return v, err
 	}
-	for _, ask := range asks { // nobody who works on the queue has taken these in yet
+	for _, ask := range asks { // the process that lands has not taken these over yet
 		if e := ask.Event.Entry; e != nil {
 			v.Entries = append(v.Entries, QueueEntry{
 				ID: e.ID, Title: e.Title, Status: "arriving", Commit: e.Commit, Run: e.Run, Priority: e.Priority,
@@ -201,7 +201,7 @@ func (p *Operator) Autopilot(ctx context.Context) (store.Autopilot, error) {
 }
 
 func (p *Operator) awaitAutopilot(ctx context.Context, pilot store.Autopilot) error {
-	err := until(ctx, stopAutopilotWait, func() (bool, error) {
+	err := pollUntil(ctx, stopAutopilotWait, func() (bool, error) {
 		now, _, err := p.Store.Autopilot(ctx)
 		on := engine.Alive(now.Owner) || now.On()
 		return now.Session != pilot.Session || !on, err

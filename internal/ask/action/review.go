@@ -22,17 +22,17 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
-// redo sends verified work back with what must change, which goes into the next
+// sendBack sends verified work back with what must change, which goes into the next
 // prompt.
-func (p *Operator) redo(ctx context.Context, id, feedback string) (Done, error) {
+func (p *Operator) sendBack(ctx context.Context, id, feedback string) (Done, error) {
 	if strings.TrimSpace(feedback) == "" {
 		return Done{}, fault.Refuse("say what must change: it goes into the next prompt")
 	}
-	return p.decide(ctx, id, store.Redo, feedback, board.Redo)
+	return p.storeDecision(ctx, id, store.Redo, feedback, board.Redo)
 }
 
-// decide stores a redo or a rejection.
-func (p *Operator) decide(ctx context.Context, id, decision, text string, action board.Action) (Done, error) {
+// storeDecision stores a redo or a rejection.
+func (p *Operator) storeDecision(ctx context.Context, id, decision, text string, action board.Action) (Done, error) {
 	v := store.Verdict{
 		Case: id, Decision: decision, Feedback: text,
 		Change: board.Change{Action: action, By: board.Person, Why: text, At: time.Now()},
@@ -52,9 +52,9 @@ func (p *Operator) isNow(ctx context.Context, id string) (Done, error) {
 	return Done{c, fmt.Sprintf("%s is %s.", id, State(&c))}, err
 }
 
-// approve puts the work into the merge queue. The decision and the entry are stored
+// approveWork puts the work into the merge queue. The decision and the entry are stored
 // in one transaction: work that somebody else decided about meanwhile is refused.
-func (p *Operator) approve(ctx context.Context, id string) (Done, error) {
+func (p *Operator) approveWork(ctx context.Context, id string) (Done, error) {
 	list, err := p.Store.CaseReviews(ctx, id)
 	if err != nil {
 		return Done{}, err
@@ -107,7 +107,7 @@ func (p *Operator) openQueue(ctx context.Context) (*merge.Queue, error) {
 	}
 	o := merge.Options{Store: p.Store, Repo: repo, Target: target,
 		Dir: filepath.Join(config.StateDir(pl.Config.Root, p.Env), "queue")}
-	if p.Store.Board() != "" && pl.Config.Cluster.Engine != "" {
+	if p.Store.BoardName() != "" && pl.Config.Cluster.Engine != "" {
 		o.Travel = pl.Config.Cluster.Remote
 	}
 	return merge.Open(ctx, o)
@@ -178,14 +178,14 @@ func (p *Operator) noReview(ctx context.Context, id string) error {
 	}
 	became := ""
 	if len(list) > 0 && list[len(list)-1].Decision != "" {
-		became = decided(&list[len(list)-1]) + ", and "
+		became = describeDecision(&list[len(list)-1]) + ", and "
 	}
 	return fault.Refuse("no review of %s waits for you: %sit is %s", id, became, c.Status).
 		Hint("See what needs you: pawl autopilot status")
 }
 
-// decided is what became of a review, as the middle of a sentence.
-func decided(r *store.CaseReview) string {
+// describeDecision returns the middle of a sentence: "it was approved at …".
+func describeDecision(r *store.CaseReview) string {
 	words := map[string]string{store.Approved: "it was approved", store.Redo: "it was sent back to be done again",
 		store.Rejected: "it was rejected"}
 	text := words[r.Decision] + " at " + r.DecidedAt.Local().Format(time.DateTime)

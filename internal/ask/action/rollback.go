@@ -65,14 +65,14 @@ func (p *Operator) rollback(ctx context.Context, r store.Run, to BackTo, dry boo
 			Hint("Stop it first: pawl stop %s", r.ID)
 	}
 	person, err := p.RootTree(ctx, r.Root)
-	if err != nil && p.Store.Board() != "" {
+	if err != nil && p.Store.BoardName() != "" {
 		return Back{}, fault.Refuse("run %s worked on files that are not on this machine: %s", r.ID, r.Root).
 			Hint("Put them back on the machine that has them: pawl rollback %s", r.ID)
 	}
 	if err != nil {
 		return Back{}, err
 	}
-	where, steps, deliveries, n, err := p.wayBack(ctx, person, r, to)
+	where, steps, deliveries, n, err := p.planRollback(ctx, person, r, to)
 	if err != nil {
 		return Back{}, err
 	}
@@ -120,9 +120,9 @@ func (p *Operator) goBack(ctx context.Context, r store.Run, n int) error {
 	return nil
 }
 
-// wayBack is what has to be undone, in words too, and the number of the iteration that
-// it leads to.
-func (p *Operator) wayBack(ctx context.Context, person *workspace.Checkout, r store.Run, to BackTo,
+// planRollback returns the steps and deliveries to undo, the target in words, and the
+// number of the iteration that the run is at afterwards.
+func (p *Operator) planRollback(ctx context.Context, person *workspace.Checkout, r store.Run, to BackTo,
 ) (where string, steps []delivery.Step, moves []delivery.Delivered, n int, err error) {
 	if to.Undo {
 		where = "what was there before the last rollback"
@@ -268,7 +268,7 @@ func Pool(ctx context.Context, c *config.Config, env []string, db *store.Store) 
 	})
 }
 
-// Tree is what the snapshots of a run are read with.
+// Tree opens the checkout that has the snapshots of the run.
 func (p *Operator) Tree(ctx context.Context, r store.Run) (*workspace.Checkout, error) {
 	return p.RootTree(ctx, r.Root)
 }
@@ -279,11 +279,11 @@ type Setup struct {
 	Flags planner.Flags `json:"flags"`
 }
 
-// WhatWaits says what of the work of a run is not in the person's files, whose top is given,
-// and how it gets there.
-func (s Setup) WhatWaits(ctx context.Context, db *store.Store, top, run string, goesOn bool) (lines []string) {
+// ListUndelivered lists which of the run's work is not in the user's files below top,
+// and the commands that bring it there.
+func (s Setup) ListUndelivered(ctx context.Context, db *store.Store, top, run string, goesOn bool) (lines []string) {
 	if s.Undelivered != "" {
-		what := "the run's work" // all of it is commits, or nobody could count its files
+		what := "the run's work" // all of it is commits, or its files could not be counted
 		if s.UndeliveredFiles > 0 {
 			what = fault.Numbered(s.UndeliveredFiles, "file") + " of " + what
 		}

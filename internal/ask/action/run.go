@@ -23,8 +23,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
-// over refuses what is too late for a run, and says what can be done with it.
-func over(r store.Run, format string, args ...any) error {
+// refuseEnded refuses what is too late for a run, and says what can be done with it.
+func refuseEnded(r store.Run, format string, args ...any) error {
 	e := fault.Refuse(format, args...)
 	switch s := loop.Status(r.Status); {
 	case s.Active():
@@ -42,18 +42,18 @@ func over(r store.Run, format string, args ...any) error {
 // Pause asks a run to rest at the end of its iteration.
 func (p *Operator) Pause(ctx context.Context, r store.Run) error {
 	if !loop.Status(r.Status).Active() || !engine.Alive(r.Owner) {
-		return over(r, "run %s does not run: it is %s", r.ID, r.Status)
+		return refuseEnded(r, "run %s does not run: it is %s", r.ID, r.Status)
 	}
-	if err := p.ask(ctx, r, store.ControlPause, ""); err != nil {
+	if err := p.storeControl(ctx, r, store.ControlPause, ""); err != nil {
 		return err
 	}
 	p.Say("Run %s pauses at the end of iteration %d. Resume with: pawl resume %s", r.ID, r.Iteration, r.Name)
 	return nil
 }
 
-// OfRemoved is true for the run of a task that was taken off the board: it waits
-// for nobody.
-func OfRemoved(ctx context.Context, db *store.Store, r store.Run) bool {
+// IsOfRemovedTask reports whether the task of the run was removed from the board: then
+// nothing waits for the run. It is false while the run is active.
+func IsOfRemovedTask(ctx context.Context, db *store.Store, r store.Run) bool {
 	if r.Kind != "task" || loop.Status(r.Status).Active() {
 		return false
 	}
@@ -61,7 +61,7 @@ func OfRemoved(ctx context.Context, db *store.Store, r store.Run) bool {
 	return errors.Is(err, store.ErrNoCase)
 }
 
-func (p *Operator) ask(ctx context.Context, r store.Run, kind, text string) error {
+func (p *Operator) storeControl(ctx context.Context, r store.Run, kind, text string) error {
 	_, err := p.Store.AddControl(ctx, store.Control{Run: r.ID, Kind: kind, Text: text, At: time.Now()})
 	return err
 }
@@ -76,9 +76,9 @@ func (p *Operator) DiscardRun(ctx context.Context, r store.Run) error {
 		return fault.Refuse("run %s is at work in %v", r.ID, r.Owner).
 			Hint("Stop it first: pawl stop %s", r.ID)
 	case !CanDiscard(r):
-		return over(r, "run %s does not wait: it is %s", r.ID, r.Status)
+		return refuseEnded(r, "run %s does not wait: it is %s", r.ID, r.Status)
 	}
-	if waits(r) {
+	if needsAttention(r) {
 		if err := engine.Archive(ctx, p.Store, r.ID, "a person discarded it"); err != nil {
 			return err
 		}
@@ -112,8 +112,9 @@ func (p *Operator) Undelivered(ctx context.Context) (found []store.Run, err erro
 	return found, err
 }
 
-// WhyNotDelivered says what is to be done about such a run; "" is that it is none.
-func WhyNotDelivered(r store.Run) string {
+// ReasonNotDelivered also names the command that delivers the work. It is "" if the run
+// does not wait for delivery.
+func ReasonNotDelivered(r store.Run) string {
 	if !engine.WaitsForDelivery(r) {
 		return ""
 	}
@@ -122,13 +123,14 @@ func WhyNotDelivered(r store.Run) string {
 
 // CanDiscard reports whether a run that no process drives leaves something that can be given up.
 func CanDiscard(r store.Run) bool {
-	left := waits(r) || SetupOf(r).Undelivered != ""
+	left := needsAttention(r) || SetupOf(r).Undelivered != ""
 	return left && r.Kind != "task"
 }
 
-// waits is whether a person or the next run of the same name would be told of r: it has not
-// ended, a guard ended it, it failed with a question, or it was stopped and its state file is there.
-func waits(r store.Run) bool {
+// needsAttention reports whether a person has to be shown r, or the next run of the same
+// name has to refuse: r has not ended, a guard ended it, it failed with a question, or it
+// was stopped and its state file still exists.
+func needsAttention(r store.Run) bool {
 	if r.EndedAt.IsZero() || loop.Status(r.Status) == loop.Aborted {
 		return true
 	}
@@ -148,12 +150,12 @@ const stopWait = 30 * time.Second
 // its supervisor. With wait it is over when the run has ended.
 func (p *Operator) Stop(ctx context.Context, r store.Run, wait bool) error {
 	if !loop.Status(r.Status).Active() {
-		return over(r, "run %s does not run: it is %s", r.ID, r.Status)
+		return refuseEnded(r, "run %s does not run: it is %s", r.ID, r.Status)
 	}
 	if !engine.Alive(r.Owner) {
 		return p.stopUnattended(ctx, r)
 	}
-	if err := p.ask(ctx, r, store.ControlStop, ""); err != nil {
+	if err := p.storeControl(ctx, r, store.ControlStop, ""); err != nil {
 		return err
 	}
 	if wait {
@@ -168,7 +170,7 @@ func (p *Operator) awaitStop(ctx context.Context, r store.Run) error {
 	// A run that has come to rest still ends its supervisor; when its process has
 	// gone too, nothing is left.
 	rests := func() bool { return !loop.Status(now.Status).Active() && now.Owner.PID == 0 }
-	err := until(ctx, stopWait, func() (over bool, err error) {
+	err := pollUntil(ctx, stopWait, func() (over bool, err error) {
 		now, err = p.Store.Run(ctx, r.ID)
 		return err == nil && rests() && !engine.Alive(r.Owner), err
 	})
@@ -185,13 +187,13 @@ func (p *Operator) awaitStop(ctx context.Context, r store.Run) error {
 	return err
 }
 
-// LetGo is a run as it is once the process that drove it has let go of it. One that has
-// come to rest is its process's until the last of it is stored; after half a minute
-// it is returned as it is then. For a process of another machine, which nobody here
-// sees, it does not wait.
-func (p *Operator) LetGo(ctx context.Context, r store.Run) (store.Run, error) {
+// WaitUntilReleased returns the run after its process has released it. A run that rests
+// belongs to its process until everything is stored; after half a minute it is returned
+// as it is then. It does not wait for a process on another machine, which cannot be seen
+// from here.
+func (p *Operator) WaitUntilReleased(ctx context.Context, r store.Run) (store.Run, error) {
 	here, _ := os.Hostname()
-	err := until(ctx, stopWait, func() (over bool, err error) {
+	err := pollUntil(ctx, stopWait, func() (over bool, err error) {
 		if loop.Status(r.Status).Active() || r.Owner.Host != here || !engine.Alive(r.Owner) {
 			return true, nil
 		}
@@ -207,8 +209,8 @@ func (p *Operator) LetGo(ctx context.Context, r store.Run) (store.Run, error) {
 // errLate is that something has not become so in time.
 var errLate = errors.New("it took too long")
 
-// until looks again and again whether something is over, for so long.
-func until(ctx context.Context, limit time.Duration, over func() (bool, error)) error {
+// pollUntil looks again and again whether something is over, for so long.
+func pollUntil(ctx context.Context, limit time.Duration, over func() (bool, error)) error {
 	late, tick := time.NewTimer(limit), time.NewTicker(50*time.Millisecond)
 	defer late.Stop()
 	defer tick.Stop()
@@ -247,7 +249,7 @@ func (p *Operator) AsIs(ctx context.Context, r store.Run) store.Run {
 		return r
 	}
 	r.Status, r.Why = string(loop.Interrupted), "its pawl is gone"
-	if p.goesOn(ctx, r) {
+	if p.autopilotResumes(ctx, r) {
 		r.Why = "its worker is gone; the autopilot has another one go on with it"
 		return r
 	}
@@ -257,9 +259,10 @@ func (p *Operator) AsIs(ctx context.Context, r store.Run) store.Run {
 	return r
 }
 
-// goesOn is true for a run of a task that the autopilot has worked on some machine.
-func (p *Operator) goesOn(ctx context.Context, r store.Run) bool {
-	if p.Store.Board() == "" || r.Kind != string(loop.Task) {
+// autopilotResumes reports whether an autopilot, here or on another machine, will
+// continue the run: it is of a task, and the task is active.
+func (p *Operator) autopilotResumes(ctx context.Context, r store.Run) bool {
+	if p.Store.BoardName() == "" || r.Kind != string(loop.Task) {
 		return false
 	}
 	pilot, ok, err := p.Store.Autopilot(ctx)
@@ -297,7 +300,7 @@ func Unattended(ctx context.Context, stateDir, run string) (string, bool) {
 func (p *Operator) Message(ctx context.Context, r store.Run, text, from string) error {
 	err := engine.LeaveMessage(ctx, p.Store, r, text, from)
 	if errors.Is(err, engine.ErrNoReader) {
-		return over(r, "%v", err)
+		return refuseEnded(r, "%v", err)
 	}
 	if err != nil {
 		return err
@@ -317,7 +320,7 @@ func (p *Operator) answerStep(ctx context.Context, r store.Run, asked []loop.Ask
 	if err != nil {
 		return false, err
 	}
-	open := unanswered(asked, rows)
+	open := unansweredSteps(asked, rows)
 	if step == "" && len(open) == 1 {
 		step = open[0].Step
 	}
@@ -335,7 +338,7 @@ func (p *Operator) answerStep(ctx context.Context, r store.Run, asked []loop.Ask
 	if err != nil {
 		return false, err
 	}
-	if err := p.ask(ctx, r, store.ControlReply, string(data)); err != nil {
+	if err := p.storeControl(ctx, r, store.ControlReply, string(data)); err != nil {
 		return false, err
 	}
 	p.Say("The answer to step %s is kept.", report.Line(step, 200))
@@ -366,8 +369,8 @@ func withAsked(e *fault.Error, run string, open, asked []loop.Asks) *fault.Error
 	return e.Hint("For example: pawl answer %s --step %s TEXT", run, fault.QuoteShell(asked[0].Step))
 }
 
-// unanswered are the questions of steps that no answer waits for.
-func unanswered(asked []loop.Asks, rows []store.Control) []loop.Asks {
+// unansweredSteps returns the questions of steps that no answer waits for.
+func unansweredSteps(asked []loop.Asks, rows []store.Control) []loop.Asks {
 	e, _ := engine.Replies(rows, nil)
 	return slices.DeleteFunc(slices.Clone(asked), func(q loop.Asks) bool {
 		return slices.ContainsFunc(e.Replies, func(r loop.Asks) bool { return r.Step == q.Step })
@@ -379,8 +382,9 @@ func StartCommand(r store.Run) string {
 	return "pawl run " + fault.QuoteShell(cmp.Or(SetupOf(r).Flags.File, r.Name))
 }
 
-// Executions are those of a workflow's steps, in the order in which they began.
-func Executions(ctx context.Context, st *store.Store, run string) ([]report.Execution, error) {
+// ListExecutions returns the executions of a workflow's steps in the order of their
+// start.
+func ListExecutions(ctx context.Context, st *store.Store, run string) ([]report.Execution, error) {
 	rows, err := st.StepsWithOutput(ctx, run)
 	if err != nil {
 		return nil, err

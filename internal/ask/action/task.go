@@ -19,7 +19,7 @@ import (
 
 // startTask gives a ready task the next free slot of the autopilot that runs.
 func (p *Operator) startTask(ctx context.Context, id string) (Done, error) {
-	c, err := p.startable(ctx, id)
+	c, err := p.findStartable(ctx, id)
 	if err != nil {
 		return Done{}, err
 	}
@@ -28,9 +28,9 @@ func (p *Operator) startTask(ctx context.Context, id string) (Done, error) {
 	return Done{c, id + " gets the next free slot."}, err
 }
 
-// startable refuses a task that the autopilot could not start, and every task
+// findStartable refuses a task that the autopilot could not start, and every task
 // while none runs.
-func (p *Operator) startable(ctx context.Context, id string) (board.Case, error) {
+func (p *Operator) findStartable(ctx context.Context, id string) (board.Case, error) {
 	if _, err := p.Autopilot(ctx); err != nil {
 		return board.Case{}, err
 	}
@@ -55,7 +55,7 @@ func (p *Operator) Redirect(ctx context.Context, r store.Run, to string) error {
 		return fault.Refuse("run %s of %s holds no slot: it does not run", r.ID, r.Name).
 			Hint("Start the other task: pawl case start %s", to)
 	}
-	if _, err := p.startable(ctx, to); err != nil {
+	if _, err := p.findStartable(ctx, to); err != nil {
 		return err
 	}
 	if err := p.Store.Redirect(ctx, r.ID, to, time.Now()); err != nil {
@@ -107,30 +107,29 @@ func (p *Operator) Change(ctx context.Context, verb, id, text string) (Done, err
 	case "start":
 		return p.startTask(ctx, id)
 	case "approve":
-		return p.approve(ctx, id)
+		return p.approveWork(ctx, id)
 	case "redo":
-		return p.redo(ctx, id, text)
+		return p.sendBack(ctx, id, text)
 	case "revert":
 		return p.Revert(ctx, id, text)
 	case "reject":
-		return p.decide(ctx, id, store.Rejected, text, board.Reject)
+		return p.storeDecision(ctx, id, store.Rejected, text, board.Reject)
 	}
-	return p.move(ctx, id, board.Action(verb), text)
+	return p.moveTask(ctx, id, board.Action(verb), text)
 }
 
-// move changes the status of a case.
-func (p *Operator) move(ctx context.Context, id string, action board.Action, why string) (Done, error) {
+// moveTask changes the status of a case.
+func (p *Operator) moveTask(ctx context.Context, id string, action board.Action, why string) (Done, error) {
 	c, err := p.Store.MoveCase(ctx, id, board.Change{Action: action, By: board.Person, Why: why, At: time.Now()})
 	return Done{c, fmt.Sprintf("%s is %s: %s", c.ID, State(&c), report.Line(c.Why, 200))}, err
 }
 
-// stays is true for a task that is rolled back and stays as it is.
-func stays(c board.Case) bool { return c.Status == board.Pending && c.Type == board.Task }
+func staysPending(c board.Case) bool { return c.Status == board.Pending && c.Type == board.Task }
 
-// MayRollBack is why a task cannot be rolled back, or nil.
-func (p *Operator) MayRollBack(ctx context.Context, id string) error {
+// CheckRollback returns an error if the task cannot be rolled back in its present status.
+func (p *Operator) CheckRollback(ctx context.Context, id string) error {
 	c, err := p.Store.Case(ctx, id)
-	if err != nil || stays(c) {
+	if err != nil || staysPending(c) {
 		return err
 	}
 	_, _, err = board.Move(c, board.Change{Action: board.Rollback, By: board.Person, At: time.Now()})
@@ -145,7 +144,7 @@ func (p *Operator) RollbackTask(ctx context.Context, clones *pool.Pool, id strin
 		return Done{}, err
 	}
 	ch := board.Change{Action: board.Rollback, By: board.Person, At: time.Now()}
-	open := stays(c)
+	open := staysPending(c)
 	if !open {
 		if _, _, err := board.Move(c, ch); err != nil {
 			return Done{}, err
@@ -154,7 +153,7 @@ func (p *Operator) RollbackTask(ctx context.Context, clones *pool.Pool, id strin
 	if err := p.taskHere(ctx, id, "pawl case rollback "+id); err != nil {
 		return Done{}, err
 	}
-	point, where, err := p.pointOf(ctx, clones, id, to)
+	point, where, err := p.targetOf(ctx, clones, id, to)
 	if err != nil {
 		return Done{}, err
 	}
@@ -179,8 +178,8 @@ func (p *Operator) RollbackTask(ctx context.Context, clones *pool.Pool, id strin
 	return p.isNow(ctx, id)
 }
 
-// pointOf is where a rollback goes, in data and in words.
-func (p *Operator) pointOf(ctx context.Context, clones *pool.Pool, id string, to BackTo) (pool.Point, string, error) {
+// targetOf returns the target of a task's rollback, and its description for people.
+func (p *Operator) targetOf(ctx context.Context, clones *pool.Pool, id string, to BackTo) (pool.Point, string, error) {
 	if to.Undo {
 		point, r, err := clones.Recovered(ctx, id)
 		if err == nil && r.Ref == "" {

@@ -2,9 +2,9 @@
 // folders are shown, hidden or writable, where tools keep their caches, which
 // endpoints an agent reaches. [sandbox] holds them to it.
 //
-// It asks git and go for settings, and makes folders that must be there to be
-// shown or hidden; it starts nothing that goes on. What it cannot do is told as
-// a warning, since a box with less in it is still one.
+// It asks git and go for settings, and makes folders that must exist to be shown
+// or hidden; it starts no process that outlives the call. What it cannot do is
+// reported as a warning, since a box with less in it still works.
 package boxpolicy
 
 import (
@@ -74,10 +74,10 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 	m := maker{o}
 	home, limits, level := m.getenv("HOME"), sandbox.DefaultLimits(), o.Plan.Safety
 	path := filepath.SplitList(m.getenv("PATH"))
-	shown, secrets := m.shown(home, path)
+	shown, secrets := m.shownPaths(home, path)
 	place := sandbox.Place{
-		Root: cmp.Or(o.Top, o.Plan.Root), Home: home, State: o.StateDir, Shown: shown, Asked: m.asked(o.Say),
-		Temp: []string{"/tmp", "/var/tmp", m.getenv("TMPDIR")}, Moved: movedHome(m.getenv), Write: m.writable(),
+		Root: cmp.Or(o.Top, o.Plan.Root), Home: home, State: o.StateDir, Shown: shown, Asked: m.askedPaths(o.Say),
+		Temp: []string{"/tmp", "/var/tmp", m.getenv("TMPDIR")}, Moved: movedHome(m.getenv), Write: m.writableFolders(),
 		Share: o.Config.Safety.ShareTmp, Sockets: o.Config.Safety.UnixSockets,
 		UID: os.Getuid(), Spare: []int{os.Getpid()},
 	}
@@ -92,20 +92,20 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 	}
 	sockets := socketPaths(m.getenv("DOCKER_HOST"), m.getenv("SSH_AUTH_SOCK"), m.getenv("CONTAINER_HOST"))
 	named := lists.Each(m.Config.Safety.Hide, func(p config.Path) string { return string(p) })
-	secret := slices.Concat(secrets, sockets, m.hidden(), named, m.clusterFiles(place.Root))
+	secret := slices.Concat(secrets, sockets, m.makeHidden(), named, m.clusterFiles(place.Root))
 	place.Shut = m.clusterPorts(v.Means, level)
 	place.Hide = slices.Concat(secret, agents.OthersFolders("", home, m.getenv))
 	box := &engine.Box{Agents: map[string]sandbox.Policy{}}
-	lender := m.lender()
+	lender := m.borrowedStore()
 	var shownSettings []sandbox.Bind
 	if v.Means.Mounts {
-		shownSettings = m.settings(home, settings, place.Asked)
+		shownSettings = m.copySettings(home, settings, place.Asked)
 	} else { // the originals, as they are
-		place.Shown = append(place.Shown, existing(home, slices.Concat(shownNames()["settings"], gitFiles)...)...)
+		place.Shown = append(place.Shown, existingPaths(home, slices.Concat(shownNames()["settings"], gitFiles)...)...)
 	}
 	box.Gates = place.Policy(level, v, limits, nil, lender)
 	box.Gates.Binds, box.Gates.Judges = shownSettings, true
-	environ, unsigned := m.withGoProxy(ctx, o.Plan.Environ), m.unsigned(ctx, settings, place.Write)
+	environ, unsigned := m.withGoProxy(ctx, o.Plan.Environ), m.unsignCommits(ctx, settings, place.Write)
 	mayWrite := slices.Concat(place.Write, place.Temp, []string{place.Root, "/dev/shm"})
 	box.GateCaches = sandbox.GateCaches(environ, home, mayWrite, v.Means.Mounts)
 	box.GateEnv = slices.Concat(sandbox.ModuleProxy(environ, home), unsigned)
@@ -127,13 +127,13 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 		place, binds := place, binds
 		own := m.placeAgent(&place, name, ag, secret)
 		if place.Home != home {
-			binds = slices.Concat(sums, m.settings(place.Home, settings, place.Asked))
+			binds = slices.Concat(sums, m.copySettings(place.Home, settings, place.Asked))
 		}
-		place.Keep = slices.Concat(place.Keep, below(own, path))
+		place.Keep = slices.Concat(place.Keep, pathsBelow(own, path))
 		own, ownOver := m.throughOwn(own, v.Means.Mounts)
 		policy := place.Policy(level, v, limits, own, lender)
 		policy.Binds, policy.Over = binds, slices.Concat(over, ownOver)
-		policy.Reach, policy.Doors = exits(ag.Endpoints)
+		policy.Reach, policy.Doors = splitEndpoints(ag.Endpoints)
 		return policy
 	}
 	for name, ag := range o.Plan.Agents {
@@ -147,7 +147,7 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 func (m maker) placeAgent(place *sandbox.Place, name string, ag engine.Agent, secret []string) (own []string) {
 	home := place.Home
 	program, args, own := m.ownFolders(name, ag, home)
-	getenv := func(variable string) string { return lookup(ag.Env, variable, m.getenv(variable)) }
+	getenv := func(variable string) string { return lookupEnv(ag.Env, variable, m.getenv(variable)) }
 	place.Hide = slices.Concat(secret, agents.OthersFolders(program, home, getenv))
 	place.Home, place.Moved = getenv("HOME"), movedHome(getenv)
 	place.Temp = append(slices.Clone(place.Temp), getenv("TMPDIR"))
@@ -191,17 +191,18 @@ func cachePnpm(box *engine.Box, project, cache string) {
 	}
 }
 
-// lender is the store that a clone borrows objects from: in a repository that lies among
-// temporary files nobody would see it otherwise, and git in the clone would have no HEAD.
-func (m maker) lender() []string {
+// borrowedStore returns the store that a clone borrows objects from. If the repository
+// lies among temporary files, the box would hide it, and git in the clone would have no
+// HEAD.
+func (m maker) borrowedStore() []string {
 	if m.Repo == nil {
 		return nil
 	}
 	return []string{m.Repo.Objects}
 }
 
-// hidden are the folders to hide. They are made: only what is there can be hidden.
-func (m maker) hidden() []string {
+// makeHidden returns the folders to hide. They are made: only what is there can be hidden.
+func (m maker) makeHidden() []string {
 	out := slices.Clone(m.Hide)
 	for _, dir := range m.Hide {
 		_ = os.MkdirAll(dir, 0o700) // who keeps something there says so itself
@@ -216,10 +217,10 @@ func (m maker) hidden() []string {
 }
 
 // getenv is a variable of the environment that pawl was started with.
-func (m maker) getenv(name string) string { return lookup(m.Env, name, "") }
+func (m maker) getenv(name string) string { return lookupEnv(m.Env, name, "") }
 
-// lookup is the last value of a variable.
-func lookup(env []string, name, otherwise string) string {
+// lookupEnv returns the last value of a variable.
+func lookupEnv(env []string, name, otherwise string) string {
 	for _, kv := range slices.Backward(env) {
 		if v, ok := strings.CutPrefix(kv, name+"="); ok {
 			return v
@@ -240,7 +241,7 @@ func (m maker) ownFolders(name string, ag engine.Agent, home string) (program st
 	if err != nil {
 		return "", nil, nil // it says so when it is to work
 	}
-	getenv := func(variable string) string { return lookup(start.Env, variable, m.getenv(variable)) }
+	getenv := func(variable string) string { return lookupEnv(start.Env, variable, m.getenv(variable)) }
 	program = agents.Program(name, start.Parser, start.Args)
 	own = agents.Folders(program, cmp.Or(getenv("HOME"), home), getenv)
 	for _, dir := range own {
@@ -271,9 +272,9 @@ var replaced = []string{
 	".cline/data/settings/providers.json",
 }
 
-// namesIn are those of some names that are meant for a folder: with the folder before them, or
-// any names where all folders may have them.
-func namesIn(folder string, names []string, anyFolder bool) (out []string) {
+// namesForFolder returns the names that have the base name of the folder as their prefix,
+// without the prefix. With anyFolder it also returns names that have no prefix.
+func namesForFolder(folder string, names []string, anyFolder bool) (out []string) {
 	for _, name := range names {
 		if rest, ok := strings.CutPrefix(name, filepath.Base(folder)+"/"); ok {
 			out = append(out, rest)
@@ -299,12 +300,12 @@ func (m maker) throughOwn(own []string, mounts bool) (write []string, over []san
 		if err != nil {
 			continue // the box's own home folder gets it
 		}
-		back := namesIn(dir, replaced, false)
+		back := namesForFolder(dir, replaced, false)
 		over = append(over, sandbox.Over{To: dir, Whole: true, Back: back})
 		if !info.IsDir() {
 			continue
 		}
-		for _, name := range namesIn(dir, through, true) {
+		for _, name := range namesForFolder(dir, through, true) {
 			path := filepath.Join(dir, name)
 			if slices.Contains(back, name) {
 				continue
@@ -317,9 +318,8 @@ func (m maker) throughOwn(own []string, mounts bool) (write []string, over []san
 	return write, over
 }
 
-// below are those of the paths that lie in one of the folders: programs that the
-// person runs, too.
-func below(folders, paths []string) []string {
+// pathsBelow returns the paths that lie in one of the folders.
+func pathsBelow(folders, paths []string) []string {
 	return slices.DeleteFunc(slices.Clone(paths), func(path string) bool {
 		return !slices.ContainsFunc(folders, func(folder string) bool {
 			_, inside := files.Below(folder, path)
@@ -328,9 +328,9 @@ func below(folders, paths []string) []string {
 	})
 }
 
-// exits divides endpoints into those that the proxy of a closed box lets
+// splitEndpoints divides endpoints into those that the proxy of a closed box lets
 // through, and ports of this machine, which get a door each.
-func exits(endpoints []string) (reach []string, doors []int) {
+func splitEndpoints(endpoints []string) (reach []string, doors []int) {
 	for _, text := range endpoints {
 		e, err := egress.ParseEndpoint(text)
 		if err != nil {
@@ -346,8 +346,8 @@ func exits(endpoints []string) (reach []string, doors []int) {
 	return reach, slices.Compact(slices.Sorted(slices.Values(doors)))
 }
 
-// writable are the folders of safety.write.
-func (m maker) writable() []string {
+// writableFolders returns the folders of safety.write.
+func (m maker) writableFolders() []string {
 	var out []string
 	for _, path := range m.Config.Safety.Write {
 		if _, err := os.Stat(string(path)); err != nil {
@@ -359,8 +359,8 @@ func (m maker) writable() []string {
 	return out
 }
 
-// asked lists what safety.show names.
-func (m maker) asked(say func(format string, args ...any)) []string {
+// askedPaths lists what safety.show names.
+func (m maker) askedPaths(say func(format string, args ...any)) []string {
 	var out []string
 	for _, path := range m.Config.Safety.Show {
 		if _, err := os.Stat(string(path)); err != nil {
@@ -452,9 +452,9 @@ func (m maker) withGoProxy(ctx context.Context, environ []string) []string {
 	return environ
 }
 
-// unsigned switches the signing of commits and tags off where the user's
+// unsignCommits switches the signing of commits and tags off where the user's
 // configuration asks for it: the keys are hidden, and no commit would succeed.
-func (m maker) unsigned(ctx context.Context, settings []git.Setting, write []string) []string {
+func (m maker) unsignCommits(ctx context.Context, settings []git.Setting, write []string) []string {
 	home := m.getenv("HOME")
 	shown := func(path string) bool {
 		return path == filepath.Join(home, ".gnupg") || path == filepath.Join(home, ".ssh")
@@ -473,7 +473,7 @@ func (m maker) unsigned(ctx context.Context, settings []git.Setting, write []str
 	}
 	m.Say("Note: commits in the sandbox are not signed: it hides your keys. " +
 		"To have them signed, add their folder to safety.write.")
-	n, _ := strconv.Atoi(lookup(m.Plan.Environ, "GIT_CONFIG_COUNT", ""))
+	n, _ := strconv.Atoi(lookupEnv(m.Plan.Environ, "GIT_CONFIG_COUNT", ""))
 	env := []string{"GIT_CONFIG_COUNT=" + strconv.Itoa(n+len(keys))}
 	for i, key := range keys {
 		at := strconv.Itoa(n + i)

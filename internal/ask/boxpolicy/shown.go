@@ -25,27 +25,27 @@ var shownTable string
 // shownNames are the patterns of shown.txt by section.
 var shownNames = sync.OnceValue(func() map[string][]string { return safety.WordsOf(shownTable) })
 
-// shown are the paths of the machine that every box shows: its programs, those that
+// shownPaths returns the paths of the machine that every box shows: its programs, those that
 // PATH leads to, managers of versions, and what person and agent name besides; and
 // the secrets in them, which no box shows.
-func (m maker) shown(home string, path []string) (shown, secrets []string) {
-	out := existing("/", shownNames()["system"]...)
+func (m maker) shownPaths(home string, path []string) (shown, secrets []string) {
+	out := existingPaths("/", shownNames()["system"]...)
 	for _, name := range shownNames()["etc"] {
-		out = append(out, existing("/etc", name)...)
+		out = append(out, existingPaths("/etc", name)...)
 	}
 	ofSystem := len(out)
 	if filepath.IsAbs(home) && home != "/" {
 		for _, name := range shownNames()["home"] {
-			out = append(out, existing("/", program.InHome(home, name, m.getenv))...)
+			out = append(out, existingPaths("/", program.InHome(home, name, m.getenv))...)
 		}
 	}
 	for _, name := range shownNames()["variables"] {
 		for _, place := range filepath.SplitList(m.getenv(name)) {
-			out = append(out, existing("/", place)...)
+			out = append(out, existingPaths("/", place)...)
 		}
 	}
 	for _, venv := range []string{".venv", "venv"} { // its Python is elsewhere
-		out = append(out, installed(filepath.Join(m.Plan.Root, venv, "bin", "python"), home)...)
+		out = append(out, installedWith(filepath.Join(m.Plan.Root, venv, "bin", "python"), home)...)
 	}
 	for _, dir := range append([]string{"/usr/local/bin", "/usr/bin", "/etc/alternatives"}, path...) {
 		out = append(out, programsOf(dir, home)...)
@@ -66,7 +66,7 @@ const maxLooked = 50
 // secrets by their names; programs and their parts do not. In the workspace, and where the person has all
 // shown, there are none.
 func (m maker) secretsIn(shown []string, inThem int) (secrets []string) {
-	ofPerson := slices.Concat(m.asked(func(string, ...any) {}), []string{m.Plan.Root, m.Top})
+	ofPerson := slices.Concat(m.askedPaths(func(string, ...any) {}), []string{m.Plan.Root, m.Top})
 	look := func(dir string) (folders []string) {
 		entries, _ := os.ReadDir(dir)
 		for _, e := range entries[:min(len(entries), maxPrograms)] {
@@ -119,7 +119,7 @@ func movedHome(getenv func(string) string) []string {
 // the person gives it: folders that are the program's own, and what it reads besides.
 func (m maker) namedByVariables(name string, given []string, mayShow func(string) bool) (own, read []string) {
 	patterns := agents.Variables(name, "", func(variable string) string {
-		return lookup(given, variable, m.getenv(variable))
+		return lookupEnv(given, variable, m.getenv(variable))
 	})
 	for i, kv := range slices.Concat(given, m.Env) {
 		variable, value, _ := strings.Cut(kv, "=")
@@ -145,8 +145,8 @@ func (m maker) namedByVariables(name string, given []string, mayShow func(string
 	return own, slices.DeleteFunc(read, func(path string) bool { return !mayShow(path) })
 }
 
-// existing are the paths below dir, by a pattern, that are there.
-func existing(dir string, patterns ...string) []string {
+// existingPaths returns the paths below dir, by a pattern, that are there.
+func existingPaths(dir string, patterns ...string) []string {
 	var out []string
 	for _, pattern := range patterns {
 		path := filepath.Join(dir, pattern)
@@ -182,13 +182,13 @@ func programsOf(dir, home string) []string {
 		if besides := !strings.Contains(to, "/"); err != nil || besides || ofSystem {
 			continue
 		}
-		out = append(out, installed(filepath.Join(dir, e.Name()), home)...)
+		out = append(out, installedWith(filepath.Join(dir, e.Name()), home)...)
 	}
 	return slices.Compact(out)
 }
 
-// installed lists what a program behind links belongs to.
-func installed(path, home string) []string {
+// installedWith lists what a program behind links belongs to.
+func installedWith(path, home string) []string {
 	to, err := filepath.EvalSymlinks(path)
 	if err != nil || to == path {
 		return nil
@@ -235,8 +235,9 @@ func packagesOf(paths []string, home string) []string {
 	return out
 }
 
-// settings copies the settings of package managers and git, without what is secret, to be shown in the place of the originals.
-func (m maker) settings(home string, git []git.Setting, asked []string) []sandbox.Bind {
+// copySettings copies the settings of package managers and git, without what is secret, to
+// be shown in the place of the originals.
+func (m maker) copySettings(home string, git []git.Setting, asked []string) []sandbox.Bind {
 	var out []sandbox.Bind
 	show := func(name, text string) {
 		to := program.InHome(home, name, m.getenv)

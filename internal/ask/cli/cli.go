@@ -47,14 +47,14 @@ func Main(cluster command.Cluster, args []string, stdin io.Reader, stdout, stder
 		stdout = out
 	}
 	a := &command.App{Stdin: stdin, Stdout: stdout, Stderr: stderr, Env: env, Keys: &command.Keys{}, Cluster: cluster}
-	root := commands(a)
+	root := buildCommands(a)
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(context.Background())
 	if err == nil {
-		err = out.failed()
+		err = out.writeError()
 	}
 	return a.Exit(err)
 }
@@ -76,8 +76,8 @@ func (r *results) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// failed is why results are lost; nil where nobody wanted more of them.
-func (r *results) failed() error {
+// writeError returns the first error of writing results. A closed pipe is none.
+func (r *results) writeError() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.err == nil || errors.Is(r.err, syscall.EPIPE) {
@@ -87,9 +87,9 @@ func (r *results) failed() error {
 }
 
 // Root is the command line for who describes it: the pages of the manual.
-func Root() *cobra.Command { return commands(&command.App{Keys: &command.Keys{}}) }
+func Root() *cobra.Command { return buildCommands(&command.App{Keys: &command.Keys{}}) }
 
-func commands(a *command.App) *cobra.Command {
+func buildCommands(a *command.App) *cobra.Command {
 	a.Checks = map[*cobra.Command]func([]string) error{}
 	root := &cobra.Command{
 		Use:           "pawl",
@@ -145,8 +145,8 @@ func commands(a *command.App) *cobra.Command {
 		refuseUnknown(root, help)
 	}
 	a.Complete(root)
-	arrange(root)
-	describe(root)
+	arrangeCommands(root)
+	addDescriptions(root)
 	if a.Cluster != nil {
 		root.Use = "pawl-cluster"
 	}
@@ -156,9 +156,9 @@ func commands(a *command.App) *cobra.Command {
 //go:embed help.txt
 var helpTexts string
 
-// describe gives commands what help.txt says of each: a description, and then examples,
+// addDescriptions gives commands what help.txt says of each: a description, and then examples,
 // which are the indented lines.
-func describe(root *cobra.Command) {
+func addDescriptions(root *cobra.Command) {
 	for section := range strings.SplitSeq(strings.TrimPrefix(helpTexts, "# "), "\n\n# ") {
 		name, text, _ := strings.Cut(strings.TrimRight(section, "\n"), "\n")
 		cmd, _, err := root.Find(strings.Fields(name)[1:])
@@ -187,7 +187,7 @@ var otherWords = map[string][]string{
 	"stop": {"kill", "cancel"},
 }
 
-func arrange(root *cobra.Command) {
+func arrangeCommands(root *cobra.Command) {
 	for _, c := range root.Commands() {
 		c.SuggestFor = otherWords[c.Name()]
 	}

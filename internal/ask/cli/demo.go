@@ -178,7 +178,7 @@ func (d *demo) runLine(ctx context.Context, line []string) error {
 	}
 	d.app.Say("\n$ pawl%s", shown.String())
 	app := d.app
-	root := commands(&app)
+	root := buildCommands(&app)
 	// The new command line began with the flags' defaults.
 	app.Dir, app.Color, app.Quiet, app.JSON = d.app.Dir, d.app.Color, d.app.Quiet, d.app.JSON
 	root.SetArgs(line)

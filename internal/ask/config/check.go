@@ -220,7 +220,7 @@ func (k *checker) checkGlobs(list, folder string, globs []string) {
 
 func (k *checker) checkHooks() {
 	hooks := reflect.ValueOf(k.Hooks)
-	for _, f := range schema().field("hooks").fields {
+	for _, f := range schema().findField("hooks").fields {
 		h, _ := hooks.Field(f.index).Interface().(*Hook)
 		if path := "hooks." + f.name; h != nil && strings.TrimSpace(h.Command) == "" {
 			k.fail(path, "", "%s needs a command", path)

@@ -92,7 +92,7 @@ func (d *decoder) fillDefaults(sp *spec, v reflect.Value, path string) {
 func (d *decoder) decodeSection(sp *spec, n *node, v reflect.Value, path string) {
 	if n.kind != mapNode {
 		near, hint := d.meantElsewhere(sp, n)
-		d.fail(n.at, near, "%s must be %s, not %s%s", cmp.Or(path, "the file"), sp.expectedText(), n.describe(), hint)
+		d.fail(n.at, near, "%s must be %s, not %s%s", cmp.Or(path, "the file"), sp.expectedText(), n.kindName(), hint)
 		return
 	}
 	if f, ok := v.Addr().Interface().(*Fragment); ok {
@@ -100,7 +100,7 @@ func (d *decoder) decodeSection(sp *spec, n *node, v reflect.Value, path string)
 	}
 	for _, p := range n.pairs {
 		ignored := path == "" && strings.HasPrefix(p.key, "x-")
-		if sp.field(p.key) == nil && sp.inlineTable() == nil && !ignored {
+		if sp.findField(p.key) == nil && sp.inlineTable() == nil && !ignored {
 			d.failUnknown(sp, p)
 		}
 	}
@@ -153,7 +153,7 @@ func (d *decoder) failUnknown(sp *spec, p pair) {
 // elsewhereKey is the key of another section that was probably meant; "" for none.
 func (d *decoder) elsewhereKey(sp, top *spec, key string) string {
 	for _, f := range top.fields {
-		if f.shape == sectionShape && f.field(snakeCase(key)) != nil {
+		if f.shape == sectionShape && f.findField(snakeCase(key)) != nil {
 			return joinPath(f.name, snakeCase(key))
 		}
 	}
@@ -181,14 +181,14 @@ func (d *decoder) keysOf(sp *spec) string {
 // that the table is inline in, whose keys it leaves alone, or nil.
 func (d *decoder) decodeTable(sp *spec, n *node, v reflect.Value, path string, section *spec) {
 	if n.kind != mapNode {
-		d.fail(n.at, "", "%s must be a map, not %s", path, n.describe())
+		d.fail(n.at, "", "%s must be a map, not %s", path, n.kindName())
 		return
 	}
 	if v.IsNil() {
 		v.Set(reflect.MakeMap(v.Type()))
 	}
 	for _, p := range n.pairs {
-		if section != nil && section.field(p.key) != nil {
+		if section != nil && section.findField(p.key) != nil {
 			continue
 		}
 		if strings.TrimSpace(p.key) == "" {
@@ -217,7 +217,7 @@ func (d *decoder) decodeList(sp *spec, n *node, v reflect.Value, path string) {
 		if n.kind != mapNode {
 			hint = fmt.Sprintf("; write [%s]", Flow(n.text))
 		}
-		d.fail(n.at, "", "%s must be a list, not %s%s", path, n.describe(), hint)
+		d.fail(n.at, "", "%s must be a list, not %s%s", path, n.kindName(), hint)
 		return
 	}
 	if v.Len() > 0 {
@@ -250,13 +250,13 @@ func (d *decoder) decodeArgv(n *node, v reflect.Value, path string) {
 	case listNode:
 		for i, item := range n.items {
 			if item.kind != textNode && item.kind != numberNode && item.kind != fractionNode && item.kind != boolNode {
-				d.fail(item.at, "", "%s[%d] must be text, not %s", path, i, item.describe())
+				d.fail(item.at, "", "%s[%d] must be text, not %s", path, i, item.kindName())
 				return
 			}
 			words = append(words, item.text)
 		}
 	default:
-		d.fail(n.at, "", "%s must be a list of words or a command line, not %s", path, n.describe())
+		d.fail(n.at, "", "%s must be a list of words or a command line, not %s", path, n.kindName())
 		return
 	}
 	if len(words) == 0 || words[0] == "" {
@@ -286,7 +286,7 @@ func (d *decoder) resolvePath(src *source, path string) string {
 // decodeScalar decodes one value. The error's text stands after the key's name.
 func (d *decoder) decodeScalar(sp *spec, n *node, v reflect.Value) error {
 	if n.kind == listNode || n.kind == mapNode {
-		return fmt.Errorf("must be %s, not %s", sp.expectedText(), n.describe())
+		return fmt.Errorf("must be %s, not %s", sp.expectedText(), n.kindName())
 	}
 	switch sp.shape {
 	case textShape:
@@ -311,7 +311,7 @@ func (d *decoder) decodeScalar(sp *spec, n *node, v reflect.Value) error {
 		return err
 	case pathShape:
 		if n.kind != textNode {
-			return fmt.Errorf("must be a path, not %s", n.describe())
+			return fmt.Errorf("must be a path, not %s", n.kindName())
 		}
 		v.SetString(d.resolvePath(n.at.src, n.text))
 	default:
@@ -322,7 +322,7 @@ func (d *decoder) decodeScalar(sp *spec, n *node, v reflect.Value) error {
 
 func setText(sp *spec, n *node, v reflect.Value) error {
 	if n.kind != textNode && !sp.loose {
-		return fmt.Errorf("must be text, not %s; write %q", n.describe(), n.text)
+		return fmt.Errorf("must be text, not %s; write %q", n.kindName(), n.text)
 	}
 	if len(sp.enum) > 0 && !slices.Contains(sp.enum, n.text) {
 		return fmt.Errorf("must be %s, not %q", sp.expectedText(), n.text)
@@ -338,7 +338,7 @@ func setWhole(sp *spec, n *node, v reflect.Value) error {
 		if errors.Is(err, strconv.ErrRange) {
 			return fmt.Errorf("is out of range: %s", n.text)
 		}
-		return fmt.Errorf("must be a whole number, not %s", n.describe())
+		return fmt.Errorf("must be a whole number, not %s", n.kindName())
 	}
 	if least, ok := sp.minimumOf(); ok && int(i) < least {
 		if i < 0 && least == 0 {
@@ -360,7 +360,7 @@ func setSwitch(_ *spec, n *node, v reflect.Value) error {
 		case "no", "off", "n", "0":
 			hint = "; write false"
 		}
-		return fmt.Errorf("must be true or false, not %s%s", n.describe(), hint)
+		return fmt.Errorf("must be true or false, not %s%s", n.kindName(), hint)
 	}
 	v.SetBool(n.text == "true")
 	return nil
@@ -368,7 +368,7 @@ func setSwitch(_ *spec, n *node, v reflect.Value) error {
 
 func setDuration(sp *spec, n *node, v reflect.Value) error {
 	if n.kind == boolNode {
-		return fmt.Errorf("must be a duration, not %s", n.describe())
+		return fmt.Errorf("must be a duration, not %s", n.kindName())
 	}
 	var value Duration
 	var err error
@@ -397,8 +397,8 @@ func setDuration(sp *spec, n *node, v reflect.Value) error {
 	return nil
 }
 
-// describe names the kind of a node, with a scalar's text.
-func (n *node) describe() string {
+// kindName names the kind of a node, with a scalar's text.
+func (n *node) kindName() string {
 	switch {
 	case n.plainColon():
 		return "a map; a text with a colon and a blank in it needs quotes"
@@ -449,7 +449,7 @@ func (d *decoder) meantElsewhere(sp *spec, n *node) (near, hint string) {
 	switch {
 	case isPlain && sp.short != "" && sp.shortShape == listShape:
 		return "", fmt.Sprintf("; write [%s]", Flow(n.text))
-	case isPlain && sp.field("command") != nil:
+	case isPlain && sp.findField("command") != nil:
 		return "", fmt.Sprintf("; write {command: %s}", Flow(n.text))
 	case n.kind == textNode && d.top == nil && sp.name != "":
 		for _, k := range Keys() {
@@ -464,7 +464,7 @@ func (d *decoder) meantElsewhere(sp *spec, n *node) (near, hint string) {
 // keyLike is the key anywhere in the file that a key in a wrong place, or by a word of
 // another program, was probably meant to be; "" for none.
 func keyLike(key string) string {
-	if schema().field(snakeCase(key)) != nil {
+	if schema().findField(snakeCase(key)) != nil {
 		return snakeCase(key)
 	}
 	switch snakeCase(key) {

@@ -169,7 +169,7 @@ func (c *Config) inheritControl() {
 
 // fillUnder fills in the keys that are not named, and returns them.
 func (i *IterationControl) fillUnder(general IterationControl, named func(key string) bool) (keys []string) {
-	for _, f := range schema().field("iteration_control").fields {
+	for _, f := range schema().findField("iteration_control").fields {
 		if !named(f.name) {
 			reflect.ValueOf(i).Elem().Field(f.index).Set(reflect.ValueOf(general).Field(f.index))
 			keys = append(keys, f.name)

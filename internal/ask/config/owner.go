@@ -46,8 +46,8 @@ func numberedFolders(first string) iter.Seq[string] {
 	}
 }
 
-// stateOf is the first of the numbered state folders that belongs to the repository of
-// root, or to nobody yet, or the folder that it leads to.
+// stateOf returns the first of the numbered state folders that belongs to the repository
+// of root, or to none yet, or the folder that it leads to.
 func stateOf(root, first string) string {
 	git := gitOf(root)
 	for dir := range numberedFolders(first) {
@@ -62,8 +62,8 @@ func stateOf(root, first string) string {
 // HasGit reports whether there is a .git at root or above it, whatever it is.
 func HasGit(root string) bool { return gitOf(root) != "" }
 
-// gitOf tells the .git of a root from any other, and where the root is below it. It is
-// empty outside of git.
+// gitOf identifies the .git of a root, and the place of the root below it. It is empty
+// outside of git.
 func gitOf(root string) string {
 	for at := root; ; at = filepath.Dir(at) {
 		if id, err := files.Identity(filepath.Join(at, ".git")); err == nil {

@@ -62,8 +62,8 @@ func firstStateDir(root string, env []string) string {
 	return filepath.Join(StateBase(env), name[:min(len(name), longestName)]+"-"+hex.EncodeToString(sum[:4]))
 }
 
-// MakeState makes the state folder of root, or says why pawl can keep nothing there: what
-// others can write is not believed, and what nobody can write records nothing.
+// MakeState makes the state folder of root. It returns an error if others can write to it,
+// since its contents could not be trusted, or if pawl itself cannot.
 func MakeState(root string, env []string) error {
 	vars, dir := readVariables(env), StateDir(root, env)
 	if !filepath.IsAbs(vars["XDG_STATE_HOME"]) && !filepath.IsAbs(vars["HOME"]) {

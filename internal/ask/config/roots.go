@@ -73,7 +73,7 @@ func ownFolder(dir string) bool {
 	return err == nil && info.IsDir() && notOnlyMine(dir) == nil
 }
 
-// notOnlyMine says who else can write a folder; nil is nobody.
+// notOnlyMine returns an error that names who else can write to a folder; nil if no one can.
 func notOnlyMine(dir string) error {
 	info, err := os.Stat(dir)
 	if err == nil {

@@ -72,7 +72,7 @@ func (sp *spec) document(id, title string, required ...string) []byte {
 func (sp *spec) jsonSchema() jsonSchema {
 	s := sp.jsonType()
 	if sp.short != "" {
-		s = jsonSchema{AnyOf: []jsonSchema{sp.field(sp.short).jsonType(), s}}
+		s = jsonSchema{AnyOf: []jsonSchema{sp.findField(sp.short).jsonType(), s}}
 	}
 	if sp.lists != nil {
 		s = jsonSchema{AnyOf: []jsonSchema{s, sp.lists.jsonType()}}

@@ -161,7 +161,7 @@ func (sp *spec) readSection(t reflect.Type) {
 		if below.shape == tableShape {
 			below.elem.key = below.key
 		}
-		if same := sp.field(below.name); same != nil {
+		if same := sp.findField(below.name); same != nil {
 			below.key, same.lists = same.key, below
 			continue
 		}
@@ -169,8 +169,8 @@ func (sp *spec) readSection(t reflect.Type) {
 	}
 }
 
-// field returns the section's field with that key, or nil.
-func (sp *spec) field(key string) *spec {
+// findField returns the section's field with that key, or nil.
+func (sp *spec) findField(key string) *spec {
 	for _, f := range sp.fields {
 		if f.name == key && !f.inline {
 			return f
@@ -193,7 +193,7 @@ func (sp *spec) inlineTable() *spec {
 func (sp *spec) childSpec(key string) *spec {
 	switch sp.shape {
 	case sectionShape:
-		if f := sp.field(key); f != nil {
+		if f := sp.findField(key); f != nil {
 			return f
 		}
 		if r := sp.inlineTable(); r != nil {
@@ -241,7 +241,7 @@ func (sp *spec) expandShort(n *node) *node {
 		return &node{kind: listNode, at: n.at, size: n.size + 1, items: []*node{n}}
 	}
 	if sp.short != "" && n.kind != mapNode && (n.kind == listNode) == (sp.shortShape == listShape) {
-		below := sp.field(sp.short).expandShort(n)
+		below := sp.findField(sp.short).expandShort(n)
 		return &node{kind: mapNode, at: n.at, size: n.size + 1, pairs: []pair{{sp.short, n.at, below}}}
 	}
 	if n.kind != listNode && n.kind != mapNode {

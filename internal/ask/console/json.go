@@ -86,7 +86,7 @@ func jsonEvent(n engine.Notice) *Event {
 		e.Event, e.Iteration, e.Attempt = "review_ended", r.Number, r.Attempt
 		e.Agent, e.Status, e.Why, e.Result = r.Review.Reviewer, r.Review.Verdict, r.Review.Summary, &r
 	case engine.StepStarted, engine.StepOutput, engine.StepWaits, engine.StepEnded:
-		return stepEvent(n, e)
+		return fillStepEvent(n, e)
 	case engine.WaitStarted:
 		until := n.Command.Until.UTC()
 		e.Event, e.Until, e.Why = "waiting", &until, n.Command.Why
@@ -102,8 +102,7 @@ func jsonEvent(n engine.Notice) *Event {
 	return e
 }
 
-// stepEvent is what happened to a step of a workflow.
-func stepEvent(n engine.Notice, e *Event) *Event {
+func fillStepEvent(n engine.Notice, e *Event) *Event {
 	st := n.Step
 	e.Step, e.StepKind, e.Agent, e.Try = st.Step, st.Kind, st.Agent, st.Try
 	e.Alternative, e.Status, e.Why = st.Alternate, st.Status, st.Why

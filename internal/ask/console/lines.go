@@ -19,9 +19,9 @@ const (
 	maxSaidLine  = 2000
 )
 
-// words shows a text of several lines below each other, with its head in front of the
+// printLines shows a text of several lines below each other, with its head in front of the
 // first. On a terminal long lines are wrapped.
-func (s *Screen) words(run, head, text string) {
+func (s *Screen) printLines(run, head, text string) {
 	if !s.to.Verbose {
 		return
 	}
@@ -33,12 +33,12 @@ func (s *Screen) words(run, head, text string) {
 	lines := strings.Split(strings.Trim(text, "\n"), "\n")
 	for i, l := range lines {
 		if i == maxSaidLines {
-			s.note("%s… %s more; all of it: pawl logs %s -i N", indent, fault.Numbered(len(lines)-i, "line"), run)
+			s.sayDetail("%s… %s more; all of it: pawl logs %s -i N", indent, fault.Numbered(len(lines)-i, "line"), run)
 			return
 		}
 		l = Printable(strings.TrimRight(fault.Cut(l, maxSaidLine), " \t\r"))
 		for part := range strings.SplitSeq(ansi.Wrap(l, width, ""), "\n") {
-			s.note("%s%s", head, part)
+			s.sayDetail("%s%s", head, part)
 			head = indent
 		}
 	}

@@ -20,9 +20,9 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 func TestLiveLineOfSteps(t *testing.T) {
 	t.Parallel()
 	s := New(Terminal{}, "audit")
-	s.begins(noon, "iteration 1/3", "starting")
+	s.startLiveLine(noon, "iteration 1/3", "starting")
 	step := func(kind engine.NoticeKind, id, status string, e agent.Event) {
-		s.steps.take(engine.Notice{Kind: kind, At: noon, Event: e, Step: &engine.StepNotice{Step: id, Status: status}})
+		s.steps.updateFrom(engine.Notice{Kind: kind, At: noon, Event: e, Step: &engine.StepNotice{Step: id, Status: status}})
 	}
 	for _, id := range []string{"a", "b", "c"} {
 		step(engine.StepStarted, id, "", agent.Event{})
@@ -37,11 +37,11 @@ func TestLiveLineOfSteps(t *testing.T) {
 	step(engine.AgentEvent, "c", "", agent.Event{Kind: agent.UsageSeen, Usage: agent.Usage{Output: 1000}})
 	step(engine.AgentEvent, "c", "", agent.Event{Kind: agent.CostSeen, Cost: 20_000})
 	const want = "  iteration 1/3 · 5s · 1 done, runs b, c · 2.0k tokens · $0.02"
-	if got := s.liveLine(noon.Add(5 * time.Second)); got != want {
+	if got := s.formatLiveLine(noon.Add(5 * time.Second)); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	s.begins(noon, "iteration 2/3", "starting")
-	if got, want := s.liveLine(noon), "  iteration 2/3 · 0s · starting"; got != want {
+	s.startLiveLine(noon, "iteration 2/3", "starting")
+	if got, want := s.formatLiveLine(noon), "  iteration 2/3 · 0s · starting"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -51,10 +51,10 @@ func TestLiveLineIsErased(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	s := New(Terminal{Progress: &out, Drawn: true}, "build")
-	s.begins(noon, "iteration 1/3", "starting")
-	s.draw(engine.Notice{At: noon})
-	s.print("one line")
-	s.print("another")
+	s.startLiveLine(noon, "iteration 1/3", "starting")
+	s.drawLiveLine(engine.Notice{At: noon})
+	s.printText("one line")
+	s.printText("another")
 	s.Done()
 	if got, want := out.String(), "\r  iteration 1/3 · 0s · starting\x1b[J\r\x1b[Jone line\nanother\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
@@ -68,14 +68,14 @@ func TestLiveLineIsErased(t *testing.T) {
 func TestLiveLineAfterAGate(t *testing.T) {
 	t.Parallel()
 	s := New(Terminal{}, "build")
-	s.begins(noon, "iteration 1/3", "starting mine")
+	s.startLiveLine(noon, "iteration 1/3", "starting mine")
 	gate := loop.Gate{Name: "unit"}
 	s.Notice(engine.Notice{Kind: engine.GateStarted, At: noon, Gate: gate})
-	if got, want := s.liveLine(noon), "  iteration 1/3 · 0s · gate unit"; got != want {
+	if got, want := s.formatLiveLine(noon), "  iteration 1/3 · 0s · gate unit"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	s.Notice(engine.Notice{Kind: engine.GateEnded, At: noon, Gate: gate})
-	if got, want := s.liveLine(noon), "  iteration 1/3 · 0s · starting mine"; got != want {
+	if got, want := s.formatLiveLine(noon), "  iteration 1/3 · 0s · starting mine"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -100,10 +100,10 @@ func TestLostIteration(t *testing.T) {
 func TestLiveLineCountsStepsOnce(t *testing.T) {
 	t.Parallel()
 	s := New(Terminal{Progress: io.Discard}, "audit")
-	s.begins(noon, "iteration 1/3", "starting")
+	s.startLiveLine(noon, "iteration 1/3", "starting")
 	s.Notice(engine.Notice{Kind: engine.AgentEvent, At: noon, Step: &engine.StepNotice{Step: "a"},
 		Event: agent.Event{Kind: agent.UsageSeen, Usage: agent.Usage{Input: 1000}}})
-	if got, want := s.liveLine(noon), "  iteration 1/3 · 0s · starting · 1.0k tokens"; got != want {
+	if got, want := s.formatLiveLine(noon), "  iteration 1/3 · 0s · starting · 1.0k tokens"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

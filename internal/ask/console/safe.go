@@ -55,7 +55,7 @@ func (s *SafeWriter) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	text := slices.Concat(s.left, p)
-	safe, n := visible(text, !s.plain)
+	safe, n := makeVisible(text, !s.plain)
 	s.left = text[n:]
 	_, err := s.file.WriteString(safe)
 	return len(p), err
@@ -63,7 +63,7 @@ func (s *SafeWriter) Write(p []byte) (int, error) {
 
 // Visible is a text without anything that a terminal would obey but pawl's own colors.
 func Visible(text string) string {
-	safe, n := visible([]byte(text), true)
+	safe, n := makeVisible([]byte(text), true)
 	return safe + strings.Repeat(string(utf8.RuneError), len(text)-n)
 }
 
@@ -82,8 +82,8 @@ func colorAt(text []byte) (n int, more bool) {
 	return 0, more
 }
 
-// visible makes as much of text safe as is complete, and says how much that is.
-func visible(text []byte, colors bool) (safe string, n int) {
+// makeVisible makes as much of text safe as is complete, and says how much that is.
+func makeVisible(text []byte, colors bool) (safe string, n int) {
 	var b strings.Builder
 	for n < len(text) {
 		rest := text[n:]
@@ -101,12 +101,12 @@ func visible(text []byte, colors bool) (safe string, n int) {
 				n += own
 				continue
 			}
-			b.WriteString(shown(r))
+			b.WriteString(showControl(r))
 		case r == utf8.RuneError && size == 1:
 			fmt.Fprintf(&b, `\x%02x`, rest[0])
 		case r == '\r' && rest[1] == '\n':
-		case obeyed(r):
-			b.WriteString(shown(r))
+		case isTerminalControl(r):
+			b.WriteString(showControl(r))
 		default:
 			b.WriteRune(r)
 		}
@@ -115,9 +115,9 @@ func visible(text []byte, colors bool) (safe string, n int) {
 	return b.String(), n
 }
 
-// obeyed is whether a terminal takes a character for a command, or shows others
-// in another order, or nothing, for it.
-func obeyed(r rune) bool {
+// isTerminalControl reports whether a terminal treats r as a command, reorders other
+// characters for it, or shows nothing.
+func isTerminalControl(r rune) bool {
 	switch {
 	case r == '\n', r == '\t', r == '\u200c', r == '\u200d': // these join letters and emoji
 		return false
@@ -127,8 +127,8 @@ func obeyed(r rune) bool {
 	return unicode.Is(unicode.Cf, r) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r)
 }
 
-// shown is a character that a terminal would obey, as people can see it.
-func shown(r rune) string {
+// showControl returns a character that a terminal would obey, as people can see it.
+func showControl(r rune) string {
 	switch {
 	case r < ' ':
 		return string('␀' + r)

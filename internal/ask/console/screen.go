@@ -5,7 +5,7 @@
 //   - progress goes to stderr, one line each, "[15:04:05] …", in words that do
 //     not change between versions;
 //   - on a terminal a live line below them shows what happens now;
-//   - with -v, indented lines tell what the agent does and why the loop decides;
+//   - with -v, indented lines show what the agent does and why the loop decides;
 //   - agents' words are cut and lose their control characters.
 //
 // `pawl logs` shows a run by the same lines, from its journal.
@@ -77,15 +77,15 @@ func (s *Screen) Notice(n engine.Notice) {
 		return
 	}
 	if s.stepNotice(n) {
-		s.draw(n)
+		s.drawLiveLine(n)
 		return
 	}
 	switch n.Kind {
 	case engine.RunStarted:
-		s.line(n.At, "Starting %s: %s (%s)", kindWord(n.State), s.name, maximum(n.State.Limit))
-		s.note("run %s", n.Run)
+		s.printLine(n.At, "Starting %s: %s (%s)", kindWord(n.State), s.name, formatLimit(n.State.Limit))
+		s.sayDetail("run %s", n.Run)
 	case engine.RunResumed:
-		s.resumed(n)
+		s.printResumed(n)
 	case engine.IterationStarted:
 		s.iterationStarted(n)
 	case engine.AgentEvent:
@@ -96,7 +96,7 @@ func (s *Screen) Notice(n engine.Notice) {
 		}
 		s.gate = "gate " + n.Gate.Name
 		s.said = s.gate
-		s.note("gate %s runs", n.Gate.Name)
+		s.sayDetail("gate %s runs", n.Gate.Name)
 	case engine.GateEnded:
 		s.gateEnded(n.Gate)
 	case engine.IterationEnded:
@@ -106,23 +106,23 @@ func (s *Screen) Notice(n engine.Notice) {
 	case engine.ReviewEnded:
 		s.reviewEnded(n)
 	case engine.WaitStarted:
-		s.line(n.At, "Waiting until %s (%s)", Clock(n.Command.Until, n.At), n.Command.Why)
-		s.begins(n.At, "waiting until "+Clock(n.Command.Until, n.At), n.Command.Why)
+		s.printLine(n.At, "Waiting until %s (%s)", Clock(n.Command.Until, n.At), n.Command.Why)
+		s.startLiveLine(n.At, "waiting until "+Clock(n.Command.Until, n.At), n.Command.Why)
 	case engine.LimitsRaised:
-		s.line(n.At, "Limits raised: %s", n.Text)
+		s.printLine(n.At, "Limits raised: %s", n.Text)
 	case engine.Delivered:
-		s.line(n.At, "Delivered: %s", report.Line(n.Text, 400))
+		s.printLine(n.At, "Delivered: %s", report.Line(n.Text, 400))
 	case engine.RunEnded:
 		s.runEnded(n)
 	case engine.Note:
-		s.print("Note: %s", report.Line(n.Text, 500))
+		s.printText("Note: %s", report.Line(n.Text, 500))
 	case engine.Warning:
-		s.print("Warning: %s", report.Line(n.Text, 500))
+		s.printText("Warning: %s", report.Line(n.Text, 500))
 	}
-	s.draw(n)
+	s.drawLiveLine(n)
 }
 
-// kindWord is what is run.
+// kindWord returns "workflow" or "procedure".
 func kindWord(s loop.State) string {
 	if s.Policy.Kind == loop.Workflow {
 		return "workflow"
@@ -130,7 +130,7 @@ func kindWord(s loop.State) string {
 	return "procedure"
 }
 
-func maximum(limit int) string {
+func formatLimit(limit int) string {
 	switch limit {
 	case 0:
 		return "unlimited iterations"
@@ -140,20 +140,20 @@ func maximum(limit int) string {
 	return fmt.Sprintf("max %d iterations", limit)
 }
 
-func (s *Screen) resumed(n engine.Notice) {
+func (s *Screen) printResumed(n engine.Notice) {
 	st := n.State
 	limit := ""
 	if st.Limit > 0 {
 		limit = fmt.Sprintf(" (max %d)", st.Limit)
 	}
-	s.line(n.At, "Resuming %s: %s from iteration %d%s", kindWord(st), s.name, st.Iteration, limit)
-	s.line(n.At, "Previous session: %s in %s", Iterations(st.Iteration), allTime(st.Spent))
+	s.printLine(n.At, "Resuming %s: %s from iteration %d%s", kindWord(st), s.name, st.Iteration, limit)
+	s.printLine(n.At, "Previous session: %s in %s", Iterations(st.Iteration), allTime(st.Spent))
 	if most := st.Policy.MaxIterations; most > 0 && st.Limit > most {
-		s.line(n.At, "It may go on to iteration %d: %d iterations are allowed after each answer",
+		s.printLine(n.At, "It may go on to iteration %d: %d iterations are allowed after each answer",
 			st.Limit, most)
 	}
 	if n.Text != "" {
-		s.note("%s", n.Text)
+		s.sayDetail("%s", n.Text)
 	}
 }
 
@@ -163,43 +163,43 @@ func (s *Screen) iterationStarted(n engine.Notice) {
 	if c.Attempt > 1 {
 		attempt = fmt.Sprintf(" (attempt %d)", c.Attempt)
 	}
-	s.line(n.At, "Iteration %s starting...%s", Of(c.Iteration, n.State.Limit), attempt)
-	s.begins(n.At, "iteration "+Of(c.Iteration, n.State.Limit), "starting "+c.Agent)
+	s.printLine(n.At, "Iteration %s starting...%s", Of(c.Iteration, n.State.Limit), attempt)
+	s.startLiveLine(n.At, "iteration "+Of(c.Iteration, n.State.Limit), "starting "+c.Agent)
 	if c.Agent != "" {
-		s.note("agent %s", c.Agent)
+		s.sayDetail("agent %s", c.Agent)
 	}
 	if c.StrategyWhy != "" && c.Attempt > 1 { // else the report on the iteration before said it
-		s.note("strategy %s: %s", c.Strategy, c.StrategyWhy)
+		s.sayDetail("strategy %s: %s", c.Strategy, c.StrategyWhy)
 	}
 	if c.Rewind != 0 {
-		s.note("the files go back to the snapshot after iteration %d first", c.Rewind)
+		s.sayDetail("the files go back to the snapshot after iteration %d first", c.Rewind)
 	}
 	if f := c.Feedback; f != nil {
-		s.feedback(f)
+		s.printFeedback(f)
 	}
 }
 
-// begins is what the live line shows from now on.
-func (s *Screen) begins(at time.Time, title, said string) {
+// startLiveLine replaces what the live line shows.
+func (s *Screen) startLiveLine(at time.Time, title, said string) {
 	s.began, s.title, s.steps, s.doing = at, title, steps{}, doing{said: said}
 }
 
-func (s *Screen) feedback(f *loop.Feedback) {
+func (s *Screen) printFeedback(f *loop.Feedback) {
 	if f.Summary != "" {
-		s.note("feedback: %s", f.Summary)
+		s.sayDetail("feedback: %s", f.Summary)
 	}
 	for i, it := range f.Items {
 		if i == 3 {
-			s.note("          … %d more", len(f.Items)-i)
+			s.sayDetail("          … %d more", len(f.Items)-i)
 			break
 		}
-		s.note("          %s", report.ItemLine(it))
+		s.sayDetail("          %s", report.ItemLine(it))
 	}
 	if f.Answer != "" {
-		s.note("answer: %s", f.Answer)
+		s.sayDetail("answer: %s", f.Answer)
 	}
 	for _, a := range f.Answers {
-		s.note("answer to step %s: %s", a.Step, a.Text)
+		s.sayDetail("answer to step %s: %s", a.Step, a.Text)
 	}
 }
 
@@ -209,34 +209,34 @@ func (s *Screen) agentEvent(n engine.Notice) {
 	if n.Step != nil {
 		who = n.Step.Step
 	} else {
-		s.take(e)
+		s.updateFrom(e)
 	}
 	switch e.Kind {
 	case agent.Text:
-		s.words(n.Run, who+": ", e.Text)
+		s.printLines(n.Run, who+": ", e.Text)
 	case agent.Thinking:
 		if s.to.Thinking {
-			s.words(n.Run, who+" thinks: ", e.Text)
+			s.printLines(n.Run, who+" thinks: ", e.Text)
 		}
 	case agent.ToolStart:
-		s.note("tool: %s", toolLine(e))
+		s.sayDetail("tool: %s", toolLine(e))
 	case agent.ToolEnd:
 		if e.Failed {
-			s.note("tool failed: %s", report.Line(e.Tool+" "+e.Result, 300))
+			s.sayDetail("tool failed: %s", report.Line(e.Tool+" "+e.Result, 300))
 		}
 	case agent.Retry, agent.RateLimit, agent.Error:
 		if e.Error != nil {
-			s.note("%s: %s", e.Kind, report.Line(fmt.Sprintf("%d %s %s", e.Error.Status, e.Error.Type, e.Error.Message), 200))
+			s.sayDetail("%s: %s", e.Kind, report.Line(fmt.Sprintf("%d %s %s", e.Error.Status, e.Error.Type, e.Error.Message), 200))
 		}
 	}
 }
 
 func (s *Screen) gateEnded(g loop.Gate) {
-	if s.said == s.gate { // what goes on had begun before
+	if s.said == s.gate { // the present activity had begun before
 		s.said = s.before
 	}
 	s.gate = ""
-	s.note("%s", GateLine(g))
+	s.sayDetail("%s", GateLine(g))
 }
 
 func (s *Screen) iterationEnded(n engine.Notice) {
@@ -246,9 +246,9 @@ func (s *Screen) iterationEnded(n engine.Notice) {
 		return
 	}
 	if r.Outcome == loop.Failed {
-		s.line(n.At, "WARNING: %s%s", why(r), failures(n.State))
+		s.printLine(n.At, "WARNING: %s%s", failureReason(r), describeBreaker(n.State))
 	}
-	defer s.report(n)
+	defer s.printFailure(n)
 	broken := n.Command.Kind == loop.Finish && n.Command.Guard == loop.GuardBreaker
 	if r.Outcome == loop.Waited || r.Exit.Ended == loop.EndedStop || broken {
 		return // the wait or the end says it
@@ -256,28 +256,28 @@ func (s *Screen) iterationEnded(n engine.Notice) {
 	word := "completed"
 	switch {
 	case wasCutOff(r):
-		s.line(n.At, "Iteration %s was cut off: pawl was ended in it, and nobody knows how it ended",
+		s.printLine(n.At, "Iteration %s was cut off: pawl was ended in it, and nobody knows how it ended",
 			Of(r.Number, n.State.Limit))
 		return
 	case r.Outcome == loop.Failed && !agentFailed(r):
 		word = "ended"
 	}
-	s.line(n.At, "Iteration %s %s in %s", Of(r.Number, n.State.Limit), word, loop.Duration(r.Took()))
+	s.printLine(n.At, "Iteration %s %s in %s", Of(r.Number, n.State.Limit), word, loop.Duration(r.Took()))
 }
 
-// wasCutOff is true for an iteration that ended with its pawl.
+// wasCutOff reports whether the iteration ended because its pawl process did.
 func wasCutOff(r *loop.Record) bool {
 	return r.Exit.Ended == loop.EndedLost || r.Exit.Ended == loop.EndedLease
 }
 
-// agentFailed is true for an agent that ended with an exit status of its own. Its
-// iteration reads completed, as the third document has it.
+// agentFailed reports whether the agent exited with a nonzero status. The iteration is
+// still called completed, as the third document has it.
 func agentFailed(r *loop.Record) bool {
 	return r.Exit.Ended == loop.NotEnded && !r.RedGate() && r.Exit.Signal == "" && r.Exit.Code > 0
 }
 
-// why says what made an iteration fail.
-func why(r *loop.Record) string {
+// failureReason returns "" if the iteration did not fail.
+func failureReason(r *loop.Record) string {
 	summary := ""
 	if r.Failure != nil {
 		summary = report.Line(r.Failure.Summary, 200)
@@ -306,32 +306,32 @@ func why(r *loop.Record) string {
 	return "AI CLI failed: " + summary
 }
 
-// report prints after a failed iteration what failed, whether it may pass by
+// printFailure prints after a failed iteration what failed, whether it may pass by
 // itself, how bad it is, and how the next iteration differs and why. The words
 // are the first document's; the lines with a time above them are not its.
-func (s *Screen) report(n engine.Notice) {
+func (s *Screen) printFailure(n engine.Notice) {
 	r, c := n.Record, &n.Command
 	f := r.Failure
 	if r.Outcome != loop.Failed || f == nil {
 		return
 	}
-	s.print("🔄 Iteration %d failed: %s", r.Number, report.Line(f.Summary, 300))
+	s.printText("🔄 Iteration %d failed: %s", r.Number, report.Line(f.Summary, 300))
 	noCause := f.Class == failure.Crash || f.Class == failure.Unknown
 	if last := failure.LastLines(f.Stderr, 1); noCause && !strings.Contains(f.Summary, last) {
-		s.print("   It wrote on stderr: %s", report.Line(f.Stderr, 300))
+		s.printText("   It wrote on stderr: %s", report.Line(f.Stderr, 300))
 	}
 	isTransient := map[bool]string{true: "yes", false: "no"}[f.Transient]
-	s.print("   Error type: %s, transient: %s, severity: %s", f.Class, isTransient, f.Severity)
+	s.printText("   Error type: %s, transient: %s, severity: %s", f.Class, isTransient, f.Severity)
 	if c.Kind != loop.Run && c.Kind != loop.Wait {
 		return // nothing comes next
 	}
 	if c.Strategy == r.Strategy {
-		s.print("   Retrying with same strategy: %s", c.Strategy)
+		s.printText("   Retrying with same strategy: %s", c.Strategy)
 	} else {
-		s.print("   New strategy: %s", c.Strategy)
+		s.printText("   New strategy: %s", c.Strategy)
 	}
 	if c.StrategyWhy != "" {
-		s.print("   Why: %s", report.Line(c.StrategyWhy, 500))
+		s.printText("   Why: %s", report.Line(c.StrategyWhy, 500))
 	}
 }
 
@@ -346,47 +346,47 @@ func (s *Screen) runEnded(n engine.Notice) {
 			return
 		}
 		if st.Limit > 0 && st.Iteration >= st.Limit && strings.HasPrefix(c.Why, "Reached max") {
-			s.line(n.At, "Reached max iterations: %d (total: %s)", st.Limit, allTime(st.Spent))
+			s.printLine(n.At, "Reached max iterations: %d (total: %s)", st.Limit, allTime(st.Spent))
 			return
 		}
-		s.line(n.At, "Completed: %s %s", c.Why, all)
+		s.printLine(n.At, "Completed: %s %s", c.Why, all)
 	case loop.Exhausted:
-		wrong := cmp.Or(st.Wrong, "the agent has not said that the task is complete")
-		s.line(n.At, "Reached max iterations: %d (total: %s); %s", st.Limit, allTime(st.Spent), report.Line(wrong, 300))
+		wrong := report.Line(cmp.Or(st.Wrong, "the agent has not said that the task is complete"), 300)
+		s.printLine(n.At, "Reached max iterations: %d (total: %s); %s", st.Limit, allTime(st.Spent), wrong)
 	case loop.Aborted:
 		if c.Guard == loop.GuardBreaker && st.Guards.Failures > 0 {
-			s.line(n.At, "ERROR: Aborting after %d consecutive failures %s", st.Guards.Failures, all)
-			s.note("Safety guard triggered: %s", c.Guard)
-			s.note("%s", c.Message)
+			s.printLine(n.At, "ERROR: Aborting after %d consecutive failures %s", st.Guards.Failures, all)
+			s.sayDetail("Safety guard triggered: %s", c.Guard)
+			s.sayDetail("%s", c.Message)
 			return
 		}
-		s.guard(n)
-		s.line(n.At, "ERROR: Aborting: %s %s", c.Why, all)
+		s.printGuard(n)
+		s.printLine(n.At, "ERROR: Aborting: %s %s", c.Why, all)
 	case loop.Interrupted, loop.Stopped:
 		word := "Interrupted"
 		if st.Status == loop.Stopped {
 			word = "Stopped"
 		}
-		s.line(n.At, "%s. State saved. %s", word, resume)
+		s.printLine(n.At, "%s. State saved. %s", word, resume)
 	case loop.Paused:
-		s.guard(n)
-		s.line(n.At, "Paused: %s. State saved. %s", strings.TrimSuffix(report.Line(c.Why, 300), "."), resume)
+		s.printGuard(n)
+		s.printLine(n.At, "Paused: %s. State saved. %s", strings.TrimSuffix(report.Line(c.Why, 300), "."), resume)
 	case loop.Blocked:
-		s.guard(n)
-		s.line(n.At, "Blocked: %s %s", report.Line(c.Why, 300), all)
+		s.printGuard(n)
+		s.printLine(n.At, "Blocked: %s %s", report.Line(c.Why, 300), all)
 	case loop.Pending:
-		s.line(n.At, "Waiting for an answer: %s %s", report.Line(c.Why, 300), all)
+		s.printLine(n.At, "Waiting for an answer: %s %s", report.Line(c.Why, 300), all)
 	case loop.TimedOut:
-		s.line(n.At, "Limit reached: %s %s", c.Why, all)
+		s.printLine(n.At, "Limit reached: %s %s", c.Why, all)
 	default:
-		s.line(n.At, "ERROR: Failed: %s %s", report.Line(c.Why, 500), all)
+		s.printLine(n.At, "ERROR: Failed: %s %s", report.Line(c.Why, 500), all)
 	}
 }
 
-func (s *Screen) guard(n engine.Notice) {
+func (s *Screen) printGuard(n engine.Notice) {
 	if n.Command.Guard != "" {
-		s.line(n.At, "Safety guard triggered: %s", n.Command.Guard)
-		s.line(n.At, "%s", report.Line(n.Command.Message, 300))
+		s.printLine(n.At, "Safety guard triggered: %s", n.Command.Guard)
+		s.printLine(n.At, "%s", report.Line(n.Command.Message, 300))
 	}
 }
 
@@ -394,49 +394,49 @@ func (s *Screen) guard(n engine.Notice) {
 func (s *Screen) Line(at time.Time, format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.line(at, format, args...)
+	s.printLine(at, format, args...)
 }
 
 // Note prints what belongs to the line above it.
 func (s *Screen) Note(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.note(format, args...)
+	s.sayDetail(format, args...)
 }
 
-// line prints one line of progress. Above the first of another day stands the date.
-func (s *Screen) line(at time.Time, format string, args ...any) {
+// printLine prints one line of progress. Above the first of another day stands the date.
+func (s *Screen) printLine(at time.Time, format string, args ...any) {
 	at = at.Local()
 	day := at.Format(time.DateOnly)
 	beginsToday := s.day == "" && day == time.Now().Format(time.DateOnly)
 	if s.day != day && !beginsToday {
-		s.print("%s", day)
+		s.printText("%s", day)
 	}
 	s.day = day
-	s.print("["+at.Format("15:04:05")+"] "+format, args...)
+	s.printText("["+at.Format("15:04:05")+"] "+format, args...)
 }
 
 // noteIndent sets what belongs to a line with a time apart from it.
 const noteIndent = "           "
 
-// note is detail for -v.
-func (s *Screen) note(format string, args ...any) {
+// sayDetail prints a detail with -v only.
+func (s *Screen) sayDetail(format string, args ...any) {
 	if s.to.Verbose {
-		s.print(noteIndent+format, args...)
+		s.printText(noteIndent+format, args...)
 	}
 }
 
-func (s *Screen) print(format string, args ...any) {
+func (s *Screen) printText(format string, args ...any) {
 	text := Wrapped(s.to.Progress, fmt.Sprintf(format, args...))
 	if s.to.Color {
-		text = color(text)
+		text = colorLine(text)
 	}
-	s.erase()
+	s.eraseLiveLine()
 	_, _ = io.WriteString(s.to.Progress, text+"\n")
 }
 
-// color marks lines that a person must see.
-func color(text string) string {
+// colorLine marks lines that a person must see.
+func colorLine(text string) string {
 	switch {
 	case strings.Contains(text, "] ERROR:"), strings.Contains(text, "✗ gate"):
 		return "\x1b[31m" + text + "\x1b[0m"
@@ -454,7 +454,7 @@ func color(text string) string {
 func (s *Screen) Done() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.erase()
+	s.eraseLiveLine()
 	s.live = false
 }
 

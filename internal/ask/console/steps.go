@@ -29,14 +29,14 @@ func (s *Screen) stepNotice(n engine.Notice) bool {
 	if st == nil {
 		return false
 	}
-	s.steps.take(n)
+	s.steps.updateFrom(n)
 	switch n.Kind {
 	case engine.StepStarted:
 		s.stepStarted(n, st)
 	case engine.StepOutput:
-		s.print("%s | %s", st.Step, Printable(st.Line))
+		s.printText("%s | %s", st.Step, Printable(st.Line))
 	case engine.StepWaits:
-		s.line(n.At, "Step %s waits %s before try %d", st.Step, loop.Duration(st.Elapsed), st.Try)
+		s.printLine(n.At, "Step %s waits %s before try %d", st.Step, loop.Duration(st.Elapsed), st.Try)
 	case engine.StepEnded:
 		s.stepEnded(n, st)
 	default:
@@ -47,7 +47,7 @@ func (s *Screen) stepNotice(n engine.Notice) bool {
 
 func (s *Screen) stepStarted(n engine.Notice, st *engine.StepNotice) {
 	if st.Status == "adopted" {
-		s.line(n.At, "Step %s goes on: it was begun before pawl was gone", st.Step)
+		s.printLine(n.At, "Step %s goes on: it was begun before pawl was gone", st.Step)
 		return
 	}
 	var how []string
@@ -67,7 +67,7 @@ func (s *Screen) stepStarted(n engine.Notice, st *engine.StepNotice) {
 	if len(how) > 0 {
 		text = " (" + strings.Join(how, ", ") + ")"
 	}
-	s.line(n.At, "Step %s starts%s", st.Step, text)
+	s.printLine(n.At, "Step %s starts%s", st.Step, text)
 }
 
 func (s *Screen) stepEnded(n engine.Notice, st *engine.StepNotice) {
@@ -77,23 +77,23 @@ func (s *Screen) stepEnded(n engine.Notice, st *engine.StepNotice) {
 	}
 	switch st.Status {
 	case store.StepSuccess:
-		s.line(n.At, "Step %s succeeded in %s", st.Step, loop.Duration(st.Elapsed))
+		s.printLine(n.At, "Step %s succeeded in %s", st.Step, loop.Duration(st.Elapsed))
 	case store.StepFailure:
-		s.line(n.At, "Step %s failed after %s%s", st.Step, loop.Duration(st.Elapsed), text)
+		s.printLine(n.At, "Step %s failed after %s%s", st.Step, loop.Duration(st.Elapsed), text)
 	case "held":
-		s.note("step %s waits: %s", st.Step, st.Why)
+		s.sayDetail("step %s waits: %s", st.Step, st.Why)
 	case "kept":
 		if st.Why != "" {
-			s.note("step %s: %s", st.Step, st.Why)
+			s.sayDetail("step %s: %s", st.Step, st.Why)
 		} else {
-			s.note("step %s was done before", st.Step)
+			s.sayDetail("step %s was done before", st.Step)
 		}
 	case "skipped":
-		s.line(n.At, "Step %s is skipped: %s", st.Step, st.Why)
+		s.printLine(n.At, "Step %s is skipped: %s", st.Step, st.Why)
 	case store.StepAsking:
-		s.line(n.At, "Step %s waits for a person", st.Step)
+		s.printLine(n.At, "Step %s waits for a person", st.Step)
 	default:
-		s.line(n.At, "Step %s: %s%s", st.Step, st.Status, text)
+		s.printLine(n.At, "Step %s: %s%s", st.Step, st.Status, text)
 	}
 }
 
@@ -114,13 +114,13 @@ func (s *Screen) passEnded(n engine.Notice) {
 	r := n.Record
 	switch {
 	case r.Outcome == loop.Failed && r.Failure != nil:
-		s.line(n.At, "WARNING: Iteration %s failed in %s: %s", Of(r.Number, n.State.Limit), loop.Duration(r.Elapsed),
-			stepFailure(r))
-		s.line(n.At, "Analysis: %s", analysis(r.Failure))
+		s.printLine(n.At, "WARNING: Iteration %s failed in %s: %s", Of(r.Number, n.State.Limit),
+			loop.Duration(r.Elapsed), stepFailure(r))
+		s.printLine(n.At, "Analysis: %s", describeFailure(r.Failure))
 	case wasCutOff(r):
-		s.line(n.At, "Iteration %s was cut off: pawl was ended in it", Of(r.Number, n.State.Limit))
+		s.printLine(n.At, "Iteration %s was cut off: pawl was ended in it", Of(r.Number, n.State.Limit))
 	case r.Exit.Ended != loop.EndedStop && r.Outcome != loop.Waited:
-		s.line(n.At, "Iteration %s completed in %s", Of(r.Number, n.State.Limit), loop.Duration(r.Elapsed))
+		s.printLine(n.At, "Iteration %s completed in %s", Of(r.Number, n.State.Limit), loop.Duration(r.Elapsed))
 	}
 	c := n.Command
 	again, changes := c.Kind == loop.Run || c.Kind == loop.Wait, c.StrategyWhy != "" || c.Strategy != r.Strategy
@@ -133,7 +133,7 @@ func (s *Screen) passEnded(n engine.Notice) {
 		if c.Strategy == r.Strategy {
 			words = "Retrying with same strategy"
 		}
-		s.line(n.At, "%s: %s%s", words, c.Strategy, why)
+		s.printLine(n.At, "%s: %s%s", words, c.Strategy, why)
 	}
 }
 
@@ -144,8 +144,8 @@ func stepFailure(r *loop.Record) string {
 	return report.Line(r.Failure.Summary, 300)
 }
 
-// analysis is what is known of a failure, in a line.
-func analysis(f *failure.Analysis) string {
+// describeFailure returns class, kind and the first proposed action in one line.
+func describeFailure(f *failure.Analysis) string {
 	text := fmt.Sprintf("%s, %s", f.Class, f.Kind)
 	if len(f.Actions) > 0 {
 		text += "; " + report.Line(f.Actions[0], 200)
@@ -160,7 +160,7 @@ func (s *Screen) workflowEnded(n engine.Notice) {
 	if len(st.Policy.Agent) == 0 && !st.Spent.CostKnown && st.Spent.Calls == 0 {
 		cost = "no cost"
 	}
-	s.line(n.At, "Workflow completed after %s (%s, %s): %s", fault.Numbered(st.Iteration, "iteration"),
+	s.printLine(n.At, "Workflow completed after %s (%s, %s): %s", fault.Numbered(st.Iteration, "iteration"),
 		allTime(st.Spent), cost, st.Why)
 }
 
@@ -197,8 +197,8 @@ func (s *Screen) reviewStarted(n engine.Notice) {
 	if c.Review > 1 {
 		again = fmt.Sprintf(" (try %d)", c.Review)
 	}
-	s.line(n.At, "Review of iteration %s by %s starting...%s", Of(c.Iteration, n.State.Limit), c.Agent, again)
-	s.begins(n.At, "review of iteration "+Of(c.Iteration, n.State.Limit), "starting "+c.Agent)
+	s.printLine(n.At, "Review of iteration %s by %s starting...%s", Of(c.Iteration, n.State.Limit), c.Agent, again)
+	s.startLiveLine(n.At, "review of iteration "+Of(c.Iteration, n.State.Limit), "starting "+c.Agent)
 }
 
 func (s *Screen) reviewEnded(n engine.Notice) {
@@ -208,23 +208,24 @@ func (s *Screen) reviewEnded(n engine.Notice) {
 	case v.Ended == loop.EndedStop:
 		return // the end says it
 	case v.Verdict == loop.Rejected:
-		line = fmt.Sprintf("WARNING: Review: %s%s", ReviewLine(v), failures(n.State))
+		line = fmt.Sprintf("WARNING: Review: %s%s", ReviewLine(v), describeBreaker(n.State))
 	case v.Verdict == loop.Undecided:
 		line = "WARNING: " + line
 	}
-	s.line(n.At, "%s", line)
-	defer s.report(n)
+	s.printLine(n.At, "%s", line)
+	defer s.printFailure(n)
 	for i, f := range v.Items {
 		if i == 5 {
-			s.note("          … %d more", len(v.Items)-i)
+			s.sayDetail("          … %d more", len(v.Items)-i)
 			break
 		}
-		s.note("          [%s] %s", f.Severity, report.Line(report.ItemLine(f.Item), 200))
+		s.sayDetail("          [%s] %s", f.Severity, report.Line(report.ItemLine(f.Item), 200))
 	}
 }
 
-// failures is how close the breaker is; "" where nothing is known of that, as afterwards.
-func failures(st loop.State) string {
+// describeBreaker returns how close the breaker is; "" where nothing is known of that, as
+// afterwards.
+func describeBreaker(st loop.State) string {
 	if st.Guards.Failures == 0 {
 		return ""
 	}
@@ -322,8 +323,8 @@ type doing struct {
 	costs  bool
 }
 
-// take keeps what an event says of it.
-func (d *doing) take(e agent.Event) {
+// updateFrom keeps what an event says of it.
+func (d *doing) updateFrom(e agent.Event) {
 	switch e.Kind {
 	case agent.Text:
 		if text := report.Line(e.Text, 200); text != "" && !report.IsSignal(text) {
@@ -359,8 +360,8 @@ type steps struct {
 	agents  map[string]*doing // what the agents of steps use; nil before the first
 }
 
-// take keeps what happened to a step.
-func (p *steps) take(n engine.Notice) {
+// updateFrom keeps what happened to a step.
+func (p *steps) updateFrom(n engine.Notice) {
 	id := n.Step.Step
 	switch n.Kind {
 	case engine.StepStarted:
@@ -377,25 +378,25 @@ func (p *steps) take(n engine.Notice) {
 		if p.agents[id] == nil {
 			p.agents[id] = &doing{}
 		}
-		p.agents[id].take(n.Event)
+		p.agents[id].updateFrom(n.Event)
 	}
 }
 
-// draw draws the live line over what is drawn already. Output and agents may
+// drawLiveLine draws the live line over what is drawn already. Output and agents may
 // come faster than an eye sees: it is drawn 20 times a second.
-func (s *Screen) draw(n engine.Notice) {
+func (s *Screen) drawLiveLine(n engine.Notice) {
 	often := n.Kind == engine.StepOutput || n.Kind == engine.AgentEvent
 	tooSoon := often && n.At.Sub(s.drawn) < 50*time.Millisecond
 	if !s.live || s.title == "" || tooSoon {
 		return
 	}
 	s.drawn = n.At
-	line := ansi.Truncate(s.liveLine(n.At), Width(s.to.Progress)-1, "…")
+	line := ansi.Truncate(s.formatLiveLine(n.At), Width(s.to.Progress)-1, "…")
 	_, _ = io.WriteString(Raw(s.to.Progress), "\r"+Visible(line)+"\x1b[J")
 }
 
-// liveLine is what happens now, since when, and its tokens and cost.
-func (s *Screen) liveLine(now time.Time) string {
+// formatLiveLine combines what runs now, for how long, and its tokens and cost.
+func (s *Screen) formatLiveLine(now time.Time) string {
 	said, tokens, cost, costs := s.said, s.tokens, s.cost, s.costs
 	for _, d := range s.steps.agents {
 		tokens, cost, costs = tokens+d.tokens, cost+d.cost, costs || d.costs
@@ -416,8 +417,8 @@ func (s *Screen) liveLine(now time.Time) string {
 	return text
 }
 
-// erase takes the live line away before another line is printed.
-func (s *Screen) erase() {
+// eraseLiveLine takes the live line away before another line is printed.
+func (s *Screen) eraseLiveLine() {
 	if !s.drawn.IsZero() {
 		_, _ = io.WriteString(Raw(s.to.Progress), "\r\x1b[J")
 		s.drawn = time.Time{}

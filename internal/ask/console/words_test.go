@@ -20,7 +20,7 @@ func TestWhy(t *testing.T) {
 		"AI CLI ended: no disk":                                {Exit: loop.Exit{Ended: loop.EndedStop}, Failure: summary},
 		"The iteration could not start: cannot find the agent": {Failure: &failure.Analysis{Fingerprint: "cannot-start", Summary: "cannot find the agent"}},
 	} {
-		if got := why(&r); got != want {
+		if got := failureReason(&r); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

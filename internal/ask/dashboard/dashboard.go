@@ -116,7 +116,7 @@ const (
 	warn   style = "33"
 )
 
-func (s *screen) styled(st style, text string) string {
+func (s *screen) styleText(st style, text string) string {
 	if !s.o.Color || text == "" {
 		return text
 	}
@@ -126,7 +126,7 @@ func (s *screen) styled(st style, text string) string {
 // allLines are every line of the screen: never more than its height, none wider
 // than its width. Events give way first, then what needs a person.
 func (s *screen) allLines() []string {
-	head, foot := s.headLines(), s.styled(faint, s.o.Hint)
+	head, foot := s.headLines(), s.styleText(faint, s.o.Hint)
 	room := s.height - len(head) - 2 // an empty line, and the foot
 	var body []string
 	if s.seen {
@@ -134,7 +134,7 @@ func (s *screen) allLines() []string {
 		needs := s.needLines(room - len(slots) - len(counts))
 		body = slices.Concat(slots, needs, counts)
 		if left := room - len(body) - 2; left > 0 && len(s.view.Events) > 0 {
-			body = append(append(body, "", s.styled(strong, "Last")), s.eventLines(left)...)
+			body = append(append(body, "", s.styleText(strong, "Last")), s.eventLines(left)...)
 		}
 	}
 	all := slices.Concat(head, body[:max(0, min(len(body), room))], []string{"", foot})
@@ -150,10 +150,10 @@ func (s *screen) headLines() []string {
 	v := s.view
 	trouble := ""
 	if s.trouble != nil {
-		trouble = "  " + s.styled(bad, "Cannot read the board: "+report.Line(s.trouble.Error(), 300))
+		trouble = "  " + s.styleText(bad, "Cannot read the board: "+report.Line(s.trouble.Error(), 300))
 	}
 	if !s.seen {
-		return []string{s.styled(strong, "pawl autopilot") + trouble, ""}
+		return []string{s.styleText(strong, "pawl autopilot") + trouble, ""}
 	}
 	state := []string{s.phaseText()}
 	if v.Sprint != "" {
@@ -174,7 +174,7 @@ func (s *screen) headLines() []string {
 	if cost > 0 {
 		state = append(state, cost.String()+" in these runs")
 	}
-	return []string{s.styled(strong, "pawl autopilot") + "  " + strings.Join(state, " · ") + trouble, ""}
+	return []string{s.styleText(strong, "pawl autopilot") + "  " + strings.Join(state, " · ") + trouble, ""}
 }
 
 func (s *screen) phaseText() string {
@@ -184,26 +184,26 @@ func (s *screen) phaseText() string {
 	}
 	switch {
 	case v.Session == "":
-		return s.styled(warn, "none has run here; start it with: pawl autopilot")
+		return s.styleText(warn, "none has run here; start it with: pawl autopilot")
 	case v.Waits:
-		return s.styled(warn, "waits for a worker that goes on with it")
+		return s.styleText(warn, "waits for a worker that goes on with it")
 	case !v.Running && v.Phase != string(schedule.Finished):
-		return s.styled(bad, "gone; start it again with: pawl autopilot")
+		return s.styleText(bad, "gone; start it again with: pawl autopilot")
 	case v.Phase == string(schedule.Running):
-		return s.styled(good, "running") + " (" + v.Mode + ")" + why
+		return s.styleText(good, "running") + " (" + v.Mode + ")" + why
 	case v.Phase == string(schedule.Finished):
 		return "ended" + why
 	}
-	return s.styled(warn, v.Phase) + why
+	return s.styleText(warn, v.Phase) + why
 }
 
 func (s *screen) slotLines() []string {
-	lines := []string{s.styled(strong, "Slots")}
+	lines := []string{s.styleText(strong, "Slots")}
 	for i := range s.view.Slots {
 		lines = append(lines, s.slotLine(&s.view.Slots[i]))
 	}
 	if len(lines) == 1 {
-		lines = append(lines, s.styled(faint, "  nothing runs"))
+		lines = append(lines, s.styleText(faint, "  nothing runs"))
 	}
 	return lines
 }
@@ -224,12 +224,12 @@ func (s *screen) slotLine(l *autopilot.SlotView) string {
 	}
 	switch {
 	case waits:
-		does = s.styled(warn, "waits") + " " + does
+		does = s.styleText(warn, "waits") + " " + does
 	case l.Phase != string(schedule.Working):
-		does = s.styled(warn, l.Phase) + " " + does
+		does = s.styleText(warn, l.Phase) + " " + does
 	}
-	return "  " + cell(l.Case, 10) + cell(iteration, 6) + cell(shortTime(s.now.Sub(l.Since)), 7) + cell(cost, 8) +
-		cell(report.Line(l.Title, 80), min(40, s.width/3)) + does
+	return "  " + padTo(l.Case, 10) + padTo(iteration, 6) + padTo(shortTime(s.now.Sub(l.Since)), 7) + padTo(cost, 8) +
+		padTo(report.Line(l.Title, 80), min(40, s.width/3)) + does
 }
 
 // needLines show what waits for a person, in at most room lines, each with the
@@ -239,7 +239,7 @@ func (s *screen) needLines(room int) []string {
 	if len(all) == 0 {
 		return nil
 	}
-	lines := []string{"", s.styled(warn, fmt.Sprintf("Needs you (%d)", len(all)))}
+	lines := []string{"", s.styleText(warn, fmt.Sprintf("Needs you (%d)", len(all)))}
 	for i := range all {
 		n := &all[i]
 		if len(lines)+2 > room {
@@ -247,10 +247,10 @@ func (s *screen) needLines(room int) []string {
 		}
 		text := report.Line(n.Title, 80)
 		if n.Why != "" {
-			text += s.styled(faint, " — "+report.Line(n.Why, 200))
+			text += s.styleText(faint, " — "+report.Line(n.Why, 200))
 		}
-		lines = append(lines, "  "+cell(n.Case, 10)+s.styled(warn, cell(string(n.What), 8))+text,
-			s.styled(faint, "             "+s.o.Next(*n)))
+		lines = append(lines, "  "+padTo(n.Case, 10)+s.styleText(warn, padTo(string(n.What), 8))+text,
+			s.styleText(faint, "             "+s.o.Next(*n)))
 	}
 	return lines
 }
@@ -267,7 +267,7 @@ func (s *screen) boardLine() string {
 		}
 		text := fmt.Sprintf("%d %s", n, status)
 		if st, ok := styles[status]; ok {
-			text = s.styled(st, text)
+			text = s.styleText(st, text)
 		}
 		if status == board.Pending {
 			text += fmt.Sprintf(" (%d ready)", s.view.Ready)
@@ -275,23 +275,23 @@ func (s *screen) boardLine() string {
 		parts = append(parts, text)
 	}
 	if len(parts) == 0 {
-		parts = append(parts, s.styled(faint, "empty; add a task with: pawl case add TITLE"))
+		parts = append(parts, s.styleText(faint, "empty; add a task with: pawl case add TITLE"))
 	}
-	return s.styled(strong, "Board") + "  " + strings.Join(parts, " · ")
+	return s.styleText(strong, "Board") + "  " + strings.Join(parts, " · ")
 }
 
 func (s *screen) queueLine() string {
-	text := s.styled(faint, "nothing to land")
+	text := s.styleText(faint, "nothing to land")
 	if s.view.Queued > 0 {
 		text = fmt.Sprintf("%d on their way", s.view.Queued)
 	}
 	if s.view.QueueHeld != "" {
-		text += "  " + s.styled(warn, report.Line(s.view.QueueHeld, 200))
+		text += "  " + s.styleText(warn, report.Line(s.view.QueueHeld, 200))
 	}
 	for _, plan := range s.view.Plans {
 		text += "  " + report.Line(plan, 200)
 	}
-	return s.styled(strong, "Queue") + "  " + text
+	return s.styleText(strong, "Queue") + "  " + text
 }
 
 func (s *screen) eventLines(n int) []string {
@@ -302,24 +302,24 @@ func (s *screen) eventLines(n int) []string {
 		case journal.TaskStarted:
 			text = e.Task.Case + " started"
 		case journal.TaskLanded:
-			text = e.Task.Case + " " + s.styled(good, "landed")
+			text = e.Task.Case + " " + s.styleText(good, "landed")
 		case journal.TaskSettled:
 			text = e.Task.Case + " " + e.Task.Action
 		case journal.Alerted:
-			text = s.styled(warn, "attention")
+			text = s.styleText(warn, "attention")
 		}
 		for _, more := range []string{e.Text, e.Task.Why} {
 			if more != "" {
 				text += ": " + report.Line(more, 200)
 			}
 		}
-		lines = append(lines, s.styled(faint, e.At.Local().Format("  15:04:05 "))+text)
+		lines = append(lines, s.styleText(faint, e.At.Local().Format("  15:04:05 "))+text)
 	}
 	return lines
 }
 
-// cell is a text of exactly n columns and one between.
-func cell(text string, n int) string {
+// padTo returns a text of exactly n columns and one between.
+func padTo(text string, n int) string {
 	text = ansi.Truncate(text, n, "…")
 	return text + strings.Repeat(" ", max(0, n-ansi.StringWidth(text))+1)
 }

@@ -85,8 +85,8 @@ func (pl *Planner) missingOf(gates []gate.Spec) []Missing {
 	return missing
 }
 
-// protection of files that no agent may change unseen.
-func (d draft) protection() gate.Protect {
+// buildProtection lists the files that no agent may change unseen.
+func (d draft) buildProtection() gate.Protect {
 	v := &d.Config.Verification
 	return gate.Protect{Patterns: v.Protect, Allow: d.p.Allow, New: v.ProtectNew}
 }

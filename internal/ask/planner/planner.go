@@ -168,7 +168,7 @@ func (d draft) procedurePlan() (engine.Plan, error) {
 	return plan, err
 }
 
-// basePlan has what plans of all kinds take from the configuration.
+// basePlan returns the part of a plan that all kinds take from the configuration.
 func (d draft) basePlan(kind string) (engine.Plan, error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -187,7 +187,7 @@ func (d draft) basePlan(kind string) (engine.Plan, error) {
 		Day:    dayLimits(c.Limits), Priced: d.limitsMoney(),
 		Exe: exe, Args: []string{reexec.Supervise}, Flags: flags,
 		GatewayCA: string(c.Gateway.CA), SnapshotMaxFile: int64(c.Snapshot.MaxFile),
-		Protect: d.protection(), Gates: d.gateSpecs(), RedFirst: c.RedFirst, Sources: c.Files,
+		Protect: d.buildProtection(), Gates: d.gateSpecs(), RedFirst: c.RedFirst, Sources: c.Files,
 	}, d.checkPatterns()
 }
 

@@ -64,7 +64,7 @@ func (d draft) promptInput(gates []gate.Spec) (prompt.Input, error) {
 
 // agentRules hold for the agent beside the gates.
 func (d draft) agentRules(p *loop.Policy) []string {
-	protect := d.protection()
+	protect := d.buildProtection()
 	var rules []string
 	if len(protect.Patterns) > 0 {
 		text := "Do not change these files, a change fails the iteration: " + strings.Join(protect.Patterns, ", ")

@@ -41,7 +41,7 @@ func (r repository) firstFile(names ...string) string {
 	return ""
 }
 
-// text is a file's text; "" if it cannot be read: nothing is found in it then.
+// text returns a file's text; "" if it cannot be read: nothing is found in it then.
 func (r repository) text(name string) string {
 	text := trust.Read(r.dir, filepath.Join(r.dir, name)).Text
 	return strings.ReplaceAll(text, "\r\n", "\n")

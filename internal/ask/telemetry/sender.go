@@ -131,7 +131,7 @@ func (x *Sender) iterationEnded(n engine.Notice) {
 		"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": r.Agent, "gen_ai.request.model": x.model,
 		"gen_ai.conversation.id":    x.session,
 		"gen_ai.usage.input_tokens": r.TokensIn, "gen_ai.usage.output_tokens": r.TokensOut,
-		"pawl.model_calls": r.Calls, "pawl.cost_usd": dollars(r.Cost), "pawl.cost_source": r.CostSource,
+		"pawl.model_calls": r.Calls, "pawl.cost_usd": toDollars(r.Cost), "pawl.cost_source": r.CostSource,
 	})
 	for _, g := range r.Gates {
 		status := attrs{"pawl.gate": g.Name, "pawl.gate.required": g.Required, "pawl.gate.status": string(g.Status)}
@@ -154,7 +154,7 @@ func (x *Sender) sumUp(r *loop.Record, problem string) {
 	x.sums.addValue("pawl.tokens.input", "{token}", float64(r.TokensIn), who)
 	x.sums.addValue("pawl.tokens.output", "{token}", float64(r.TokensOut), who)
 	x.sums.addValue("pawl.agent.time", "s", r.Elapsed.Seconds(), who)
-	x.sums.addValue("pawl.cost", "USD", dollars(r.Cost), who)
+	x.sums.addValue("pawl.cost", "USD", toDollars(r.Cost), who)
 	x.sums.addValue("pawl.iterations", "{iteration}", 1, attrs{
 		"pawl.outcome": string(r.Outcome), "gen_ai.agent.name": r.Agent, "pawl.strategy": r.Strategy,
 		"error.type": problem,
@@ -170,7 +170,7 @@ func (x *Sender) runEnded(n engine.Notice) {
 	}
 	x.endRun(n.At, problem, attrs{
 		"pawl.run": n.Run, "pawl.status": string(n.State.Status), "pawl.why": n.State.Why,
-		"pawl.cost_usd": dollars(n.State.Spent.Cost),
+		"pawl.cost_usd": toDollars(n.State.Spent.Cost),
 	})
 }
 
@@ -181,7 +181,7 @@ func (x *Sender) endRun(at time.Time, problem string, a attrs) {
 	x.run = ""
 }
 
-func dollars(m loop.MicroUSD) float64 { return float64(m) / 1e6 }
+func toDollars(m loop.MicroUSD) float64 { return float64(m) / 1e6 }
 
 // poster sends messages and remembers the first failure: a collector that is
 // away is reported once, at the end of the run, and holds nothing up.
@@ -390,8 +390,8 @@ func (x *Sender) spanObject(id, parent, name string, from, to time.Time, problem
 		status = object{"code": 2, "message": problem}
 	}
 	return object{
-		"traceId": x.trace, "spanId": id, "parentSpanId": parent, "name": name, "kind": 1,
-		"startTimeUnixNano": nanos(from), "endTimeUnixNano": nanos(to), "attributes": attributesOf(a), "status": status,
+		"traceId": x.trace, "spanId": id, "parentSpanId": parent, "name": name, "kind": 1, "status": status,
+		"startTimeUnixNano": asNanos(from), "endTimeUnixNano": asNanos(to), "attributes": attributesOf(a),
 	}
 }
 
@@ -431,9 +431,8 @@ func (all sums) metricObjects(began, now time.Time) []object {
 	var out []object
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		s := all[key]
-		point := object{
-			"attributes": s.attributes, "asDouble": s.value, "startTimeUnixNano": nanos(began), "timeUnixNano": nanos(now),
-		}
+		point := object{"attributes": s.attributes, "asDouble": s.value,
+			"startTimeUnixNano": asNanos(began), "timeUnixNano": asNanos(now)}
 		const cumulative = 2
 		out = append(out, object{"name": s.name, "unit": s.unit, "sum": object{
 			"dataPoints": []object{point}, "aggregationTemporality": cumulative, "isMonotonic": true,
@@ -442,4 +441,4 @@ func (all sums) metricObjects(began, now time.Time) []object {
 	return out
 }
 
-func nanos(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }
+func asNanos(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }

@@ -53,20 +53,20 @@ func (s *Server) actionRoutes(api huma.API) {
 	undeliveredRoutes(api, &undelivered{s: s})
 }
 
-// act does something for a person; the answer says what was done, and how the run
+// doAction does something for a person; the answer says what was done, and how the run
 // is that it was done to, if there is one.
-func (s *Server) act(ctx context.Context, do func(*action.Operator) (run string, err error)) (*body[Done], error) {
+func (s *Server) doAction(ctx context.Context, do func(*action.Operator) (run string, err error)) (*body[Done], error) {
 	run := ""
-	said, err := s.o.Heard(func(p *action.Operator) (err error) {
+	said, err := s.o.CollectLines(func(p *action.Operator) (err error) {
 		run, err = do(p)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	out := Done{Message: strings.Join(said, " "), Lines: list(said)}
+	out := Done{Message: strings.Join(said, " "), Lines: nonNil(said)}
 	if r, err := s.o.Store.Run(ctx, run); run != "" && err == nil {
-		out.Run = new(s.view(ctx, r))
+		out.Run = new(s.viewOf(ctx, r))
 	}
 	return answer(out), nil
 }
@@ -78,8 +78,8 @@ func (s *Server) onRun(ctx context.Context, in *RunPath,
 	if err != nil {
 		return nil, err
 	}
-	return s.act(ctx, func(p *action.Operator) (string, error) {
-		r, err := p.LetGo(ctx, r)
+	return s.doAction(ctx, func(p *action.Operator) (string, error) {
+		r, err := p.WaitUntilReleased(ctx, r)
 		if err != nil {
 			return r.ID, err
 		}
@@ -126,8 +126,8 @@ type StartWish struct {
 func (s *Server) startRun(ctx context.Context, in *struct {
 	Body StartWish
 }) (*body[Done], error) {
-	return s.act(ctx, func(p *action.Operator) (run string, err error) {
-		what, name, err := s.startable(in.Body)
+	return s.doAction(ctx, func(p *action.Operator) (run string, err error) {
+		what, name, err := s.resolveStart(in.Body)
 		if err != nil {
 			return "", err
 		}
@@ -138,33 +138,33 @@ func (s *Server) startRun(ctx context.Context, in *struct {
 		}
 		wish.Procedure, wish.Workflow, wish.Goal = "", "", ""
 		run, err = s.o.Launch(ctx, slices.Concat([]string{verb}, flagsOf(wish), []string{"--", what}),
-			s.owned(ctx, func(r store.Run) bool { return r.Name == name }))
+			s.findOwned(ctx, func(r store.Run) bool { return r.Name == name }))
 		p.Say("Run %s of %s has started.", run, name)
 		return run, err
 	})
 }
 
-// startable is what 'pawl run' takes for a wish, and the name that its run has.
-func (s *Server) startable(wish StartWish) (what, name string, err error) {
+// resolveStart returns the argument for 'pawl run', and the name that the run will have.
+func (s *Server) resolveStart(wish StartWish) (what, name string, err error) {
 	if wish.Goal != "" {
 		return wish.Goal, planner.Proposal, nil
 	}
 	if wish.Workflow != "" {
-		for _, w := range s.workflowFiles() {
+		for _, w := range s.findWorkflowFiles() {
 			if w.File == wish.Workflow {
 				return filepath.Join(s.o.Root, w.File), w.Name, nil
 			}
 		}
 		return "", "", fault.Refuse("there is no workflow %q here", fault.Cut(wish.Workflow, 100))
 	}
-	c, err := s.config()
+	c, err := s.loadConfig()
 	if err == nil {
 		_, err = planner.Lookup(c, wish.Procedure)
 	}
 	return wish.Procedure, wish.Procedure, err
 }
 
-// Raise are new limits for a run that goes on or starts; "" leaves them. They
+// Raise are new limits for a run that resumes or starts; "" leaves them. They
 // are written as the flags of the same names are.
 type Raise struct {
 	MaxIterations string `json:"max_iterations,omitempty" maxLength:"20" doc:"As --max-iterations: the highest number that an iteration may have; 0 is unlimited for procedures."`
@@ -177,13 +177,13 @@ func (s *Server) resumeRun(ctx context.Context, in *struct {
 	Body Raise
 }) (*body[Done], error) {
 	return s.onRun(ctx, &in.RunPath, func(p *action.Operator, ctx context.Context, r store.Run) error {
-		return s.resume(ctx, p, r, in.Body)
+		return s.raiseAndResume(ctx, p, r, in.Body)
 	})
 }
 
-// resume lets a run go on, with higher limits if they are given: where it is
+// raiseAndResume lets a run go on, with higher limits if they are given: where it is
 // driven, or in the background.
-func (s *Server) resume(ctx context.Context, p *action.Operator, r store.Run, raise Raise) error {
+func (s *Server) raiseAndResume(ctx context.Context, p *action.Operator, r store.Run, raise Raise) error {
 	f := planner.Flags{Max: raise.MaxIterations, MaxCost: raise.MaxCost, Timeout: raise.Timeout}
 	if done, err := p.ResumeElsewhere(ctx, r, f); done || err != nil {
 		return err
@@ -192,13 +192,13 @@ func (s *Server) resume(ctx context.Context, p *action.Operator, r store.Run, ra
 		return fault.Refuse("run %s is running already: %v", r.ID, r.Owner)
 	}
 	_, err := s.o.Launch(ctx, append([]string{"resume", r.ID}, flagsOf(raise)...),
-		s.owned(ctx, func(now store.Run) bool { return now.ID == r.ID }))
+		s.findOwned(ctx, func(now store.Run) bool { return now.ID == r.ID }))
 	p.Say("Run %s of %s goes on.", r.ID, r.Name)
 	return err
 }
 
-// owned finds a run that fits and that a process drives.
-func (s *Server) owned(ctx context.Context, fits func(store.Run) bool) Begun {
+// findOwned finds a run that fits and that a process drives.
+func (s *Server) findOwned(ctx context.Context, fits func(store.Run) bool) Begun {
 	return func(pid int) (string, bool, error) {
 		runs, err := s.o.Store.Runs(ctx, store.RunQuery{Root: s.o.Root})
 		for _, r := range runs {
@@ -253,11 +253,11 @@ func (s *Server) answerRun(ctx context.Context, in *struct {
 	RunPath
 	Body Reply
 }) (*body[Done], error) {
-	return s.reply(ctx, &in.RunPath, in.Body)
+	return s.replyToRun(ctx, &in.RunPath, in.Body)
 }
 
-// reply answers, and goes on where the answer asks for work.
-func (s *Server) reply(ctx context.Context, in *RunPath, a Reply) (*body[Done], error) {
+// replyToRun stores the answer, and resumes the run if the answer asks for more work.
+func (s *Server) replyToRun(ctx context.Context, in *RunPath, a Reply) (*body[Done], error) {
 	if a.Choice == 0 && strings.TrimSpace(a.Text) == "" {
 		return nil, problem(http.StatusUnprocessableEntity, "INVALID_REQUEST",
 			"An answer needs the number of an option, or words").
@@ -269,7 +269,7 @@ func (s *Server) reply(ctx context.Context, in *RunPath, a Reply) (*body[Done], 
 		if err != nil || !goesOn || rests {
 			return err
 		}
-		if err := s.resume(ctx, p, r, a.Raise); err != nil { // the answer is kept: whoever asks must know
+		if err := s.raiseAndResume(ctx, p, r, a.Raise); err != nil { // the answer is kept, so the error must be shown
 			p.Say("The run does not go on yet: %v", action.Explain(err))
 		}
 		return nil
@@ -291,7 +291,7 @@ func (s *Server) reviewRun(ctx context.Context, in *struct {
 		}
 		words = "reject: " + in.Body.Text
 	}
-	return s.reply(ctx, &in.RunPath, Reply{Text: words})
+	return s.replyToRun(ctx, &in.RunPath, Reply{Text: words})
 }
 
 func (s *Server) messageRun(ctx context.Context, in *struct {
@@ -309,9 +309,9 @@ func (s *Server) messageRun(ctx context.Context, in *struct {
 	})
 }
 
-// mayRollBack is why the run of a task cannot be rolled back with the task, or nil: it is the
-// last one, and the task is one that may be.
-func (s *Server) mayRollBack(ctx context.Context, r store.Run) error {
+// checkRollback returns an error if the task cannot be rolled back, or if the run is not
+// the task's last.
+func (s *Server) checkRollback(ctx context.Context, r store.Run) error {
 	last, err := s.o.Store.Latest(ctx, r.Root, r.Name)
 	if err != nil {
 		return err
@@ -319,12 +319,12 @@ func (s *Server) mayRollBack(ctx context.Context, r store.Run) error {
 	if last.ID != r.ID {
 		return fault.Refuse("run %s has worked on %s since", last.ID, r.Name).Hint("Roll that run back, or the task")
 	}
-	return s.o.MayRollBack(ctx, r.Name)
+	return s.o.CheckRollback(ctx, r.Name)
 }
 
 // rollbackTaskRun rolls the workspace of a task back, where its last run is meant.
 func (s *Server) rollbackTaskRun(ctx context.Context, p *action.Operator, r store.Run, to action.BackTo) error {
-	if err := s.mayRollBack(ctx, r); err != nil {
+	if err := s.checkRollback(ctx, r); err != nil {
 		return err
 	}
 	clones, err := s.o.Pool(ctx)
@@ -366,7 +366,7 @@ func (s *Server) foreseeRollback(ctx context.Context, in *struct {
 		return nil, err
 	}
 	if r.Kind == string(loop.Task) {
-		if err := s.mayRollBack(ctx, r); err != nil {
+		if err := s.checkRollback(ctx, r); err != nil {
 			return nil, err
 		}
 	}
@@ -374,7 +374,7 @@ func (s *Server) foreseeRollback(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	names := func(all []string) []string { return lists.Each(all[:min(len(all), maxForeseen)], valid) }
+	names := func(all []string) []string { return lists.Each(all[:min(len(all), maxForeseen)], validUTF8) }
 	notes := lists.Each(back.Left[:min(len(back.Left), maxForeseen)], func(c workspace.Conflict) string {
 		return c.Path + " stays as it is: " + c.Why
 	})
@@ -382,7 +382,7 @@ func (s *Server) foreseeRollback(ctx context.Context, in *struct {
 		notes = append(notes, "the branch is not moved: "+back.WhyNot)
 	}
 	return answer(Foreseen{Where: back.Where, Restored: names(back.Written), Removed: names(back.Removed),
-		Files: len(back.Written) + len(back.Removed), Notes: list(notes)}), nil
+		Files: len(back.Written) + len(back.Removed), Notes: nonNil(notes)}), nil
 }
 
 func (s *Server) rollbackRun(ctx context.Context, in *struct {

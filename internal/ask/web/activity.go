@@ -70,18 +70,18 @@ type watchedRun struct {
 	grown  Grown
 }
 
-// watch looks at runs until ctx is done.
-func (g *watcher) watch(ctx context.Context) {
+// watchRuns polls the active runs until ctx is done.
+func (g *watcher) watchRuns(ctx context.Context) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
-	defer g.forget(nil)
+	defer g.forgetOthers(nil)
 	for {
 		select {
 		case <-tick.C:
 			if g.s.hub.Watched() {
-				g.look(ctx)
+				g.sendChanges(ctx)
 			} else {
-				g.forget(nil)
+				g.forgetOthers(nil)
 			}
 		case <-ctx.Done():
 			return
@@ -89,8 +89,9 @@ func (g *watcher) watch(ctx context.Context) {
 	}
 }
 
-// measure is how much the agent has printed; as before where that cannot be read.
-func (o *watchedRun) measure() Grown {
+// measureOutput returns how much the agent has printed; the last value if that cannot be
+// read.
+func (o *watchedRun) measureOutput() Grown {
 	now := Grown{Run: o.now.Run, Iteration: o.now.Iteration, Attempt: o.now.Attempt, Events: o.grown.Events,
 		Output: o.grown.Output}
 	if o.tail.Open() == nil {
@@ -109,44 +110,44 @@ func (o *watchedRun) measure() Grown {
 	return now
 }
 
-// send sends what is new about a run to its subscribers.
-func (g *watcher) send(run, kind string, data any) {
+// sendUpdate sends what is new about a run to its subscribers.
+func (g *watcher) sendUpdate(run, kind string, data any) {
 	f := hub.NewFrame("", kind, data)
 	f.Run = run
 	g.s.hub.Broadcast(f)
 }
 
-// look sends what changed of every active run.
-func (g *watcher) look(ctx context.Context) {
-	runs, err := g.s.active(ctx)
+// sendChanges sends what changed of every active run.
+func (g *watcher) sendChanges(ctx context.Context) {
+	runs, err := g.s.activeRuns(ctx)
 	if err != nil {
 		return // the hub says so
 	}
 	again := g.s.hub.Came()
 	kept := map[string]bool{}
 	for _, r := range runs[:min(len(runs), maxWatched)] {
-		one := g.find(ctx, r)
+		one := g.findAttempt(ctx, r)
 		if one == nil {
 			continue
 		}
 		kept[r.ID] = true
-		one.look(func() []GateSpec { return g.s.checksOf(ctx, r.ID) })
+		one.readNew(func() []GateSpec { return g.s.checksOf(ctx, r.ID) })
 		if text, err := json.Marshal(one.now); err == nil && (again || string(text) != one.sent) {
 			one.sent = string(text)
-			g.send(r.ID, "activity", one.now)
+			g.sendUpdate(r.ID, "activity", one.now)
 		}
-		if grown := one.measure(); grown != one.grown {
+		if grown := one.measureOutput(); grown != one.grown {
 			one.grown = grown
-			g.send(r.ID, "output", grown)
+			g.sendUpdate(r.ID, "output", grown)
 		}
 	}
-	g.forget(kept)
+	g.forgetOthers(kept)
 }
 
-// find is the watchedRun at a run's attempt under way; nil when there is none.
-func (g *watcher) find(ctx context.Context, r store.Run) *watchedRun {
+// findAttempt returns the watchedRun of a run's attempt under way; nil if there is none.
+func (g *watcher) findAttempt(ctx context.Context, r store.Run) *watchedRun {
 	one := g.runs[r.ID]
-	if one != nil && (one.now.Iteration == r.Iteration || one.checks()) && one.same() && one.now.Phase != "waiting" &&
+	if one != nil && (one.now.Iteration == r.Iteration || one.isChecking()) && one.isCurrent() && one.now.Phase != "waiting" &&
 		r.Status == string(loop.Running) {
 		return one
 	}
@@ -158,10 +159,10 @@ func (g *watcher) find(ctx context.Context, r store.Run) *watchedRun {
 		return nil
 	}
 	now := Activity{Run: r.ID, Iteration: r.Iteration, Attempt: 1, Phase: "agent", Gates: []Gate{}}
-	root, err := g.s.outputs(r, r.Iteration)
+	root, err := g.s.openOutputs(r, r.Iteration)
 	if err != nil && r.Iteration == 1 {
 		now.Iteration, now.Phase = 0, "gates"
-		root, err = g.s.outputs(r, 0)
+		root, err = g.s.openOutputs(r, 0)
 	}
 	if err != nil {
 		return nil // it has not begun
@@ -170,13 +171,13 @@ func (g *watcher) find(ctx context.Context, r store.Run) *watchedRun {
 		now.Phase = "waiting"
 	}
 	one = &watchedRun{root: root, tail: spool.Tail{Root: root, Name: eventsFile}, totals: agent.NewCollector(), now: now}
-	one.begin()
+	one.readStart()
 	g.runs[r.ID] = one
 	return one
 }
 
-// forget lets go of runs that are not among kept.
-func (g *watcher) forget(kept map[string]bool) {
+// forgetOthers closes the runs that are not in kept.
+func (g *watcher) forgetOthers(kept map[string]bool) {
 	for id, one := range g.runs {
 		if !kept[id] {
 			one.close()
@@ -193,48 +194,47 @@ func (o *watchedRun) close() {
 	_ = o.root.Close()
 }
 
-// begin reads when the attempt began.
-func (o *watchedRun) begin() {
+// readStart reads when the attempt began.
+func (o *watchedRun) readStart() {
 	if attempt, at, ok := engine.ReadBegun(o.root); ok {
 		o.now.Attempt, o.now.Since = attempt, at.UTC()
 	}
 }
 
-// checks is true while a check runs before the first agent.
-func (o *watchedRun) checks() bool {
+// isChecking reports whether a check runs before the first agent.
+func (o *watchedRun) isChecking() bool {
 	return o.now.Iteration == 0 && slices.ContainsFunc(o.now.Gates, func(g Gate) bool { return g.Status == "running" })
 }
 
-// same is false when the files are another attempt's by now.
-func (o *watchedRun) same() bool {
+// isCurrent is false if the files now belong to another attempt.
+func (o *watchedRun) isCurrent() bool {
 	before := o.now.Attempt
-	o.begin()
+	o.readStart()
 	return o.now.Attempt == before
 }
 
-// look reads what is new.
-func (o *watchedRun) look(specs func() []GateSpec) {
-	o.read()
+func (o *watchedRun) readNew(specs func() []GateSpec) {
+	o.readEvents()
 	out := o.totals.Outcome()
 	used := out.Usage
 	o.now.TokensIn, o.now.TokensOut = used.Input+used.CacheRead+used.CacheWrite, used.Output
 	o.now.Calls = o.totals.Calls()
 	cost, known := o.totals.Cost()
 	o.now.CostUSD = cost.Dollars(known)
-	if o.now.Phase != "waiting" && exists(o.root, "agent.result.json") {
+	if o.now.Phase != "waiting" && fileExists(o.root, "agent.result.json") {
 		o.now.Phase = "gates"
-		if exists(o.root, "review.begun.json") {
+		if fileExists(o.root, "review.begun.json") {
 			o.now.Phase = "review"
 		}
 	}
-	if o.phase != o.now.Phase { // whoever resumed the run may have changed its checks
+	if o.phase != o.now.Phase { // the run may have been resumed with other checks
 		o.phase, o.specs = o.now.Phase, specs()
 	}
-	o.now.Gates = o.gates(o.specs)
+	o.now.Gates = o.gateStates(o.specs)
 }
 
-// read folds new events of the agent in.
-func (o *watchedRun) read() {
+// readEvents adds new events of the agent.
+func (o *watchedRun) readEvents() {
 	if o.tail.Open() != nil {
 		return
 	}
@@ -258,21 +258,21 @@ func (o *watchedRun) read() {
 	}
 }
 
-// gates says how far the checks are, by the files that they have written.
-func (o *watchedRun) gates(specs []GateSpec) []Gate {
+// gateStates returns how far the checks are, judging by the files that they have written.
+func (o *watchedRun) gateStates(specs []GateSpec) []Gate {
 	out := []Gate{}
 	stopped := false
 	for i, spec := range specs {
 		g := Gate{Name: spec.Name, Required: spec.Required, Timeout: spec.Timeout, Status: "waiting", ExitCode: -1}
 		file := fmt.Sprintf("gate-%d", i+1)
 		switch {
-		case exists(o.root, file+".result.json"):
+		case fileExists(o.root, file+".result.json"):
 			check := engine.Check{Name: spec.Name, Required: spec.Required}
 			if r, ok := engine.ReadGate(o.root, i+1, check); ok {
 				g.Elapsed, g.ExitCode, g.Status = seconds(r.Elapsed), r.ExitCode, string(r.Status)
 			}
 			stopped = stopped || g.Required && g.Status != string(loop.GatePassed) && o.now.Iteration > 0
-		case exists(o.root, file+".result.json.tmp"):
+		case fileExists(o.root, file+".result.json.tmp"):
 			g.Status = "running"
 			if info, err := o.root.Stat(file + ".result.json.tmp"); err == nil {
 				g.Elapsed = float64(int(time.Since(info.ModTime()).Seconds()))
@@ -280,7 +280,7 @@ func (o *watchedRun) gates(specs []GateSpec) []Gate {
 		case stopped:
 			g.Status = string(loop.GateNotRun)
 		}
-		if exists(o.root, file+".out") {
+		if fileExists(o.root, file+".out") {
 			g.File = file + ".out"
 		}
 		out = append(out, g)
@@ -288,7 +288,7 @@ func (o *watchedRun) gates(specs []GateSpec) []Gate {
 	return out
 }
 
-func exists(root *os.Root, name string) bool {
+func fileExists(root *os.Root, name string) bool {
 	_, err := root.Stat(path.Clean(name))
 	return err == nil
 }

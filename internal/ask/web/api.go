@@ -22,9 +22,9 @@ const (
 	importPath = base + "/cases/import"
 )
 
-// decode reads the body of a request. No text of it may hold a NUL, which is
+// readBody reads the body of a request. No text of it may hold a NUL, which is
 // possible in JSON, but not in an argument of a program, or in a file's name.
-func decode(data []byte, v any) error {
+func readBody(data []byte, v any) error {
 	for i := 0; i+6 <= len(data); i++ {
 		if data[i] != '\\' {
 			continue
@@ -37,9 +37,9 @@ func decode(data []byte, v any) error {
 	return huma.DefaultJSONFormat.Unmarshal(data, v)
 }
 
-// routes registers everything that can be asked under /api/v1, which is also
+// registerRoutes registers everything that can be asked under /api/v1, which is also
 // what the OpenAPI description is made of.
-func (s *Server) routes(mux *http.ServeMux) huma.API {
+func (s *Server) registerRoutes(mux *http.ServeMux) huma.API {
 	c := huma.DefaultConfig("pawl", "v1")
 	c.Info.Description = "Runs, iterations, cases and statistics of pawl in one repository, " +
 		"and what a person can do about them. " +
@@ -52,8 +52,8 @@ func (s *Server) routes(mux *http.ServeMux) huma.API {
 		"bearer": {Type: "http", Scheme: "bearer", Description: "The session's token, from 'pawl serve --url'"},
 	}
 	c.Security = []map[string][]string{{"bearer": {}}}
-	c.Formats = map[string]huma.Format{"application/json": {Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: decode},
-		"json": {Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: decode}}
+	format := huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: readBody}
+	c.Formats = map[string]huma.Format{"application/json": format, "json": format}
 	api := humago.New(mux, c)
 	s.runRoutes(api)
 	s.iterationRoutes(api)
@@ -70,19 +70,19 @@ func (s *Server) routes(mux *http.ServeMux) huma.API {
 	s.placeRoutes(api)
 	s.repositoryRoutes(api)
 	s.streamRoutes(api)
-	mux.HandleFunc("GET "+base+"/openapi.json", s.describe)
+	mux.HandleFunc("GET "+base+"/openapi.json", s.serveDescription)
 	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
 		problem(http.StatusNotFound, "NO_SUCH_ADDRESS", "There is nothing at %s %s", r.Method, fault.Cut(r.URL.Path, 200)).
-			suggest("See what there is: GET " + base + "/openapi.json").write(w)
+			suggest("See what there is: GET " + base + "/openapi.json").writeTo(w)
 	})
 	return api
 }
 
-// describe answers with the OpenAPI description.
-func (s *Server) describe(w http.ResponseWriter, _ *http.Request) {
+// serveDescription answers with the OpenAPI description.
+func (s *Server) serveDescription(w http.ResponseWriter, _ *http.Request) {
 	data, err := s.Description()
 	if err != nil {
-		internal(err).write(w)
+		internalProblem(err).writeTo(w)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -94,21 +94,21 @@ func (s *Server) Description() ([]byte, error) { return s.api.OpenAPI().MarshalJ
 
 // get registers what is read.
 func get[I, O any](api huma.API, path, id, tag, summary string, do func(context.Context, *I) (*O, error)) {
-	register(api, huma.Operation{OperationID: id, Method: http.MethodGet, Path: base + path, Summary: summary,
+	addRoute(api, huma.Operation{OperationID: id, Method: http.MethodGet, Path: base + path, Summary: summary,
 		Tags: []string{tag}}, do)
 }
 
 // post registers what is done.
 func post[I, O any](api huma.API, path, id, tag, summary string, do func(context.Context, *I) (*O, error)) {
-	register(api, huma.Operation{OperationID: id, Method: http.MethodPost, Path: base + path, Summary: summary,
+	addRoute(api, huma.Operation{OperationID: id, Method: http.MethodPost, Path: base + path, Summary: summary,
 		Tags: []string{tag}, DefaultStatus: http.StatusOK}, do)
 }
 
-func register[I, O any](api huma.API, op huma.Operation, do func(context.Context, *I) (*O, error)) {
+func addRoute[I, O any](api huma.API, op huma.Operation, do func(context.Context, *I) (*O, error)) {
 	op.MaxBodyBytes = -1 // the guard has set a limit
 	huma.Register(api, op, func(ctx context.Context, in *I) (*O, error) {
 		out, err := do(ctx, in)
-		return out, explain(err)
+		return out, explainError(err)
 	})
 }
 
@@ -190,8 +190,8 @@ func (p *ProblemError) detail(texts ...string) *ProblemError {
 	return p
 }
 
-// write sends the problem outside of the API's own machinery.
-func (p *ProblemError) write(w http.ResponseWriter) {
+// writeTo sends the problem outside of the API's own machinery.
+func (p *ProblemError) writeTo(w http.ResponseWriter) {
 	data, err := json.Marshal(p)
 	if err != nil {
 		data = []byte("{}") // texts always encode
@@ -201,8 +201,8 @@ func (p *ProblemError) write(w http.ResponseWriter) {
 	_, _ = w.Write(append(data, '\n')) // who asked may be gone
 }
 
-// The API's machinery makes its own errors in our form, too. It is told so by
-// this variable; nothing else in pawl uses it.
+// This variable makes the API library use our form for its own errors, too. Nothing else
+// in pawl uses it.
 func init() { //nolint:gochecknoinits // the library offers this variable and no other way
 	huma.NewError = func(status int, message string, errs ...error) huma.StatusError {
 		p := problem(status, codeOf(status), "%s", sentence(message))
@@ -254,8 +254,8 @@ func sentence(message string) string {
 	return message
 }
 
-// explain makes a problem of an error of the rooms below.
-func explain(err error) error {
+// explainError makes a problem of an error of the rooms below.
+func explainError(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -292,11 +292,11 @@ func explain(err error) error {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return problem(http.StatusServiceUnavailable, "CANCELLED", "The request was given up: %v", err).suggest("Try again")
 	}
-	return internal(err)
+	return internalProblem(err)
 }
 
-// internal is a fault of the server's own, or of the machine that it runs on.
-func internal(err error) *ProblemError {
+// internalProblem returns a fault of the server's own, or of the machine that it runs on.
+func internalProblem(err error) *ProblemError {
 	return problem(http.StatusInternalServerError, "INTERNAL", "The server could not do it: %v", err).
 		suggest("Try again; if it stays so, 'pawl doctor' says whether the machine is to blame")
 }

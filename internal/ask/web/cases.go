@@ -67,9 +67,9 @@ func (s *Server) caseRoutes(api huma.API) {
 	post(api, "/cases", "add-case", "cases", "Add a case", s.addCase)
 	post(api, "/cases/import", "import-cases", "cases",
 		"Add the cases of a list: Markdown, JSON lines, or a list of another tool; all or none", s.importCases)
-	register(api, huma.Operation{OperationID: "edit-case", Method: http.MethodPatch, Path: base + "/cases/{id}",
+	addRoute(api, huma.Operation{OperationID: "edit-case", Method: http.MethodPatch, Path: base + "/cases/{id}",
 		Summary: "Change what a case says", Tags: []string{"cases"}}, s.editCase)
-	register(api, huma.Operation{OperationID: "remove-case", Method: http.MethodDelete, Path: base + "/cases/{id}",
+	addRoute(api, huma.Operation{OperationID: "remove-case", Method: http.MethodDelete, Path: base + "/cases/{id}",
 		Summary: "Take a case off the board; its history stays", Tags: []string{"cases"},
 		DefaultStatus: http.StatusOK}, s.removeCase)
 	post(api, "/cases/{id}/rollback", "rollback-case", "cases",
@@ -132,8 +132,8 @@ func (s *Server) listCases(ctx context.Context, in *caseQuery) (*body[CasePage],
 func showCase(c *board.Case) Case {
 	score, _ := board.Score(c)
 	return Case{
-		ID: c.ID, Type: string(c.Type), Title: c.Title, Tags: list(c.Tags),
-		Priority: c.Priority, Parent: c.Parent, Needs: list(c.Needs), Ref: c.Ref,
+		ID: c.ID, Type: string(c.Type), Title: c.Title, Tags: nonNil(c.Tags),
+		Priority: c.Priority, Parent: c.Parent, Needs: nonNil(c.Needs), Ref: c.Ref,
 		Status: string(c.Status), Why: c.Why, Ready: c.IsReady(), NotReady: c.NotReady(),
 		Score: score, Retries: c.Retries, Unblocks: c.Unblocks,
 		Children: c.Children, Finished: c.ChildrenDone, CreatedAt: c.CreatedAt,
@@ -190,14 +190,13 @@ func (s *Server) caseDetail(ctx context.Context, id string) (*body[CaseDetail], 
 	if err != nil {
 		return nil, err
 	}
-	place, err := s.workspace(ctx, id)
+	place, err := s.readWorkspace(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	history, err := s.o.Store.CaseHistory(ctx, id)
-	return answer(CaseDetail{
-		Case: showCase(&c), Dependents: list(needed), History: list(history), ScoreParts: list(parts), Workspace: place,
-	}), err
+	return answer(CaseDetail{Case: showCase(&c), Dependents: nonNil(needed), History: nonNil(history),
+		ScoreParts: nonNil(parts), Workspace: place}), err
 }
 
 // CaseText is what a case says. What is left out of an edit stays as it is.
@@ -226,23 +225,23 @@ func (checkList) Schema(r huma.Registry) *huma.Schema {
 		Items: &huma.Schema{OneOf: []*huma.Schema{{Type: huma.TypeString, Description: "A command."}, object}}}
 }
 
-func (t CaseText) edit(c *board.Case) error {
-	set(&c.Title, t.Title)
-	set(&c.Description, t.Description)
-	set(&c.Acceptance, t.Acceptance)
-	set(&c.Tags, t.Tags)
-	set(&c.Priority, t.Priority)
-	set(&c.Parent, t.Parent)
-	set(&c.Needs, t.Needs)
-	set(&c.Verify, (*[]board.TaskCheck)(t.Verify))
-	set(&c.Sealed, (*[]board.TaskCheck)(t.Sealed))
+func (t CaseText) applyTo(c *board.Case) error {
+	setIfGiven(&c.Title, t.Title)
+	setIfGiven(&c.Description, t.Description)
+	setIfGiven(&c.Acceptance, t.Acceptance)
+	setIfGiven(&c.Tags, t.Tags)
+	setIfGiven(&c.Priority, t.Priority)
+	setIfGiven(&c.Parent, t.Parent)
+	setIfGiven(&c.Needs, t.Needs)
+	setIfGiven(&c.Verify, (*[]board.TaskCheck)(t.Verify))
+	setIfGiven(&c.Sealed, (*[]board.TaskCheck)(t.Sealed))
 	if t.Control != nil {
 		c.Control = t.Control
 	}
 	return nil
 }
 
-func set[T any](to *T, from *T) {
+func setIfGiven[T any](to *T, from *T) {
 	if from != nil {
 		*to = *from
 	}
@@ -256,7 +255,7 @@ func (s *Server) addCase(ctx context.Context, in *struct {
 	}
 }) (*body[CaseDetail], error) {
 	d := board.Draft{Case: board.Case{Type: board.Type(in.Body.Type), Ref: in.Body.Ref}}
-	_ = in.Body.edit(&d.Case) // it refuses nothing
+	_ = in.Body.applyTo(&d.Case) // it refuses nothing
 	added, err := s.o.Store.AddCases(ctx, []board.Draft{d}, board.Person, time.Now())
 	if err != nil {
 		return nil, err
@@ -289,14 +288,14 @@ func (s *Server) importCases(ctx context.Context, in *struct {
 		return nil, err
 	}
 	ids := lists.Each(added, func(c board.Case) string { return c.ID })
-	return answer(Imported{Format: string(l.Format), IDs: ids, Notes: list(l.Notes)}), nil
+	return answer(Imported{Format: string(l.Format), IDs: ids, Notes: nonNil(l.Notes)}), nil
 }
 
 func (s *Server) editCase(ctx context.Context, in *struct {
 	CasePath
 	Body CaseText
 }) (*body[CaseDetail], error) {
-	if _, err := s.o.Store.EditCase(ctx, in.ID, board.Person, time.Now(), in.Body.edit); err != nil {
+	if _, err := s.o.Store.EditCase(ctx, in.ID, board.Person, time.Now(), in.Body.applyTo); err != nil {
 		return nil, err
 	}
 	return s.caseDetail(ctx, in.ID)
@@ -363,7 +362,7 @@ func (s *Server) onCase(ctx context.Context, in *CasePath,
 	if _, err := s.o.Store.Case(ctx, in.ID); err != nil {
 		return nil, err
 	}
-	return s.act(ctx, func(p *action.Operator) (string, error) {
+	return s.doAction(ctx, func(p *action.Operator) (string, error) {
 		done, err := do(p)
 		p.Say("%s", done.Text)
 		return "", err

@@ -42,7 +42,7 @@ func (u *undelivered) lookAt(ctx context.Context, in *RunPath, do func(*action.O
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	_, err = u.s.o.Heard(func(p *action.Operator) error { return do(p, r) })
+	_, err = u.s.o.CollectLines(func(p *action.Operator) error { return do(p, r) })
 	return err
 }
 
@@ -71,7 +71,7 @@ func (u *undelivered) applyRun(ctx context.Context, in *struct {
 			return err
 		}
 		if out.Status == "conflict" || out.Status == "confirm" {
-			said, _ := p.Heard(func(p *action.Operator) error { p.PrintApplied(out, false); return nil })
+			said, _ := p.CollectLines(func(p *action.Operator) error { p.PrintApplied(out, false); return nil })
 			return fault.Refuse("%s", strings.Join(said, " "))
 		}
 		p.PrintApplied(out, false)
@@ -95,7 +95,7 @@ type Clash struct {
 func (u *undelivered) listConflicts(ctx context.Context, in *RunPath) (*body[Clashes], error) {
 	var all []action.Clash
 	err := u.lookAt(ctx, in, func(p *action.Operator, r store.Run) (err error) {
-		all, err = p.Conflicts(ctx, r)
+		all, err = p.ListConflicts(ctx, r)
 		return err
 	})
 	return answer(Clashes{lists.Each(all, func(c action.Clash) Clash {

@@ -73,8 +73,8 @@ func (s *Server) diffRoutes(api huma.API) {
 		"What an iteration changed in one file", s.diffIterationFile)
 }
 
-// tree is the history of the files that a run worked on, or why there is none.
-func (s *Server) tree(ctx context.Context, r store.Run) (*workspace.Checkout, error) {
+// treeOf returns the history of the files that a run worked on, or why there is none.
+func (s *Server) treeOf(ctx context.Context, r store.Run) (*workspace.Checkout, error) {
 	if s.o.Tree == nil {
 		return nil, problem(http.StatusConflict, "NO_SNAPSHOTS", "There are no snapshots: %s is not in a git repository",
 			s.o.Root).suggest("'git init' there; runs that start after it are snapshotted")
@@ -93,7 +93,7 @@ func (s *Server) listSnapshots(ctx context.Context, in *RunPath) (*body[Snapshot
 	if s.o.Tree == nil {
 		return answer(Snapshots{Snapshots: []Snapshot{}}), nil
 	}
-	tree, err := s.tree(ctx, r)
+	tree, err := s.treeOf(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func (s *Server) listSnapshots(ctx context.Context, in *RunPath) (*body[Snapshot
 	return answer(Snapshots{Undo: undo, Snapshots: lists.Each(snaps, func(n workspace.Snapshot) Snapshot {
 		branch := strings.TrimPrefix(n.Branch, "refs/heads/")
 		return Snapshot{Number: n.N, Attempt: n.Attempt, Commit: n.Commit, Branch: branch, At: n.When.UTC(),
-			Skipped: list(n.Skipped)}
+			Skipped: nonNil(n.Skipped)}
 	})}), err
 }
 
@@ -125,7 +125,7 @@ func (s *Server) diffRun(ctx context.Context, in *struct {
 	RunPath
 	Span
 }) (*body[Diff], error) {
-	return answerDiff(ctx)(s.states(ctx, in.Run, in.Span))
+	return answerDiff(ctx)(s.findStates(ctx, in.Run, in.Span))
 }
 
 func (s *Server) diffRunFile(ctx context.Context, in *struct {
@@ -133,7 +133,7 @@ func (s *Server) diffRunFile(ctx context.Context, in *struct {
 	Span
 	FilePath
 }) (*body[patch.FileDiff], error) {
-	return answerFileDiff(ctx, in.FilePath)(s.states(ctx, in.Run, in.Span))
+	return answerFileDiff(ctx, in.FilePath)(s.findStates(ctx, in.Run, in.Span))
 }
 
 func (s *Server) diffIteration(ctx context.Context, in *IterationPath) (*body[Diff], error) {
@@ -155,26 +155,26 @@ type compared struct {
 
 // iterationStates are the files before and after an iteration.
 func (s *Server) iterationStates(ctx context.Context, in *IterationPath) (compared, error) {
-	r, rec, err := s.record(ctx, in)
+	r, rec, err := s.findRecord(ctx, in)
 	if err != nil {
 		return compared{}, err
 	}
-	tree, err := s.tree(ctx, r)
+	tree, err := s.treeOf(ctx, r)
 	return compared{tree, rec.TreeBefore, rec.TreeAfter}, err
 }
 
-// states finds two states of a run.
-func (s *Server) states(ctx context.Context, run string, of Span) (c compared, err error) {
+// findStates finds two states of a run.
+func (s *Server) findStates(ctx context.Context, run string, of Span) (c compared, err error) {
 	r, err := s.o.Store.Run(ctx, run)
 	if err != nil {
 		return c, err
 	}
 	var snaps []workspace.Snapshot
-	if c.tree, err = s.tree(ctx, r); err == nil {
+	if c.tree, err = s.treeOf(ctx, r); err == nil {
 		snaps, err = c.tree.Snapshots(ctx, r.ID)
 	}
 	whole := of == Span{To: -1}
-	shared := s.o.Store.Board() != ""
+	shared := s.o.Store.BoardName() != ""
 	other := r.Kind == string(loop.Task) || shared
 	if len(snaps) == 0 && other && whole && s.o.Tree != nil {
 		w, werr := s.o.WorkOf(ctx, r)
@@ -228,7 +228,7 @@ func answerDiff(ctx context.Context) func(compared, error) (*body[Diff], error) 
 		if err := c.refuseUnknown(err); err != nil {
 			return nil, err
 		}
-		return c.diff(ctx)
+		return c.diffFiles(ctx)
 	}
 }
 
@@ -238,14 +238,14 @@ func answerFileDiff(ctx context.Context, of FilePath) func(compared, error) (*bo
 		if err := c.refuseUnknown(err); err != nil {
 			return nil, err
 		}
-		return c.file(ctx, of)
+		return c.diffFile(ctx, of)
 	}
 }
 
-func (c compared) diff(ctx context.Context) (*body[Diff], error) {
+func (c compared) diffFiles(ctx context.Context) (*body[Diff], error) {
 	files, more, err := c.tree.FileChanges(ctx, c.from, c.to, maxDiffFiles)
 	if err != nil {
-		return nil, gone(err)
+		return nil, explainGone(err)
 	}
 	out := Diff{From: c.from, To: c.to, Files: make([]DiffFile, len(files)), More: more}
 	for i, f := range files {
@@ -257,8 +257,8 @@ func (c compared) diff(ctx context.Context) (*body[Diff], error) {
 	return answer(out), nil
 }
 
-// gone explains what is most likely wrong with two trees that were recorded.
-func gone(err error) error {
+// explainGone explains what is most likely wrong with two trees that were recorded.
+func explainGone(err error) error {
 	return problem(http.StatusNotFound, "NO_DIFF",
 		"The states cannot be compared: their snapshots may have been dropped since").detail(err.Error()).
 		suggest("snapshot.keep in pawl.yaml says how long they are kept")
@@ -269,10 +269,10 @@ func statusWord(f git.FileChange) string {
 	return cmp.Or(word, "modified")
 }
 
-func (c compared) file(ctx context.Context, of FilePath) (*body[patch.FileDiff], error) {
+func (c compared) diffFile(ctx context.Context, of FilePath) (*body[patch.FileDiff], error) {
 	text, cut, err := c.tree.Diff(ctx, c.from, c.to, maxPatch, of.Path, cmp.Or(of.Old, of.Path))
 	if err != nil {
-		return nil, gone(err)
+		return nil, explainGone(err)
 	}
 	if text == "" {
 		return nil, problem(http.StatusNotFound, "NO_DIFF", "%q does not differ between the two states",
@@ -284,4 +284,4 @@ func (c compared) file(ctx context.Context, of FilePath) (*body[patch.FileDiff],
 	return answer(out), nil
 }
 
-func valid(line string) string { return strings.ToValidUTF8(line, "\uFFFD") }
+func validUTF8(line string) string { return strings.ToValidUTF8(line, "\uFFFD") }

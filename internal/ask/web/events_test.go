@@ -213,7 +213,7 @@ func TestDroppedReaderIsTold(t *testing.T) {
 	slow.Queue <- hub.NewFrame("7-0", "journal", hub.Event{Seq: 7})
 	close(slow.Queue)
 	w := newRecorder()
-	r.s.follow(t.Context(), &wire{w, http.NewResponseController(w)}, slow, "", hub.Cursor{Event: 6})
+	r.s.sendStream(t.Context(), &wire{w, http.NewResponseController(w)}, slow, "", hub.Cursor{Event: 6})
 	text := w.Body.String()
 	if !strings.Contains(text, "id: 7-0") || !strings.Contains(text, "event: dropped") || !strings.HasPrefix(text, "retry: 1000\nevent: hello") {
 		t.Errorf("got %s", text)

@@ -65,14 +65,14 @@ type FilePart struct {
 	Text   string `json:"text"`
 }
 
-// folder opens the folder of an attempt. Nothing outside of it can be reached
+// openAttempt opens the folder of an attempt. Nothing outside of it can be reached
 // through what is returned, by no name and no symbolic link.
-func (s *Server) folder(ctx context.Context, in *IterationPath) (*os.Root, store.Run, error) {
+func (s *Server) openAttempt(ctx context.Context, in *IterationPath) (*os.Root, store.Run, error) {
 	r, err := s.o.Store.Run(ctx, in.Run)
 	if err != nil {
 		return nil, r, err
 	}
-	root, err := s.outputs(r, in.Number)
+	root, err := s.openOutputs(r, in.Number)
 	if err == nil && in.Attempt > 0 && !isAttempt(root, in.Attempt) {
 		all := root
 		root, err = all.OpenRoot(strconv.Itoa(in.Attempt)) // one that was cut off is kept aside
@@ -84,9 +84,9 @@ func (s *Server) folder(ctx context.Context, in *IterationPath) (*os.Root, store
 	return root, r, nil
 }
 
-// outputs opens the folder of an iteration, on this machine or in the shared folder.
-func (s *Server) outputs(r store.Run, number int) (*os.Root, error) {
-	return outputs.Open(filepath.Join(s.o.StateDir, "runs"), s.o.Store.Files(), r.ID, strconv.Itoa(number))
+// openOutputs opens the folder of an iteration, on this machine or in the shared folder.
+func (s *Server) openOutputs(r store.Run, number int) (*os.Root, error) {
+	return outputs.Open(filepath.Join(s.o.StateDir, "runs"), s.o.Store.OutputsFolder(), r.ID, strconv.Itoa(number))
 }
 
 // isAttempt is true when the folder's files are those of the attempt.
@@ -102,7 +102,7 @@ func noFiles(run string, n int) *ProblemError {
 }
 
 func (s *Server) listFiles(ctx context.Context, in *IterationPath) (*body[FileList], error) {
-	root, _, err := s.folder(ctx, in)
+	root, _, err := s.openAttempt(ctx, in)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +138,7 @@ func (s *Server) openFile(ctx context.Context, in *IterationPath, name string) (
 			fault.Cut(name, 100)).
 			suggest("List them: GET " + base + "/runs/{run}/iterations/{number}/files")
 	}
-	root, r, err := s.folder(ctx, in)
+	root, r, err := s.openAttempt(ctx, in)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +167,7 @@ func isSealed(ctx context.Context, s *Server, in *IterationPath, r store.Run, na
 	if n, _ := fmt.Sscanf(name, "gate-%d.", &number); n == 0 {
 		return false
 	}
-	if _, rec, err := s.record(ctx, in); err == nil && number > 0 && number <= len(rec.Gates) {
+	if _, rec, err := s.findRecord(ctx, in); err == nil && number > 0 && number <= len(rec.Gates) {
 		return rec.Gates[number-1].Origin == loop.Sealed
 	}
 	return slices.ContainsFunc(action.SetupOf(r).Checks, func(c engine.Check) bool { return c.Origin == loop.Sealed })
@@ -212,7 +212,7 @@ func (s *Server) readPart(ctx context.Context, in *partQuery) (*body[FilePart], 
 	}
 	end := at + int64(n)
 	buf = wholeRunes(buf[:n], slices.ContainsFunc(spans, func(s spool.Span) bool { return s.To == end }))
-	out := FilePart{Name: in.File, Size: max(size, end), Offset: at, Next: at + int64(len(buf)), Text: valid(string(buf))}
+	out := FilePart{Name: in.File, Size: max(size, end), Offset: at, Next: at + int64(len(buf)), Text: validUTF8(string(buf))}
 	out.More = out.Next < out.Size
 	return answer(out), nil
 }
@@ -240,8 +240,8 @@ func (s *Server) serveRaw(c huma.Context, in *IterationPath, name string) {
 	r, w := humago.Unwrap(c)
 	f, err := s.openFile(r.Context(), in, name)
 	if err != nil {
-		if p, ok := errors.AsType[*ProblemError](explain(err)); ok {
-			p.write(w)
+		if p, ok := errors.AsType[*ProblemError](explainError(err)); ok {
+			p.writeTo(w)
 		}
 		return
 	}
@@ -297,10 +297,10 @@ type conversationQuery struct {
 	Limit  int   `query:"limit" minimum:"1" maximum:"1000" default:"200"`
 }
 
-func (s *Server) conversation(ctx context.Context, in *conversationQuery) (*body[Conversation], error) {
+func (s *Server) getConversation(ctx context.Context, in *conversationQuery) (*body[Conversation], error) {
 	out := Conversation{Events: []AgentEvent{}}
-	root, r, err := s.folder(ctx, &in.IterationPath)
-	if _, missing := errors.AsType[*ProblemError](err); missing && r.ID != "" && speechless(r, in.Number) {
+	root, r, err := s.openAttempt(ctx, &in.IterationPath)
+	if _, missing := errors.AsType[*ProblemError](err); missing && r.ID != "" && lacksConversation(r, in.Number) {
 		return answer(out), nil
 	}
 	if err != nil {
@@ -329,9 +329,9 @@ func (s *Server) conversation(ctx context.Context, in *conversationQuery) (*body
 	return answer(eventsFrom(f, in.From, in.Limit, out)), nil
 }
 
-// speechless is whether an iteration has no conversation yet, or never has one: each
-// step of a workflow has its own.
-func speechless(r store.Run, number int) bool {
+// lacksConversation reports whether an iteration has just begun, or is of a workflow,
+// whose steps have a conversation each.
+func lacksConversation(r store.Run, number int) bool {
 	begins := loop.Status(r.Status).Active() && number == r.Iteration
 	return begins || r.Kind == "workflow" && number <= r.Iteration
 }

@@ -45,31 +45,31 @@ const policy = "default-src 'none'; script-src 'self'; " +
 // program that draws the terminal writes styles into the page.
 var terminalPolicy = strings.Replace(policy, "style-src 'self'", "style-src 'self' 'unsafe-inline'", 1)
 
-// guard lets through what may be asked.
-func (s *Server) guard(next http.Handler) http.Handler {
+// guardRequests passes on only the requests that are allowed.
+func (s *Server) guardRequests(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if s.previews != nil && s.previews.Serves(r.Host) {
+		if s.previews != nil && s.previews.IsPreviewHost(r.Host) {
 			s.previews.ServeHTTP(w, r) // another origin, with rules of its own
 			return
 		}
-		s.headers(w.Header(), r)
-		if p := s.refuse(r); p != nil {
-			p.write(w)
+		s.setHeaders(w.Header(), r)
+		if p := s.checkOrigin(r); p != nil {
+			p.writeTo(w)
 			return
 		}
 		if s.o.Webhook != nil && r.Method == http.MethodPost && r.URL.Path == webhookPath {
-			s.webhook(w, r) // a signature stands for the token
+			s.handleWebhook(w, r) // a signature stands for the token
 			return
 		}
-		if s.login(w, r) {
+		if s.redirectLogin(w, r) {
 			return
 		}
 		takeKey(r)
-		if !s.authenticated(r) {
-			s.unauthorized(w, r)
+		if !s.isAuthenticated(r) {
+			s.answerUnauthorized(w, r)
 			return
 		}
-		if !s.outside(w, r) {
+		if !s.refuseBoxed(w, r) {
 			return
 		}
 		way := action.Browser
@@ -86,7 +86,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	})
 }
 
-func (s *Server) headers(h http.Header, r *http.Request) {
+func (s *Server) setHeaders(h http.Header, r *http.Request) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Frame-Options", "DENY")
@@ -106,15 +106,16 @@ func isAPI(r *http.Request) bool {
 	return strings.HasPrefix(r.URL.Path, "/api/") || r.URL.Path == toolsPath
 }
 
-// changes is true for methods that may have an effect.
-func changes(r *http.Request) bool { return r.Method != http.MethodGet && r.Method != http.MethodHead }
+// isWrite reports whether the method of the request may change something.
+func isWrite(r *http.Request) bool { return r.Method != http.MethodGet && r.Method != http.MethodHead }
 
 // ownPages is the advice for a person whose browser another site sent here.
 const ownPages = "Open the page that 'pawl serve --url' prints, and do it there"
 
-// refuse says why a request is not looked at any further; nil when it is.
-func (s *Server) refuse(r *http.Request) *ProblemError {
-	if !s.listener.answers(r.Host) {
+// checkOrigin returns a problem if the request is for another host, or comes from the
+// page of another site; nil if it may be handled.
+func (s *Server) checkOrigin(r *http.Request) *ProblemError {
+	if !s.listener.acceptsHost(r.Host) {
 		return problem(http.StatusMisdirectedRequest, "HOST_REFUSED", "This server does not answer to the name %q",
 			fault.Cut(r.Host, 100)).
 			suggest("Open the address that 'pawl serve --url' prints", "To reach it by another name, start it with --host NAME")
@@ -125,7 +126,7 @@ func (s *Server) refuse(r *http.Request) *ProblemError {
 		return problem(http.StatusForbidden, "ORIGIN_REFUSED", "The request comes from another site: %s",
 			fault.Cut(origin, 100)).suggest(ownPages)
 	}
-	if s.foreign(r) {
+	if s.isCrossSite(r) {
 		return problem(http.StatusForbidden, "ORIGIN_REFUSED", "The request comes from another site").suggest(ownPages)
 	}
 	switch r.Method {
@@ -143,14 +144,14 @@ func (s *Server) refuse(r *http.Request) *ProblemError {
 	return nil
 }
 
-// foreign is what browsers say about a request in Sec-Fetch-Site. A person may
-// follow a link to a page; everything else comes from our own pages.
-func (s *Server) foreign(r *http.Request) bool {
+// isCrossSite checks Sec-Fetch-Site. A link on another site may lead to a page of ours;
+// all other requests must come from our own pages.
+func (s *Server) isCrossSite(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "same-origin", "none":
 		return false
 	}
-	return changes(r) || isAPI(r) || r.Header.Get("Sec-Fetch-Mode") != "navigate"
+	return isWrite(r) || isAPI(r) || r.Header.Get("Sec-Fetch-Mode") != "navigate"
 }
 
 // cookieName has the port, since cookies are shared by all ports of a host.
@@ -158,9 +159,10 @@ func (s *Server) cookieName() string { return cookieName(s.listener.port) }
 
 func cookieName(port string) string { return "pawl_" + port }
 
-// entryCookie is what a browser that has the token gets at the server of a port.
+// entryCookie returns the cookie that proves that a browser has the token; it is valid
+// for the server of that port only.
 func entryCookie(port, token string, secure bool) http.Cookie {
-	return http.Cookie{Name: cookieName(port), Value: derived("cookie", token), Path: "/", HttpOnly: true,
+	return http.Cookie{Name: cookieName(port), Value: makeKey("cookie", token), Path: "/", HttpOnly: true,
 		SameSite: http.SameSiteStrictMode, Secure: secure}
 }
 
@@ -171,24 +173,24 @@ const (
 	pageKeyQuery  = "key"
 )
 
-// authenticated is true when the request has the session's token, or what the
-// entry gave to a browser for it.
-func (s *Server) authenticated(r *http.Request) bool {
+// isAuthenticated reports whether the request has the session's token, or the cookie that
+// login gave to the browser for it.
+func (s *Server) isAuthenticated(r *http.Request) bool {
 	if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
-		return same(bearer, s.o.Token)
+		return equalSecrets(bearer, s.o.Token)
 	}
 	c, err := r.Cookie(s.cookieName())
-	if err != nil || !same(c.Value, derived("cookie", s.o.Token)) {
+	if err != nil || !equalSecrets(c.Value, makeKey("cookie", s.o.Token)) {
 		return false
 	}
-	return !isAPI(r) || same(r.Header.Get(pageKeyHeader), derived("page", s.o.Token))
+	return !isAPI(r) || equalSecrets(r.Header.Get(pageKeyHeader), makeKey("page", s.o.Token))
 }
 
 // takeKey moves the key of a page from the address to the header, where
 // everything else looks for it.
 func takeKey(r *http.Request) {
 	query := r.URL.Query()
-	if changes(r) || !isAPI(r) || !query.Has(pageKeyQuery) {
+	if isWrite(r) || !isAPI(r) || !query.Has(pageKeyQuery) {
 		return
 	}
 	r.Header.Set(pageKeyHeader, query.Get(pageKeyQuery))
@@ -196,55 +198,55 @@ func takeKey(r *http.Request) {
 	r.URL.RawQuery = query.Encode()
 }
 
-// login takes the token from the address of a page, once: the browser gets a
-// cookie and goes on to the same address without the token, so that it is in no
-// history, no bookmark and no log. The pages' key is in the part of the address
-// that is sent to no server; they take it out (web/src/lib/session.ts).
-func (s *Server) login(w http.ResponseWriter, r *http.Request) bool {
+// redirectLogin handles a page's address with a token, once: the browser gets a cookie
+// and is redirected to the address without the token, so that it is in no history, no
+// bookmark and no log. The pages' key is in the part of the address that is sent to no
+// server; they remove it themselves (web/src/lib/session.ts).
+func (s *Server) redirectLogin(w http.ResponseWriter, r *http.Request) bool {
 	if r.Method != http.MethodGet || isAPI(r) || !r.URL.Query().Has("token") {
 		return false
 	}
-	if !same(r.URL.Query().Get("token"), s.o.Token) {
-		s.unauthorized(w, r)
+	if !equalSecrets(r.URL.Query().Get("token"), s.o.Token) {
+		s.answerUnauthorized(w, r)
 		return true
 	}
-	if !s.outside(w, r) {
+	if !s.refuseBoxed(w, r) {
 		return true
 	}
 	cookie := entryCookie(s.listener.port, s.o.Token, s.listener.scheme == "https")
 	http.SetCookie(w, &cookie)
 	query := r.URL.Query()
 	query.Del("token")
-	to := url.URL{Path: localPath(r.URL.Path), RawQuery: query.Encode(), Fragment: "key=" + derived("page", s.o.Token)}
+	to := url.URL{Path: localPath(r.URL.Path), RawQuery: query.Encode(), Fragment: "key=" + makeKey("page", s.o.Token)}
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Location", to.String())
 	w.WriteHeader(http.StatusSeeOther)
 	return true
 }
 
-// outside refuses what runs in a box of pawl's.
-func (s *Server) outside(w http.ResponseWriter, r *http.Request) bool {
+// refuseBoxed refuses requests from inside a box of pawl's.
+func (s *Server) refuseBoxed(w http.ResponseWriter, r *http.Request) bool {
 	if s.peers.Allows(r.Context()) {
 		return true
 	}
 	problem(http.StatusForbidden, "SANDBOX_REFUSED",
 		"This server answers no program in a sandbox of pawl's, and none that cannot be seen: it would act as the person").
 		suggest("An agent has tools for its own task with agents.NAME.mcp: true",
-			"If an agent found the token, make a new one: pawl serve --new-token").write(w)
+			"If an agent found the token, make a new one: pawl serve --new-token").writeTo(w)
 	return false
 }
 
 // localPath keeps a path from being read as another host's address.
 func localPath(path string) string { return "/" + strings.TrimLeft(path, "/\\") }
 
-// unauthorized answers a request without a token.
-func (s *Server) unauthorized(w http.ResponseWriter, r *http.Request) {
+// answerUnauthorized answers a request without a token.
+func (s *Server) answerUnauthorized(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
-	if isAPI(r) || changes(r) {
+	if isAPI(r) || isWrite(r) {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="pawl"`)
 		problem(http.StatusUnauthorized, "TOKEN_REQUIRED", "This needs the session's token").
 			suggest("Open the address that 'pawl serve --url' prints",
-				"A script sends it as: Authorization: Bearer TOKEN").write(w)
+				"A script sends it as: Authorization: Bearer TOKEN").writeTo(w)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")

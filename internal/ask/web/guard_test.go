@@ -59,24 +59,24 @@ func TestNothingWithoutToken(t *testing.T) {
 			"wrong cookie": func(req *http.Request) {
 				req.Header.Del("Authorization")
 				req.AddCookie(&http.Cookie{Name: r.s.cookieName(), Value: testToken})
-				req.Header.Set(pageKeyHeader, derived("page", testToken))
+				req.Header.Set(pageKeyHeader, makeKey("page", testToken))
 			},
 			"cookie without the pages' key, as another port gets it": func(req *http.Request) {
 				req.Header.Del("Authorization")
 				if isAPI(req) {
-					req.AddCookie(&http.Cookie{Name: r.s.cookieName(), Value: derived("cookie", testToken)})
+					req.AddCookie(&http.Cookie{Name: r.s.cookieName(), Value: makeKey("cookie", testToken)})
 				}
 			},
 			"cookie with a wrong key": func(req *http.Request) {
 				req.Header.Del("Authorization")
 				if isAPI(req) {
-					req.AddCookie(&http.Cookie{Name: r.s.cookieName(), Value: derived("cookie", testToken)})
-					req.Header.Set(pageKeyHeader, derived("cookie", testToken))
+					req.AddCookie(&http.Cookie{Name: r.s.cookieName(), Value: makeKey("cookie", testToken)})
+					req.Header.Set(pageKeyHeader, makeKey("cookie", testToken))
 				}
 			},
 			"the pages' key without the cookie": func(req *http.Request) {
 				req.Header.Del("Authorization")
-				req.Header.Set(pageKeyHeader, derived("page", testToken))
+				req.Header.Set(pageKeyHeader, makeKey("page", testToken))
 			},
 			"token in URL": func(req *http.Request) {
 				req.Header.Del("Authorization")
@@ -178,8 +178,8 @@ func TestOwnPagesGetIn(t *testing.T) {
 		"JSON with a set": func(q *http.Request) { q.Header.Set("Content-Type", "application/json; charset=utf-8") },
 		"cookie and key, no token": func(q *http.Request) {
 			q.Header.Del("Authorization")
-			q.AddCookie(&http.Cookie{Name: r.s.cookieName(), Value: derived("cookie", testToken)})
-			q.Header.Set(pageKeyHeader, derived("page", testToken))
+			q.AddCookie(&http.Cookie{Name: r.s.cookieName(), Value: makeKey("cookie", testToken)})
+			q.Header.Set(pageKeyHeader, makeKey("page", testToken))
 		},
 	} {
 		req := r.asking(http.MethodPost, base+"/cases", `{"title":"x"}`)
@@ -195,9 +195,9 @@ func TestKeyInAddress(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	for method, want := range map[string]int{http.MethodGet: http.StatusOK, http.MethodPost: http.StatusUnauthorized} {
-		req := r.asking(method, base+"/cases?limit=1&key="+derived("page", testToken), `{"title":"x"}`)
+		req := r.asking(method, base+"/cases?limit=1&key="+makeKey("page", testToken), `{"title":"x"}`)
 		req.Header.Del("Authorization")
-		req.AddCookie(&http.Cookie{Name: r.s.cookieName(), Value: derived("cookie", testToken)})
+		req.AddCookie(&http.Cookie{Name: r.s.cookieName(), Value: makeKey("cookie", testToken)})
 		if w := r.send(req); w.Code != want {
 			t.Errorf("%s: %d %s", method, w.Code, w.Body)
 		}
@@ -213,7 +213,7 @@ func TestEntry(t *testing.T) {
 	req.Header.Del("Authorization")
 	w := r.send(req)
 	cookies := w.Result().Cookies()
-	if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/runs/abc?tab=diff#key="+derived("page", testToken) || len(cookies) != 1 {
+	if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/runs/abc?tab=diff#key="+makeKey("page", testToken) || len(cookies) != 1 {
 		t.Fatalf("got %d to %q with %v", w.Code, w.Header().Get("Location"), cookies)
 	}
 	c := cookies[0]
@@ -425,15 +425,15 @@ func TestWayOfARequest(t *testing.T) {
 	r.s.mux = note
 	page := r.asking(http.MethodPost, base+"/cases", "{}")
 	page.Header.Del("Authorization")
-	page.Header.Set(pageKeyHeader, derived("page", testToken))
+	page.Header.Set(pageKeyHeader, makeKey("page", testToken))
 	cookie := entryCookie(r.s.listener.port, testToken, false)
 	page.AddCookie(&cookie)
 	for want, ask := range map[action.Way]struct {
 		handler http.Handler
 		req     *http.Request
 	}{
-		action.API:     {r.s.guard(note), r.asking(http.MethodPost, base+"/cases", "{}")},
-		action.Browser: {r.s.guard(note), page},
+		action.API:     {r.s.guardRequests(note), r.asking(http.MethodPost, base+"/cases", "{}")},
+		action.Browser: {r.s.guardRequests(note), page},
 		action.MCP:     {r.s.API(), r.asking(http.MethodPost, base+"/cases", "{}")},
 	} {
 		if ask.handler.ServeHTTP(httptest.NewRecorder(), ask.req); way != want {
@@ -536,8 +536,8 @@ func TestNoBoxIsAnswered(t *testing.T) {
 	}
 	bearer := func(req *http.Request) { req.Header.Set("Authorization", "Bearer "+testToken) }
 	cookie := func(req *http.Request) {
-		req.AddCookie(&http.Cookie{Name: r.s.cookieName(), Value: derived("cookie", testToken)})
-		req.Header.Set(pageKeyHeader, derived("page", testToken))
+		req.AddCookie(&http.Cookie{Name: r.s.cookieName(), Value: makeKey("cookie", testToken)})
+		req.Header.Set(pageKeyHeader, makeKey("page", testToken))
 	}
 	for _, one := range []struct {
 		path   string

@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
-func (s *Server) inbox(ctx context.Context, _ *nothing) (*body[Inbox], error) {
-	needs, err := s.needs(ctx)
+func (s *Server) getInbox(ctx context.Context, _ *nothing) (*body[Inbox], error) {
+	needs, err := s.listNeeds(ctx)
 	return answer(Inbox{Entries: needs}), err
 }
 
@@ -27,9 +27,9 @@ var waiting = []string{string(loop.Pending), string(loop.Blocked), string(loop.A
 // maxNeeds bounds the inbox.
 const maxNeeds = 500
 
-// needs are what waits for a person, the most urgent first. A task and its run
-// are one need.
-func (s *Server) needs(ctx context.Context) ([]Need, error) {
+// listNeeds returns everything that waits for a person, the most urgent first. A task and
+// its run are one need.
+func (s *Server) listNeeds(ctx context.Context) ([]Need, error) {
 	of, err := s.runNeeds(ctx)
 	if err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func (s *Server) needs(ctx context.Context) ([]Need, error) {
 	if err != nil {
 		return nil, err
 	}
-	queued, err := s.queued(ctx)
+	queued, err := s.queueEntries(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -106,9 +106,9 @@ type runNeeds struct {
 	given map[string]bool // names that a person has given up
 }
 
-// runNeeds finds them. Of several runs of one name only the last counts: who
-// starts anew has left the others behind. What a person has given up waits for
-// nobody.
+// runNeeds finds the runs that wait for a person. Of several runs of one name only the
+// last counts, since a new start replaces the others. A run that was given up does not
+// wait.
 func (s *Server) runNeeds(ctx context.Context) (runNeeds, error) {
 	out := runNeeds{needs: []Need{}, at: map[string]int{}, given: map[string]bool{}}
 	runs, _, _, err := s.o.Store.RunPage(ctx, store.RunQuery{Root: s.o.Root, Status: waiting}, store.RunMark{}, maxNeeds)
@@ -125,19 +125,20 @@ func (s *Server) runNeeds(ctx context.Context) (runNeeds, error) {
 		switch {
 		case err != nil:
 			return out, err
-		case last.ID != r.ID, s.passed(ctx, last):
+		case last.ID != r.ID, s.isAnswered(ctx, last):
 		case last.Why == loop.GivenUp:
 			out.given[r.Name] = true
 		default:
 			out.at[r.Name] = len(out.needs)
-			out.needs = append(out.needs, asked(s.need(ctx, last))...)
+			out.needs = append(out.needs, splitByStep(s.needOf(ctx, last))...)
 		}
 	}
 	return out, nil
 }
 
-// passed is true for a run whose task is gone or put aside, or waits for a slot: a person has answered already.
-func (s *Server) passed(ctx context.Context, r store.Run) bool {
+// isAnswered reports whether a person has already dealt with the run: its task is
+// removed, put aside, or waits for a slot.
+func (s *Server) isAnswered(ctx context.Context, r store.Run) bool {
 	if r.Kind != string(loop.Task) {
 		return false
 	}
@@ -148,15 +149,15 @@ func (s *Server) passed(ctx context.Context, r store.Run) bool {
 	return err == nil && slices.Contains([]board.Status{board.Pending, board.Deferred, board.Done}, c.Status)
 }
 
-// caseNeed is what a task without a run that waits needs; ok is false while its
-// work waits for its turn to land.
+// caseNeed returns the need of a task that has no waiting run. ok is false while the
+// task's work waits for its turn to land.
 func (s *Server) caseNeed(ctx context.Context, c *board.Case, queued map[string]action.QueueEntry) (n Need, ok bool,
 	err error) {
 	entry, waits := queued[c.ID]
 	if waits && c.Status == board.Review {
 		return n, false, nil
 	}
-	if approved, err := s.approved(ctx, c); err != nil || approved {
+	if approved, err := s.isApproved(ctx, c); err != nil || approved {
 		return n, false, err // its place in the queue is to come
 	}
 	kind := map[board.Status]string{board.Review: "review", board.Failed: "failed", board.Timeout: "timeout"}[c.Status]
@@ -169,8 +170,9 @@ func (s *Server) caseNeed(ctx context.Context, c *board.Case, queued map[string]
 	return n, true, nil
 }
 
-// approved is true for work in review that a person approved last.
-func (s *Server) approved(ctx context.Context, c *board.Case) (bool, error) {
+// isApproved reports whether the task is in review, and a person's last action on it was
+// to approve.
+func (s *Server) isApproved(ctx context.Context, c *board.Case) (bool, error) {
 	if c.Status != board.Review {
 		return false, nil
 	}
@@ -184,8 +186,8 @@ func (s *Server) approved(ctx context.Context, c *board.Case) (bool, error) {
 // urgency is the order of the inbox: first what holds an agent up.
 var urgency = []string{"question", "review", "conflict", "blocked", "failed", "timeout", "case", "paused"}
 
-func (s *Server) need(ctx context.Context, r store.Run) Need {
-	n := Need{Kind: "question", Title: r.Title(), Why: r.Why, Since: r.UpdatedAt, Run: new(s.view(ctx, r))}
+func (s *Server) needOf(ctx context.Context, r store.Run) Need {
+	n := Need{Kind: "question", Title: r.Title(), Why: r.Why, Since: r.UpdatedAt, Run: new(s.viewOf(ctx, r))}
 	state, err := engine.StateOf(r)
 	if err == nil {
 		rows, _ := s.o.Store.Controls(ctx, r.ID) // without them nothing counts as answered
@@ -204,8 +206,9 @@ func (s *Server) need(ctx context.Context, r store.Run) Need {
 	return n
 }
 
-// asked is a need for each step that asks and is not answered, where several do.
-func asked(n Need) []Need {
+// splitByStep returns a need for each step with an unanswered question, if several have
+// one.
+func splitByStep(n Need) []Need {
 	if n.Kind != "question" || n.Question == nil || len(n.Question.Asks) == 0 {
 		return []Need{n}
 	}

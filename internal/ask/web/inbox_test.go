@@ -33,7 +33,7 @@ func TestTheInboxHasWhatNoWorkerMayWorkOn(t *testing.T) {
 	s := &Server{o: Options{Operator: &action.Operator{Store: db}}}
 	inbox := func(want ...string) {
 		t.Helper()
-		needs, err := s.needs(t.Context())
+		needs, err := s.listNeeds(t.Context())
 		got := []string{}
 		for _, n := range needs {
 			got = append(got, n.Title+": "+n.Why)

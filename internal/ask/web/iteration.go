@@ -174,7 +174,7 @@ func (s *Server) iterationRoutes(api huma.API) {
 	get(api, "/runs/{run}/iterations/{number}/files/{file}", "read-iteration-file", "iterations",
 		"A part of a file, as text", s.readPart)
 	get(api, "/runs/{run}/iterations/{number}/conversation", "read-conversation", "iterations",
-		"A part of what the agent did: words, tool calls, usage", s.conversation)
+		"A part of what the agent did: words, tool calls, usage", s.getConversation)
 }
 
 // before is how many iterations before a page are looked at for patterns.
@@ -206,19 +206,19 @@ func (s *Server) listIterations(ctx context.Context, in *struct {
 	}
 	out := IterationPage{Iterations: make([]Iteration, len(records))}
 	for i := range records {
-		out.Iterations[i] = t.iteration(&records[i])
+		out.Iterations[i] = t.showIteration(&records[i])
 	}
 	if len(records) == in.Limit {
 		last := records[len(records)-1]
 		out.NextCursor = fmt.Sprintf("%d.%d", last.Number, last.Attempt)
 	} else {
-		out.Current = s.current(r)
+		out.Current = s.currentOf(r)
 	}
 	return answer(out), nil
 }
 
 func (s *Server) getIteration(ctx context.Context, in *IterationPath) (*body[Iteration], error) {
-	r, rec, err := s.record(ctx, in)
+	r, rec, err := s.findRecord(ctx, in)
 	if err != nil {
 		return nil, err
 	}
@@ -226,11 +226,11 @@ func (s *Server) getIteration(ctx context.Context, in *IterationPath) (*body[Ite
 	if err != nil {
 		return nil, err
 	}
-	return answer(t.iteration(&rec)), nil
+	return answer(t.showIteration(&rec)), nil
 }
 
-// record finds an attempt that has ended.
-func (s *Server) record(ctx context.Context, in *IterationPath) (store.Run, loop.Record, error) {
+// findRecord finds an attempt that has ended.
+func (s *Server) findRecord(ctx context.Context, in *IterationPath) (store.Run, loop.Record, error) {
 	r, err := s.o.Store.Run(ctx, in.Run)
 	if err != nil {
 		return r, loop.Record{}, err
@@ -257,7 +257,7 @@ func noIteration(run string, n int) *ProblemError {
 		suggest("List them: GET /api/v1/runs/" + run + "/iterations")
 }
 
-// history is what is needed to tell of a run's iterations.
+// history is what is needed to show a run's iterations.
 type history struct {
 	asked    map[[2]int]loop.Command // what the loop asked for, by number and attempt
 	past     []failure.Analysis
@@ -268,7 +268,7 @@ type history struct {
 // failures before the first iteration of a page.
 func (s *Server) historyOf(ctx context.Context, r store.Run, first int) (*history, error) {
 	t := &history{asked: map[[2]int]loop.Command{}, timeouts: map[string]float64{}}
-	for _, c := range s.checks(r) {
+	for _, c := range s.checksOfRun(r) {
 		t.timeouts[c.Name] = c.Timeout
 	}
 	events, err := s.o.Store.EventsOfKind(ctx, r.ID, journal.IterationEnded, journal.IterationReviewed)
@@ -292,8 +292,8 @@ func (s *Server) historyOf(ctx context.Context, r store.Run, first int) (*histor
 	return t, err
 }
 
-// current is the iteration under way; nil when the run rests.
-func (s *Server) current(r store.Run) *Current {
+// currentOf returns the iteration under way; nil when the run rests.
+func (s *Server) currentOf(r store.Run) *Current {
 	state, err := engine.StateOf(r)
 	if err != nil || !state.Status.Active() {
 		return nil
@@ -316,22 +316,22 @@ func instruction(c loop.Command) string {
 	return c.Feedback.Instruction
 }
 
-// iteration is a record for people; those of a run are asked for in order.
-func (t *history) iteration(r *loop.Record) Iteration {
+// showIteration translates a record for the pages. The records of a run must come in order.
+func (t *history) showIteration(r *loop.Record) Iteration {
 	asked := t.asked[[2]int{r.Number, r.Attempt}]
 	out := Iteration{
 		Number: r.Number, Attempt: r.Attempt, Outcome: string(r.Outcome), Agent: r.Agent,
 		Strategy: r.Strategy, StrategyWhy: asked.StrategyWhy, Instruction: instruction(asked),
 		StartedAt: r.StartedAt.UTC(), Elapsed: seconds(r.Elapsed), ExitCode: r.Exit.Code,
 		Ended: string(r.Exit.Ended), EndedWhy: r.Exit.Why,
-		Signal: strings.ToUpper(string(r.Signal.Kind)), SignalText: r.Signal.Text, Malformed: list(r.Malformed),
-		Verified: r.Verified, Gates: t.gates(r.Gates), Tampered: list(r.Tampered),
-		Review: showReview(r.Review), Failure: t.failure(r.Failure),
-		Secrets: append([]SecretFound{}, r.Secrets...), Files: list(r.Files), Commits: r.Commits, Snapshot: r.Snapshot,
-		Diff:     r.TreeKnown && r.TreeBefore != "" && r.TreeAfter != "",
+		Signal: strings.ToUpper(string(r.Signal.Kind)), SignalText: r.Signal.Text, Malformed: nonNil(r.Malformed),
+		Verified: r.Verified, Gates: t.showGates(r.Gates), Tampered: nonNil(r.Tampered),
+		Review: showReview(r.Review), Failure: t.showFailure(r.Failure),
+		Secrets: append([]SecretFound{}, r.Secrets...), Files: nonNil(r.Files), Commits: r.Commits,
+		Snapshot: r.Snapshot, Diff: r.TreeKnown && r.TreeBefore != "" && r.TreeAfter != "",
 		TokensIn: r.TokensIn, TokenOut: r.TokensOut, CostUSD: r.Cost.Dollars(loop.CostKnown(r.CostSource)), Cost: r.CostSource,
-		Calls: r.Calls, Models: list(report.Models(r.Models)), Output: r.Output,
-		Evidence: list(r.Evidence),
+		Calls: r.Calls, Models: nonNil(report.Models(r.Models)), Output: r.Output,
+		Evidence: nonNil(r.Evidence),
 	}
 	out.Complete, _ = r.Completes()
 	if r.Progress >= 0 {
@@ -344,14 +344,14 @@ func (t *history) iteration(r *loop.Record) Iteration {
 		out.Refused = &Refused{Why: r.Refused.Why, Command: r.Refused.Command, Tool: r.Refused.Tool,
 			Level: string(r.Refused.Level)}
 	}
-	out.Story = story(&out)
+	out.Story = buildStory(&out)
 	return out
 }
 
-// list is a copy that is never nil: JSON has [] where there is nothing.
-func list[T any](of []T) []T { return append([]T{}, of...) }
+// nonNil returns a copy that is never nil: JSON has [] where there is nothing.
+func nonNil[T any](of []T) []T { return append([]T{}, of...) }
 
-func (t *history) gates(gates []loop.Gate) []Gate {
+func (t *history) showGates(gates []loop.Gate) []Gate {
 	out := make([]Gate, len(gates))
 	for i, g := range gates {
 		out[i] = Gate{Name: g.Name, Status: string(g.Status), Required: g.Required, Elapsed: seconds(g.Elapsed),
@@ -367,15 +367,15 @@ func (t *history) gates(gates []loop.Gate) []Gate {
 	return out
 }
 
-func (t *history) failure(a *failure.Analysis) *Failure {
+func (t *history) showFailure(a *failure.Analysis) *Failure {
 	if a == nil {
 		return nil
 	}
 	t.past = append(t.past, *a)
 	return &Failure{
 		Class: string(a.Class), Kind: string(a.Kind), Transient: a.Transient,
-		Severity: string(a.Severity), Summary: a.Summary, Step: a.Step, Code: a.Code,
-		Pattern: failure.Pattern(t.past), Fingerprint: a.Fingerprint, Items: list(a.Items), Actions: list(a.Actions),
+		Severity: string(a.Severity), Summary: a.Summary, Step: a.Step, Code: a.Code, Fingerprint: a.Fingerprint,
+		Pattern: failure.Pattern(t.past), Items: nonNil(a.Items), Actions: nonNil(a.Actions),
 	}
 }
 
@@ -385,7 +385,7 @@ func showReview(v *loop.Review) *Review {
 	}
 	return &Review{
 		Verdict: string(v.Verdict), Reviewer: v.Agent, Summary: v.Summary, Elapsed: seconds(v.Elapsed), Tries: v.Tries,
-		CostUSD: v.Cost.Dollars(loop.CostKnown(v.CostSource)), Reverted: list(v.Reverted),
+		CostUSD: v.Cost.Dollars(loop.CostKnown(v.CostSource)), Reverted: nonNil(v.Reverted),
 		Items: lists.Each(v.Items, func(f loop.Finding) FindingItem {
 			return FindingItem{Item: f.Item,
 				Severity: string(f.Severity)}
@@ -393,8 +393,8 @@ func showReview(v *loop.Review) *Review {
 	}
 }
 
-// story tells an iteration in the order in which it happened.
-func story(it *Iteration) []StoryElement {
+// buildStory lists the events of an iteration in the order in which they happened.
+func buildStory(it *Iteration) []StoryElement {
 	list := []StoryElement{}
 	add := func(what, mark, format string, args ...any) {
 		list = append(list, StoryElement{What: what, Mark: mark, Text: fmt.Sprintf(format, args...)})

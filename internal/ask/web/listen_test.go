@@ -51,7 +51,7 @@ func TestExposure(t *testing.T) {
 		"127.0.0.1": true, "192.0.2.7": true, "[2001:db8::1]": true, "localhost": true, "box.example": true, "BOX.example": true,
 		"attacker.example": false, "box.example.attacker.example": false, "[fe80::1%25eth0]": false, "": false,
 	} {
-		if got := d.answers(host + ":" + d.port); got != want {
+		if got := d.acceptsHost(host + ":" + d.port); got != want {
 			t.Errorf("answers to %q: %v", host, got)
 		}
 	}
@@ -183,7 +183,7 @@ func TestSession(t *testing.T) {
 			t.Errorf("%s: %v, %v", path, info.Mode(), err)
 		}
 	}
-	if (Session{}).Alive() || !ValidToken(s.Token) || ValidToken("short") || ValidToken(strings.Repeat("g", 64)) || NewToken() == s.Token || derived("cookie", s.Token) == s.Token {
+	if (Session{}).Alive() || !IsToken(s.Token) || IsToken("short") || IsToken(strings.Repeat("g", 64)) || NewToken() == s.Token || makeKey("cookie", s.Token) == s.Token {
 		t.Error("tokens are not what they should be")
 	}
 	if err := os.WriteFile(sessionFile(dir), []byte("{"), 0o600); err != nil {
@@ -206,7 +206,7 @@ func TestSessionsAtOnce(t *testing.T) {
 				if err := (Session{Token: NewToken()}).Save(dir); err != nil {
 					t.Error(err)
 				}
-				if s, err := LoadSession(dir); err != nil || !ValidToken(s.Token) {
+				if s, err := LoadSession(dir); err != nil || !IsToken(s.Token) {
 					t.Errorf("it is %+v, %v", s, err)
 				}
 			}

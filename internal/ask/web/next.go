@@ -29,22 +29,22 @@ type Planned struct {
 
 func (s *Server) nextFile() string { return filepath.Join(s.o.StateDir, "next-sprint.json") }
 
-// planned is the sprint that is planned, or nil.
-func (s *Server) planned() (p *Planned, err error) {
+// plannedSprint returns the sprint that is planned, or nil.
+func (s *Server) plannedSprint() (p *Planned, err error) {
 	if err = files.ReadJSON(s.nextFile(), &p); errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
 	return p, err
 }
 
-// plan keeps a sprint for later; nil drops it.
-func (s *Server) plan(p *Planned) error {
+// replacePlanned keeps a sprint for later; nil drops it.
+func (s *Server) replacePlanned(p *Planned) error {
 	s.planning.Lock()
 	defer s.planning.Unlock()
-	return s.keep(p)
+	return s.storePlanned(p)
 }
 
-func (s *Server) keep(p *Planned) error {
+func (s *Server) storePlanned(p *Planned) error {
 	defer s.hub.Broadcast(hub.NewFrame("", "changed", hub.Changed{What: "autopilot"}))
 	if p == nil {
 		if err := os.Remove(s.nextFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -56,16 +56,16 @@ func (s *Server) keep(p *Planned) error {
 }
 
 func (s *Server) planSprint(ctx context.Context, in *struct{ Body SprintWish }) (*body[Done], error) {
-	return s.act(ctx, func(p *action.Operator) (string, error) {
+	return s.doAction(ctx, func(p *action.Operator) (string, error) {
 		p.Say("The sprint is planned. It begins when the one at work has come to its end.")
-		return "", s.plan(&Planned{SprintWish: in.Body})
+		return "", s.replacePlanned(&Planned{SprintWish: in.Body})
 	})
 }
 
 func (s *Server) dropSprint(ctx context.Context, _ *nothing) (*body[Done], error) {
-	return s.act(ctx, func(p *action.Operator) (string, error) {
+	return s.doAction(ctx, func(p *action.Operator) (string, error) {
 		p.Say("The planned sprint is dropped.")
-		return "", s.plan(nil)
+		return "", s.replacePlanned(nil)
 	})
 }
 
@@ -89,7 +89,7 @@ func (s *Server) beginPlanned(ctx context.Context) {
 func (s *Server) beginNext(ctx context.Context) error {
 	s.planning.Lock()
 	defer s.planning.Unlock()
-	next, err := s.planned()
+	next, err := s.plannedSprint()
 	if err != nil || next == nil || next.Held != "" {
 		return err
 	}
@@ -100,12 +100,12 @@ func (s *Server) beginNext(ctx context.Context) error {
 	cutOff := pilot.EndedAt.IsZero() || pilot.Exit >= stopped
 	if ok && cutOff {
 		next.Held = "The sprint before it was stopped, or broke off."
-		return s.keep(next)
+		return s.storePlanned(next)
 	}
 	if _, err := s.launchAutopilot(ctx, append([]string{"sprint"}, flagsOf(next.SprintWish)...),
 		"The planned sprint has started."); err != nil {
 		next.Held = err.Error()
-		return s.keep(next)
+		return s.storePlanned(next)
 	}
-	return s.keep(nil)
+	return s.storePlanned(nil)
 }

@@ -72,13 +72,13 @@ type SprintView struct {
 
 func (s *Server) pilotRoutes(api huma.API) {
 	get(api, "/autopilot", "get-autopilot", "autopilot", "What the autopilot does: slots, tally, what it did last",
-		s.autopilot)
-	get(api, "/sprints", "list-sprints", "autopilot", "Sprints with their statistics, the latest first", s.sprints)
+		s.getAutopilot)
+	get(api, "/sprints", "list-sprints", "autopilot", "Sprints with their statistics, the latest first", s.getSprints)
 	post(api, "/sprints", "start-sprint", "autopilot", "Start a sprint in the background; it ends with the server",
 		s.startSprint)
 	post(api, "/sprints/next", "plan-sprint", "autopilot",
 		"Plan the sprint that begins when the one at work has come to its end; it takes the place of one that was planned", s.planSprint)
-	register(api, huma.Operation{OperationID: "drop-sprint", Method: http.MethodDelete, Path: base + "/sprints/next",
+	addRoute(api, huma.Operation{OperationID: "drop-sprint", Method: http.MethodDelete, Path: base + "/sprints/next",
 		Summary: "Drop the planned sprint", Tags: []string{"autopilot"}, DefaultStatus: http.StatusOK}, s.dropSprint)
 	post(api, "/autopilot/start", "start-autopilot", "autopilot",
 		"Start the autopilot in the background; it ends with the server", s.startAutopilot)
@@ -91,7 +91,7 @@ func (s *Server) pilotRoutes(api huma.API) {
 		s.switchAutopilot)
 }
 
-func (s *Server) autopilot(ctx context.Context, _ *nothing) (*body[Autopilot], error) {
+func (s *Server) getAutopilot(ctx context.Context, _ *nothing) (*body[Autopilot], error) {
 	v, err := autopilot.Status(ctx, s.o.Store, s.o.Root)
 	if err != nil {
 		return nil, err
@@ -99,15 +99,15 @@ func (s *Server) autopilot(ctx context.Context, _ *nothing) (*body[Autopilot], e
 	t := v.Tally
 	out := Autopilot{
 		Running: v.Running, PID: v.PID, Phase: v.Phase, Mode: v.Mode, Why: v.Why,
-		Sprint: v.Sprint, StartedAt: when(v.StartedAt), EndedAt: when(v.EndedAt), MaxParallel: v.MaxParallel,
+		Sprint: v.Sprint, StartedAt: timeOrNil(v.StartedAt), EndedAt: timeOrNil(v.EndedAt), MaxParallel: v.MaxParallel,
 		Tally:  Tally{t.Completed, t.Landed, t.Failed, t.TimedOut, t.Blocked},
 		Queued: v.Queued, QueueHeld: v.QueueHeld, Plans: v.Plans, Actions: []string{"start"},
 		Events: lists.Each(v.Events, func(e autopilot.Event) PilotDid { return PilotDid(e) }),
 	}
-	if out.Next, err = s.planned(); err != nil {
+	if out.Next, err = s.plannedSprint(); err != nil {
 		return nil, err
 	}
-	if s.o.Store.Board() != "" {
+	if s.o.Store.BoardName() != "" {
 		out.Host = v.Host
 	}
 	if v.Running {
@@ -122,15 +122,14 @@ func (s *Server) autopilot(ctx context.Context, _ *nothing) (*body[Autopilot], e
 	return answer(out), nil
 }
 
-// when is a time, or none.
-func when(t time.Time) *time.Time {
+func timeOrNil(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}
 	return &t
 }
 
-func (s *Server) sprints(ctx context.Context, in *struct {
+func (s *Server) getSprints(ctx context.Context, in *struct {
 	Limit int `query:"limit" minimum:"1" maximum:"1000" default:"50"`
 }) (*body[Sprints], error) {
 	list, err := s.o.Store.Sprints(ctx, in.Limit)
@@ -138,7 +137,7 @@ func (s *Server) sprints(ctx context.Context, in *struct {
 		return nil, err
 	}
 	return answer(Sprints{lists.Each(list, func(p store.Sprint) SprintView {
-		one := SprintView{ID: p.ID, StartedAt: p.StartedAt, EndedAt: when(p.EndedAt)}
+		one := SprintView{ID: p.ID, StartedAt: p.StartedAt, EndedAt: timeOrNil(p.EndedAt)}
 		if json.Valid(p.Stats) {
 			one.Stats = p.Stats
 		}
@@ -163,7 +162,7 @@ func (s *Server) startAutopilot(ctx context.Context, in *struct{ Body PilotWish 
 }
 
 func (s *Server) launchAutopilot(ctx context.Context, args []string, said string) (*body[Done], error) {
-	return s.act(ctx, func(p *action.Operator) (string, error) {
+	return s.doAction(ctx, func(p *action.Operator) (string, error) {
 		if pilot, err := p.Autopilot(ctx); err == nil {
 			return "", fault.Refuse("the autopilot is already running: %v", pilot.Owner)
 		}
@@ -198,7 +197,7 @@ func (s *Server) startSprint(ctx context.Context, in *struct{ Body SprintWish })
 // askAutopilot does not wait for the end after a stop; mode is for switching.
 func (s *Server) askAutopilot(wish, mode string) func(context.Context, *nothing) (*body[Done], error) {
 	return func(ctx context.Context, _ *nothing) (*body[Done], error) {
-		return s.act(ctx, func(p *action.Operator) (string, error) { return "", p.AskAutopilot(ctx, wish, mode, false) })
+		return s.doAction(ctx, func(p *action.Operator) (string, error) { return "", p.AskAutopilot(ctx, wish, mode, false) })
 	}
 }
 

@@ -105,25 +105,25 @@ type ProcedureSpec struct {
 
 func (s *Server) placeRoutes(api huma.API) {
 	get(api, "/overview", "get-overview", "overview", "What runs, what needs a person, what was used today", s.overview)
-	get(api, "/inbox", "get-inbox", "overview", "What waits for a person, the most urgent first", s.inbox)
-	get(api, "/config", "get-config", "overview", "Every setting in force and where it comes from", s.settings)
-	get(api, "/procedures", "list-procedures", "overview", "What can be started", s.procedures)
+	get(api, "/inbox", "get-inbox", "overview", "What waits for a person, the most urgent first", s.getInbox)
+	get(api, "/config", "get-config", "overview", "Every setting in force and where it comes from", s.getSettings)
+	get(api, "/procedures", "list-procedures", "overview", "What can be started", s.getProcedures)
 }
 
 func (s *Server) overview(ctx context.Context, in *Clock) (*body[Overview], error) {
 	now := time.Now().UTC()
 	out := Overview{Name: filepath.Base(s.o.Root), Root: s.o.Root, Version: s.o.Version, Now: now, Git: s.o.Tree != nil,
 		Active: []Run{}, Gates: []GateSpec{}, Agents: []string{}, Warnings: []string{}, Cases: map[string]int{}}
-	runs, err := s.active(ctx)
+	runs, err := s.activeRuns(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range runs {
-		if v := s.view(ctx, r); loop.Status(v.Status).Active() {
+		if v := s.viewOf(ctx, r); loop.Status(v.Status).Active() {
 			out.Active = append(out.Active, v)
 		}
 	}
-	needs, err := s.needs(ctx)
+	needs, err := s.listNeeds(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -136,22 +136,22 @@ func (s *Server) overview(ctx context.Context, in *Clock) (*body[Overview], erro
 		out.Cases[string(st)] = counts[st]
 	}
 	out.Ready = ready
-	if out.Today, err = s.today(ctx, now, *in); err != nil {
+	if out.Today, err = s.countToday(ctx, now, *in); err != nil {
 		return nil, err
 	}
-	s.verification(&out)
+	s.addVerification(&out)
 	return answer(out), nil
 }
 
-// active are the runs that are stored as working.
-func (s *Server) active(ctx context.Context) ([]store.Run, error) {
+// activeRuns returns the runs that are stored as working.
+func (s *Server) activeRuns(ctx context.Context) ([]store.Run, error) {
 	q := store.RunQuery{Root: s.o.Root, Active: true, Status: []string{string(loop.Running), string(loop.Waiting)}}
 	runs, _, _, err := s.o.Store.RunPage(ctx, q, store.RunMark{}, store.MaxPage)
 	return runs, err
 }
 
-func (s *Server) today(ctx context.Context, now time.Time, at Clock) (Today, error) {
-	since, zone := period{Days: 1, Clock: at}.since(now)
+func (s *Server) countToday(ctx context.Context, now time.Time, at Clock) (Today, error) {
+	since, zone := period{Days: 1, Clock: at}.startOf(now)
 	var t Today
 	usage, err := s.o.Store.UsageByDay(ctx, since, now, zone)
 	if err != nil {
@@ -176,13 +176,13 @@ func (s *Server) today(ctx context.Context, now time.Time, at Clock) (Today, err
 	return t, err
 }
 
-func (s *Server) verification(out *Overview) {
-	c, err := s.config()
+func (s *Server) addVerification(out *Overview) {
+	c, err := s.loadConfig()
 	if err != nil {
 		out.Problem = err.Error()
 		return
 	}
-	out.Warnings, out.Gates = list(c.Warnings), configured(c)
+	out.Warnings, out.Gates = nonNil(c.Warnings), configuredChecks(c)
 	named := slices.Concat(c.Agents.Fallback, []string{c.Agents.Stronger}, slices.Sorted(maps.Keys(c.Agents.Named)))
 	for _, name := range append([]string{c.Agent}, named...) {
 		if name != "" && !slices.Contains(out.Agents, name) {
@@ -191,23 +191,22 @@ func (s *Server) verification(out *Overview) {
 	}
 }
 
-// configured are the checks of the configuration.
-func configured(c *config.Config) []GateSpec {
+func configuredChecks(c *config.Config) []GateSpec {
 	return lists.Each(c.Verification.Gates(), func(g config.Gate) GateSpec {
 		return GateSpec{Name: g.Name, Command: g.Command, Required: g.Required, Timeout: seconds(g.Timeout.Std())}
 	})
 }
 
-func (s *Server) settings(_ context.Context, in *struct {
+func (s *Server) getSettings(_ context.Context, in *struct {
 	Key string `query:"key" maxLength:"200" doc:"Only this setting and those below it."`
 }) (*body[Settings], error) {
 	out := Settings{Settings: []Setting{}, Warnings: []string{}}
-	c, err := s.config()
+	c, err := s.loadConfig()
 	if err != nil {
 		out.Problem = err.Error()
 		return answer(out), nil //nolint:nilerr // what is wrong with the configuration is what is shown
 	}
-	out.File, out.Warnings = c.File, list(c.Warnings)
+	out.File, out.Warnings = c.File, nonNil(c.Warnings)
 	for _, e := range c.Entries() {
 		if in.Key != "" && e.Path != in.Key && !strings.HasPrefix(e.Path, in.Key+".") {
 			continue
@@ -217,9 +216,9 @@ func (s *Server) settings(_ context.Context, in *struct {
 	return answer(out), nil
 }
 
-func (s *Server) procedures(context.Context, *nothing) (*body[Procedures], error) {
+func (s *Server) getProcedures(context.Context, *nothing) (*body[Procedures], error) {
 	out := Procedures{Procedures: []ProcedureSpec{}}
-	c, err := s.config()
+	c, err := s.loadConfig()
 	if err != nil {
 		return nil, problem(409, "INVALID_CONFIGURATION",
 			"The configuration cannot be read").detail(err.Error()).

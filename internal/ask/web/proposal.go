@@ -29,7 +29,7 @@ func (s *Server) proposalRoutes(api huma.API) {
 	get(api, "/proposal", "get-proposal", "cases", "The tasks that an agent proposed for a goal (pawl plan)", s.proposal)
 	post(api, "/proposal", "edit-proposal", "cases", "Replace the proposed tasks", s.editProposal)
 	post(api, "/proposal/add", "add-proposal", "cases", "Add the proposed tasks to the board, all or none", s.addProposal)
-	register(api, huma.Operation{OperationID: "drop-proposal", Method: http.MethodDelete, Path: base + "/proposal",
+	addRoute(api, huma.Operation{OperationID: "drop-proposal", Method: http.MethodDelete, Path: base + "/proposal",
 		Summary: "Throw the proposed tasks away", Tags: []string{"cases"}, DefaultStatus: http.StatusOK}, s.dropProposal)
 }
 
@@ -44,7 +44,7 @@ func (s *Server) proposal(context.Context, *nothing) (*body[Proposal], error) {
 	case err != nil:
 		out.Problems = strings.Split(err.Error(), "\n")
 	}
-	if c, err := s.config(); err == nil {
+	if c, err := s.loadConfig(); err == nil {
 		out.Judged = len(c.Verification.Gates()) > 0
 	}
 	return answer(out), nil
@@ -56,7 +56,7 @@ func (s *Server) editProposal(ctx context.Context, in *struct {
 		Tasks []action.ProposedTask `json:"tasks" minItems:"1" maxItems:"50" nullable:"false"`
 	}
 }) (*body[Proposal], error) {
-	_, err := s.act(ctx, func(p *action.Operator) (string, error) {
+	_, err := s.doAction(ctx, func(p *action.Operator) (string, error) {
 		return "", p.SaveProposal(in.Body.Tasks, in.Version.Version)
 	})
 	if err != nil {
@@ -66,9 +66,9 @@ func (s *Server) editProposal(ctx context.Context, in *struct {
 }
 
 func (s *Server) addProposal(ctx context.Context, in *Version) (*body[Done], error) {
-	return s.act(ctx, func(p *action.Operator) (string, error) { return "", p.AddProposal(ctx, in.Version) })
+	return s.doAction(ctx, func(p *action.Operator) (string, error) { return "", p.AddProposal(ctx, in.Version) })
 }
 
 func (s *Server) dropProposal(ctx context.Context, in *Version) (*body[Done], error) {
-	return s.act(ctx, func(p *action.Operator) (string, error) { return "", p.DropProposal(in.Version) })
+	return s.doAction(ctx, func(p *action.Operator) (string, error) { return "", p.DropProposal(in.Version) })
 }

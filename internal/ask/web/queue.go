@@ -18,17 +18,18 @@ type Queues struct {
 }
 
 func (s *Server) queueRoutes(api huma.API) {
-	get(api, "/queue", "get-queue", "queue", "What waits to land, in the order of landing, and why", s.queues)
+	get(api, "/queue", "get-queue", "queue", "What waits to land, in the order of landing, and why", s.getQueues)
 	post(api, "/queue/entries/{id}/actions", "ask-entry", "queue",
 		"Hold an entry, release it, try it again, or take it out", s.askEntry)
 	get(api, "/queue/entries/{id}/conflict", "get-conflict", "queue",
-		"Both sides of a conflict that waits for a person, place by place", s.conflict)
+		"Both sides of a conflict that waits for a person, place by place", s.getConflict)
 	post(api, "/queue/entries/{id}/conflict", "settle-conflict", "queue",
-		"Settle a conflict: the result is queued again and verified like any other; no checkout is touched", s.settle)
+		"Settle a conflict: the result is queued again and verified like any other; no checkout is touched",
+		s.resolveConflict)
 	post(api, "/queue/actions", "ask-queue", "queue", "Pause the queue, resume it, or land what waits now", s.askQueue)
 }
 
-func (s *Server) queues(ctx context.Context, _ *nothing) (*body[Queues], error) {
+func (s *Server) getQueues(ctx context.Context, _ *nothing) (*body[Queues], error) {
 	targets, err := s.o.Store.QueueTargets(ctx)
 	if err != nil {
 		return nil, err
@@ -44,8 +45,8 @@ func (s *Server) queues(ctx context.Context, _ *nothing) (*body[Queues], error) 
 	return answer(out), nil
 }
 
-// queued are the entries of all queues, by their tasks.
-func (s *Server) queued(ctx context.Context) (map[string]action.QueueEntry, error) {
+// queueEntries returns the entries of all queues, by their tasks.
+func (s *Server) queueEntries(ctx context.Context) (map[string]action.QueueEntry, error) {
 	targets, err := s.o.Store.QueueTargets(ctx)
 	if err != nil {
 		return nil, err
@@ -80,7 +81,7 @@ func (s *Server) askQueue(ctx context.Context, in *struct {
 	}
 }) (*body[Done], error) {
 	if in.Body.Action == "land" {
-		return s.land(ctx)
+		return s.startLanding(ctx)
 	}
 	return s.tellQueue(ctx, in.Body.Action, "", in.Body.Why)
 }
@@ -93,13 +94,13 @@ var queueSaid = map[string]string{
 }
 
 func (s *Server) tellQueue(ctx context.Context, wish, id, why string) (*body[Done], error) {
-	return s.act(ctx, func(p *action.Operator) (string, error) {
+	return s.doAction(ctx, func(p *action.Operator) (string, error) {
 		p.Say("%s", strings.ReplaceAll(queueSaid[wish], "%s", id))
 		return "", s.o.AskQueue(ctx, queue.Ask{Wish: queue.Wish(wish), ID: id, Why: why})
 	})
 }
 
-func (s *Server) conflict(ctx context.Context, in *CasePath) (*body[merge.Sides], error) {
+func (s *Server) getConflict(ctx context.Context, in *CasePath) (*body[merge.Sides], error) {
 	var out merge.Sides
 	err := s.o.OpenQueue(ctx, func(q *merge.Queue) (err error) {
 		out, err = q.Sides(ctx, in.ID)
@@ -108,7 +109,7 @@ func (s *Server) conflict(ctx context.Context, in *CasePath) (*body[merge.Sides]
 	return answer(out), err
 }
 
-func (s *Server) settle(ctx context.Context, in *struct {
+func (s *Server) resolveConflict(ctx context.Context, in *struct {
 	CasePath
 	Body struct {
 		Commit string         `json:"commit" pattern:"^[0-9a-f]{40,64}$" doc:"The task's, as it was shown."`
@@ -116,7 +117,7 @@ func (s *Server) settle(ctx context.Context, in *struct {
 		Files  []merge.Choice `json:"files" maxItems:"100" nullable:"false" doc:"One for each file, in the order in which they were shown."`
 	}
 }) (*body[Done], error) {
-	return s.act(ctx, func(p *action.Operator) (string, error) {
+	return s.doAction(ctx, func(p *action.Operator) (string, error) {
 		p.Say("%s is settled. It is verified once more, and then it lands.", in.ID)
 		return "", s.o.OpenQueue(ctx, func(q *merge.Queue) error {
 			if err := q.Settle(ctx, in.ID, in.Body.Commit, in.Body.Tip, in.Body.Files); err != nil {
@@ -128,10 +129,10 @@ func (s *Server) settle(ctx context.Context, in *struct {
 	})
 }
 
-// land lands what waits in the background, since that runs gates. It waits until
-// that works on the queue or has ended.
-func (s *Server) land(ctx context.Context) (*body[Done], error) {
-	return s.act(ctx, func(p *action.Operator) (string, error) {
+// startLanding starts a process that lands the queue, since that runs gates. It returns when the
+// process works on the queue or has ended.
+func (s *Server) startLanding(ctx context.Context) (*body[Done], error) {
+	return s.doAction(ctx, func(p *action.Operator) (string, error) {
 		_, err := s.o.Launch(ctx, []string{"queue", "land"}, func(pid int) (string, bool, error) {
 			targets, err := s.o.Store.QueueTargets(ctx)
 			for _, t := range targets {

@@ -76,15 +76,15 @@ type opened struct {
 
 func (s *Server) repositoryRoutes(api huma.API) {
 	get(api, "/repositories", "list-repositories", "overview",
-		"Other repositories of the same user, and what waits there", s.repositories)
+		"Other repositories of the same user, and what waits there", s.getRepositories)
 	post(api, "/repositories/{id}/open", "open-repository", "overview",
 		"Open another repository, by a server of its own", s.openRepository)
 }
 
-// others are the roots of the other repositories. A server that other machines or
+// otherRoots returns the roots of the other repositories. A server that other machines or
 // other names reach has none: who was let into one repository there was let into
 // no other.
-func (s *Server) others() []string {
+func (s *Server) otherRoots() []string {
 	if s.listener == nil || !s.listener.local {
 		return nil
 	}
@@ -93,13 +93,13 @@ func (s *Server) others() []string {
 
 func (s *Server) stateOf(root string) string { return config.StateDir(root, s.o.Env) }
 
-func (s *Server) repositories(ctx context.Context, _ *nothing) (*body[Repositories], error) {
-	return answer(Repositories{Repositories: s.neighbours(ctx)}), nil
+func (s *Server) getRepositories(ctx context.Context, _ *nothing) (*body[Repositories], error) {
+	return answer(Repositories{Repositories: s.askRepositories(ctx)}), nil
 }
 
-// neighbours asks all other repositories at once.
-func (s *Server) neighbours(ctx context.Context) []Repository {
-	roots := s.others()
+// askRepositories asks all other repositories at once.
+func (s *Server) askRepositories(ctx context.Context) []Repository {
+	roots := s.otherRoots()
 	list := make([]Repository, len(roots))
 	var asked sync.WaitGroup
 	for i, root := range roots {
@@ -133,7 +133,7 @@ var neighbourly = &http.Client{
 
 // inboxOf asks a server for its inbox.
 func inboxOf(ctx context.Context, session Session) (inbox Inbox, err error) {
-	if _, err := session.loopback(); err != nil {
+	if _, err := session.loopbackURL(); err != nil {
 		return inbox, err
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, session.URL+base+"/inbox", nil)
@@ -155,9 +155,9 @@ func inboxOf(ctx context.Context, session Session) (inbox Inbox, err error) {
 	return inbox, nil
 }
 
-// loopback is the session's address, if a browser that came to this server can go
+// loopbackURL returns the session's address, if a browser that came to this server can go
 // there as well: without TLS, on this machine.
-func (s Session) loopback() (*url.URL, error) {
+func (s Session) loopbackURL() (*url.URL, error) {
 	u, err := url.Parse(s.URL)
 	if err == nil {
 		ip, nerr := netip.ParseAddr(u.Hostname())
@@ -169,18 +169,18 @@ func (s Session) loopback() (*url.URL, error) {
 }
 
 func (s *Server) openRepository(ctx context.Context, in *opening) (*opened, error) {
-	for _, root := range s.others() {
+	for _, root := range s.otherRoots() {
 		if dir := s.stateOf(root); filepath.Base(dir) == in.ID {
-			return s.enter(ctx, root, dir, in.host)
+			return s.openSession(ctx, root, dir, in.host)
 		}
 	}
 	return nil, problem(http.StatusNotFound, "NO_SUCH_REPOSITORY", "There is no such repository").
 		suggest("See which there are: GET " + base + "/repositories")
 }
 
-// enter lets the browser in at the server of another repository, which is started
+// openSession lets the browser in at the server of another repository, which is started
 // if none runs. A cookie has no port, so what is set here is sent there.
-func (s *Server) enter(ctx context.Context, root, dir, host string) (*opened, error) {
+func (s *Server) openSession(ctx context.Context, root, dir, host string) (*opened, error) {
 	session, err := LoadSession(dir)
 	if err != nil || !session.Alive() {
 		if err := s.o.ServeRoot(ctx, root); err != nil {
@@ -190,7 +190,7 @@ func (s *Server) enter(ctx context.Context, root, dir, host string) (*opened, er
 			return nil, err
 		}
 	}
-	to, err := session.loopback()
+	to, err := session.loopbackURL()
 	if err == nil && host != to.Hostname() && host != "localhost" {
 		err = fmt.Errorf("its server listens on %s, and this one on %s: open it there", to.Hostname(), host)
 	}
@@ -200,12 +200,12 @@ func (s *Server) enter(ctx context.Context, root, dir, host string) (*opened, er
 	}
 	return &opened{
 		Cookie: entryCookie(to.Port(), session.Token, false),
-		Body:   Admission{URL: "http://" + net.JoinHostPort(host, to.Port()), Key: derived("page", session.Token)},
+		Body:   Admission{URL: "http://" + net.JoinHostPort(host, to.Port()), Key: makeKey("page", session.Token)},
 	}, nil
 }
 
-// lookAround tells the pages when an inbox of another repository has changed. It
-// rests while there are none.
+// lookAround notifies the pages when an inbox of another repository has changed. It asks
+// no repository while there are no pages.
 func (s *Server) lookAround(ctx context.Context) {
 	if !s.listener.local {
 		return
@@ -223,15 +223,15 @@ func (s *Server) lookAround(ctx context.Context) {
 			told = ""
 			continue
 		}
-		if now := marks(s.neighbours(ctx)); now != told {
+		if now := fingerprint(s.askRepositories(ctx)); now != told {
 			told = now
 			s.hub.Broadcast(hub.NewFrame("", "changed", hub.Changed{What: "repositories"}))
 		}
 	}
 }
 
-// marks tell one state of other repositories from another.
-func marks(list []Repository) string {
+// fingerprint returns a text that changes with the state of the repositories.
+func fingerprint(list []Repository) string {
 	text := ""
 	for _, r := range list {
 		text += fmt.Sprintf("%q %t %q\n", r.ID, r.Served, r.Problem)

@@ -47,13 +47,13 @@ const maxReviews = 200
 
 func (s *Server) reviewRoutes(api huma.API) {
 	get(api, "/reviews", "list-reviews", "reviews", "Verified work that waits for a person's decision, the oldest first",
-		s.reviews)
+		s.getReviews)
 	get(api, "/cases/{id}/diff", "diff-case", "reviews", "Which files the work of a task changes", s.diffCase)
 	get(api, "/cases/{id}/diff/file", "diff-case-file", "reviews", "What the work of a task changes in one file",
 		s.diffCaseFile)
 }
 
-func (s *Server) reviews(ctx context.Context, _ *nothing) (*body[Reviews], error) {
+func (s *Server) getReviews(ctx context.Context, _ *nothing) (*body[Reviews], error) {
 	open, err := s.o.Store.OpenReviews(ctx, maxReviews)
 	if err != nil {
 		return nil, err
@@ -95,13 +95,13 @@ func (s *Server) reviewAsked(ctx context.Context, r store.CaseReview) (ReviewAsk
 	if err != nil {
 		return out, err
 	}
-	it := t.iteration(&last[0])
+	it := t.showIteration(&last[0])
 	out.Last = &it
 	return out, nil
 }
 
-// work is what a task came to: two commits in the repository.
-func (s *Server) work(ctx context.Context, in *CasePath) (compared, error) {
+// findWork returns the work of a task as two commits in the repository.
+func (s *Server) findWork(ctx context.Context, in *CasePath) (compared, error) {
 	if s.o.Tree == nil {
 		return compared{}, problem(http.StatusConflict, "NO_SNAPSHOTS", "There are no diffs: %s is not in a git repository",
 			s.o.Root).suggest("'git init' there; runs that start after it are snapshotted")
@@ -144,12 +144,12 @@ func (s *Server) work(ctx context.Context, in *CasePath) (compared, error) {
 }
 
 func (s *Server) diffCase(ctx context.Context, in *CasePath) (*body[Diff], error) {
-	return answerDiff(ctx)(s.work(ctx, in))
+	return answerDiff(ctx)(s.findWork(ctx, in))
 }
 
 func (s *Server) diffCaseFile(ctx context.Context, in *struct {
 	CasePath
 	FilePath
 }) (*body[patch.FileDiff], error) {
-	return answerFileDiff(ctx, in.FilePath)(s.work(ctx, &in.CasePath))
+	return answerFileDiff(ctx, in.FilePath)(s.findWork(ctx, &in.CasePath))
 }

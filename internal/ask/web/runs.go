@@ -81,7 +81,7 @@ type Spent struct {
 	Wall    float64  `json:"wall" doc:"Seconds from start to end, waits included."`
 }
 
-// Asked is a wish that waits for the run to take it.
+// Asked is a request that the run has not taken yet.
 type Asked struct {
 	Kind string    `json:"kind" doc:"stop, pause, answer, choice or message"`
 	Text string    `json:"text"`
@@ -142,7 +142,7 @@ func (s *Server) listRuns(ctx context.Context, in *runQuery) (*body[RunPage], er
 	if err != nil {
 		return nil, err
 	}
-	out := RunPage{Runs: lists.Each(runs, func(r store.Run) Run { return s.view(ctx, r) })}
+	out := RunPage{Runs: lists.Each(runs, func(r store.Run) Run { return s.viewOf(ctx, r) })}
 	if more {
 		out.NextCursor = fmt.Sprintf("%d.%d", next.Started, next.Row)
 	}
@@ -160,24 +160,25 @@ func runMark(cursor string) store.RunMark {
 	return store.RunMark{Started: started, Row: row}
 }
 
-// view is a run as it really is.
-func (s *Server) view(ctx context.Context, r store.Run) Run {
+// viewOf returns a run as the pages show it.
+func (s *Server) viewOf(ctx context.Context, r store.Run) Run {
 	r = s.o.AsIs(ctx, r)
 	v := Run{
 		ID: r.ID, Kind: r.Kind, Name: r.Name, Work: r.Work, Status: r.Status, Why: r.Why, Live: engine.Alive(r.Owner),
 		Iteration: r.Iteration, MaxIterations: r.MaxIterations,
 		Agent: r.Agent, CostUSD: loop.MicroUSD(r.Cost).Dollars(r.CostKnown), TokensIn: r.TokensIn, TokensOut: r.TokensOut,
-		StartedAt: r.StartedAt, UpdatedAt: r.UpdatedAt, EndedAt: when(r.EndedAt), Elapsed: seconds(r.Elapsed),
+		StartedAt: r.StartedAt, UpdatedAt: r.UpdatedAt, EndedAt: timeOrNil(r.EndedAt), Elapsed: seconds(r.Elapsed),
 	}
 	if v.Live {
 		v.PID = r.Owner.PID
 	}
-	v.Actions, v.Coming = actions(v), s.coming(ctx, r)
+	v.Actions, v.Coming = allowedActions(v), s.pendingControls(ctx, r)
 	return v
 }
 
-// coming are the kinds of what a run was asked and has not taken. A run that ended takes nothing.
-func (s *Server) coming(ctx context.Context, r store.Run) []string {
+// pendingControls returns the kinds of what a run was asked and has not taken. A run that
+// ended takes nothing.
+func (s *Server) pendingControls(ctx context.Context, r store.Run) []string {
 	kinds := []string{}
 	if !loop.Status(r.Status).Active() && !slices.Contains(waiting, r.Status) {
 		return kinds
@@ -185,7 +186,7 @@ func (s *Server) coming(ctx context.Context, r store.Run) []string {
 	rows, _ := s.o.Store.Controls(ctx, r.ID) // they only show that something is on its way
 	for _, row := range rows {
 		kind := row.Kind
-		if row.Answers() {
+		if row.IsAnswer() {
 			kind = store.ControlAnswer
 		}
 		kinds = lists.Union(kinds, kind)
@@ -193,8 +194,8 @@ func (s *Server) coming(ctx context.Context, r store.Run) []string {
 	return kinds
 }
 
-// actions are what a run's status allows.
-func actions(v Run) []string {
+// allowedActions returns what a person can do with a run of this status.
+func allowedActions(v Run) []string {
 	list := []string{}
 	status := loop.Status(v.Status)
 	switch {
@@ -234,7 +235,7 @@ func (s *Server) getRun(ctx context.Context, in *RunPath) (*body[RunDetail], err
 	}
 	p := state.Policy
 	out := RunDetail{
-		Run: s.view(ctx, r), Root: r.Root, Strategy: state.Strategy,
+		Run: s.viewOf(ctx, r), Root: r.Root, Strategy: state.Strategy,
 		Sandbox: setup.Sandbox, Copy: setup.Undelivered != "", Best: state.Best.Number,
 		Limits: Limits{
 			Iterations: state.Limit, CostUSD: p.MaxCost.Dollars(p.MaxCost >= 0), Timeout: seconds(p.Timeout),
@@ -242,7 +243,7 @@ func (s *Server) getRun(ctx context.Context, in *RunPath) (*body[RunDetail], err
 		},
 		Spent: Spent{CostUSD: state.Spent.Cost.Dollars(state.Spent.CostKnown), Calls: state.Spent.Calls,
 			Active: seconds(state.Spent.Active), Wall: seconds(state.Spent.Wall)},
-		Gates: s.checks(r),
+		Gates: s.checksOfRun(r),
 		Asked: lists.Each(rows, func(row store.Control) Asked { return Asked{Kind: row.Kind, Text: row.Text, At: row.At} }),
 	}
 	out.GatesSeen = len(out.Gates) > 0
@@ -270,16 +271,16 @@ func (s *Server) getRun(ctx context.Context, in *RunPath) (*body[RunDetail], err
 	return answer(out), nil
 }
 
-// checks are those that the work of a run goes through; where that is not
-// stored, the configuration's.
-func (s *Server) checks(r store.Run) []GateSpec {
+// checksOfRun returns the checks stored with the run. If there are none, it returns those
+// of the configuration.
+func (s *Server) checksOfRun(r store.Run) []GateSpec {
 	stored := action.SetupOf(r).Checks
 	if stored == nil {
-		c, err := s.config()
+		c, err := s.loadConfig()
 		if err != nil {
 			return []GateSpec{} // the overview says what is wrong
 		}
-		return configured(c)
+		return configuredChecks(c)
 	}
 	return lists.Each(stored, func(c engine.Check) GateSpec {
 		if c.Origin == loop.Sealed {
@@ -296,7 +297,7 @@ func (s *Server) checksOf(ctx context.Context, id string) []GateSpec {
 	if err != nil {
 		return []GateSpec{} // the hub says so
 	}
-	return s.checks(r)
+	return s.checksOfRun(r)
 }
 
 // showQuestion is nil when nothing is asked. rows are what a person has asked of
@@ -306,7 +307,7 @@ func showQuestion(q *loop.Question, rows []store.Control) *Question {
 		return nil
 	}
 	out := &Question{Text: q.Text, Options: []Option{}, Attempts: append([]string{}, q.Attempts...), Pattern: q.Pattern,
-		Step: q.Step, Items: list(q.Items), Asks: []Asks{}}
+		Step: q.Step, Items: nonNil(q.Items), Asks: []Asks{}}
 	replies, _ := engine.Replies(rows, nil)
 	for _, a := range q.Asked() {
 		done := slices.ContainsFunc(replies.Replies, func(r loop.Asks) bool { return r.Step == a.Step })

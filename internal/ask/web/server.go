@@ -99,7 +99,7 @@ type Server struct {
 	previews *preview.Server // nil where none can be had
 	streams  atomic.Int64    // that are open, of both kinds
 	handler  http.Handler
-	mux      *http.ServeMux // without [Server.guard]
+	mux      *http.ServeMux // without [Server.guardRequests]
 	api      huma.API
 	rings    chan struct{} // the forge has called
 	closing  chan struct{} // closed when streams are to end
@@ -115,15 +115,15 @@ func New(d *Listener, o Options) *Server {
 	s.shells = shell.New(o.Shell)
 	s.previews = s.newPreviews()
 	mux := http.NewServeMux()
-	s.api = s.routes(mux)
-	mux.HandleFunc("/", pages)
-	s.mux, s.handler = mux, s.guard(squeezed(mux))
+	s.api = s.registerRoutes(mux)
+	mux.HandleFunc("/", servePages)
+	s.mux, s.handler = mux, s.guardRequests(compressAnswers(mux))
 	return s
 }
 
-// squeezed compresses answers for who takes them so. Events are not: they are
+// compressAnswers compresses answers for who takes them so. Events are not: they are
 // small, and each is to arrive when it happens.
-func squeezed(next http.Handler) http.Handler {
+func compressAnswers(next http.Handler) http.Handler {
 	wrap, err := gzhttp.NewWrapper(gzhttp.ExceptContentTypes([]string{"text/event-stream"}), gzhttp.EnableZstd(false))
 	if err != nil {
 		panic(err) // these options are right
@@ -144,8 +144,8 @@ const toolsPath = "/mcp"
 // ServeTools answers programs at [toolsPath]. It must be called before Serve.
 func (s *Server) ServeTools(h http.Handler) { s.mux.Handle(toolsPath, h) }
 
-// config is the configuration as it is now.
-func (s *Server) config() (*config.Config, error) {
+// loadConfig reads the configuration as it is now.
+func (s *Server) loadConfig() (*config.Config, error) {
 	p, err := s.o.Planner(s.o.Root, planner.Flags{})
 	if err != nil {
 		return nil, err
@@ -168,7 +168,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	defer stop()
 	var parts sync.WaitGroup
 	parts.Go(func() { s.hub.Run(work) })
-	parts.Go(func() { (&watcher{s: s, runs: map[string]*watchedRun{}}).watch(work) })
+	parts.Go(func() { (&watcher{s: s, runs: map[string]*watchedRun{}}).watchRuns(work) })
 	parts.Go(func() { s.lookAround(work) })
 	parts.Go(func() { s.beginPlanned(work) })
 	parts.Go(func() { <-s.closing; s.shells.Close() })
@@ -184,7 +184,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		s.closed.Do(func() { close(s.closing) })
-		err = shutdown(ctx, srv)
+		err = shutDownServer(ctx, srv)
 	case err = <-served:
 		s.closed.Do(func() { close(s.closing) })
 		_ = srv.Close() // the error that matters is the one at hand
@@ -205,8 +205,8 @@ func (s *Server) Start(ctx context.Context) (wait func() error) {
 	return func() error { return <-ended }
 }
 
-// shutdown lets requests end, and cuts off those that do not.
-func shutdown(ctx context.Context, srv *http.Server) error {
+// shutDownServer lets requests end, and cuts off those that do not.
+func shutDownServer(ctx context.Context, srv *http.Server) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()
 	if err := srv.Shutdown(ctx); err != nil {
@@ -231,12 +231,12 @@ var types = map[string]string{
 	".svg": "image/svg+xml", ".webmanifest": "application/manifest+json",
 }
 
-// pages serves the browser's side. An address without a file of its own is a
+// servePages serves the browser's side. An address without a file of its own is a
 // place in the application, which finds its way by itself.
-func pages(w http.ResponseWriter, r *http.Request) {
-	if changes(r) {
+func servePages(w http.ResponseWriter, r *http.Request) {
+	if isWrite(r) {
 		problem(http.StatusMethodNotAllowed, "METHOD_NOT_ALLOWED",
-			"Pages are read only").suggest("What can be done is at " + base + "/openapi.json").write(w)
+			"Pages are read only").suggest("What can be done is at " + base + "/openapi.json").writeTo(w)
 		return
 	}
 	name := path.Clean(r.URL.Path)
@@ -252,7 +252,7 @@ func pages(w http.ResponseWriter, r *http.Request) {
 	kind := types[path.Ext(name)]
 	if err != nil || kind == "" {
 		problem(http.StatusNotFound, "NO_SUCH_ADDRESS", "There is no page %s",
-			fault.Cut(r.URL.Path, 200)).suggest("Go to the first page: /").write(w)
+			fault.Cut(r.URL.Path, 200)).suggest("Go to the first page: /").writeTo(w)
 		return
 	}
 	w.Header().Set("Content-Type", kind)
@@ -307,8 +307,8 @@ func (d *Listener) URL() string { return d.scheme + "://" + d.shown }
 // Close stops listening.
 func (d *Listener) Close() error { return d.listener.Close() }
 
-// Open listens. A busy port that nobody named is passed over for the next free
-// one. ErrExposed and ErrPortInUse can be told apart.
+// Open listens. If no port was named and the default is busy, it takes the next free
+// one. Callers can distinguish ErrExposed and ErrPortInUse.
 func Open(ctx context.Context, a Address) (*Listener, error) {
 	host, port, err := net.SplitHostPort(a.Address)
 	if err != nil {
@@ -331,7 +331,7 @@ func Open(ctx context.Context, a Address) (*Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := listen(ctx, host, int(number), a.Named)
+	l, err := listenOn(ctx, host, int(number), a.Named)
 	if err != nil {
 		return nil, err
 	}
@@ -361,7 +361,7 @@ func loadTLS(a Address) (*tls.Config, error) {
 		NextProtos: []string{"h2", "http/1.1"}}, nil
 }
 
-func listen(ctx context.Context, host string, port int, named bool) (net.Listener, error) {
+func listenOn(ctx context.Context, host string, port int, named bool) (net.Listener, error) {
 	var lc net.ListenConfig
 	last := port
 	if !named && port != 0 {
@@ -374,15 +374,15 @@ func listen(ctx context.Context, host string, port int, named bool) (net.Listene
 		case err == nil:
 			return l, nil
 		case !errors.Is(err, syscall.EADDRINUSE):
-			return nil, fmt.Errorf("cannot listen on %s: %w", address, reason(err))
+			return nil, fmt.Errorf("cannot listen on %s: %w", address, withoutAddress(err))
 		case p >= last:
 			return nil, fmt.Errorf("cannot listen on %s: %w", address, ErrPortInUse)
 		}
 	}
 }
 
-// reason is the system's error without the address, which the message has already.
-func reason(err error) error {
+// withoutAddress returns the system's error without the address, which the message has already.
+func withoutAddress(err error) error {
 	var op *net.OpError
 	if sys, ok := errors.AsType[*os.SyscallError](err); ok {
 		return sys.Err
@@ -415,10 +415,10 @@ func newListener(l net.Listener, host string, hosts []string) *Listener {
 	return d
 }
 
-// answers is true when a Host header names this server. A name that somebody
+// acceptsHost reports whether a Host header names this server. A name that somebody
 // else gave to our address does not: a page of theirs would else be of the same
 // origin as ours.
-func (d *Listener) answers(hostHeader string) bool {
+func (d *Listener) acceptsHost(hostHeader string) bool {
 	host, port, err := net.SplitHostPort(hostHeader)
 	if err != nil {
 		host, port = strings.Trim(hostHeader, "[]"), map[string]string{"http": "80", "https": "443"}[d.scheme]
@@ -436,5 +436,5 @@ func (d *Listener) answers(hostHeader string) bool {
 // sameOrigin is true when an Origin header is a page of this server under the
 // very name that the request has.
 func (d *Listener) sameOrigin(origin, hostHeader string) bool {
-	return d.answers(hostHeader) && strings.EqualFold(origin, d.scheme+"://"+hostHeader)
+	return d.acceptsHost(hostHeader) && strings.EqualFold(origin, d.scheme+"://"+hostHeader)
 }

@@ -27,8 +27,8 @@ type Session struct {
 // ErrNoSession is that no server was started here.
 var ErrNoSession = errors.New("no server was started here")
 
-// SessionDir is where the session is kept, below the state folder of a
-// repository. No agent may read it.
+// SessionDir returns the folder of the session, below the state folder of a repository.
+// No agent may read it.
 func SessionDir(stateDir string) string { return filepath.Join(stateDir, "serve") }
 
 func sessionFile(stateDir string) string { return filepath.Join(SessionDir(stateDir), "session.json") }
@@ -70,21 +70,21 @@ func NewToken() string {
 	return hex.EncodeToString(b[:])
 }
 
-// ValidToken is true for what NewToken makes.
-func ValidToken(token string) bool {
+// IsToken reports whether the token has the form of those that NewToken makes.
+func IsToken(token string) bool {
 	b, err := hex.DecodeString(token)
 	return err == nil && len(b) == 32
 }
 
-// derived is a secret that is made of the token and does not tell it: what a
-// browser keeps on disk is not the token.
-func derived(use, token string) string {
+// makeKey derives a secret from the token. The token cannot be computed from it, so that
+// what a browser keeps on disk is not the token.
+func makeKey(use, token string) string {
 	sum := sha256.Sum256([]byte("pawl " + use + "\x00" + token))
 	return hex.EncodeToString(sum[:])
 }
 
-// same compares without telling by its time how much is equal.
-func same(given, want string) bool {
+// equalSecrets compares in constant time.
+func equalSecrets(given, want string) bool {
 	a, b := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(want))
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }

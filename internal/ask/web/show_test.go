@@ -239,7 +239,7 @@ func TestPackedFiles(t *testing.T) {
 	r.run("abc123", nil)
 	text := strings.Repeat("many words\n", 1000)
 	r.left("abc123", 1, map[string]string{"agent.out": text, "begun.json": `{"attempt":1}`})
-	if err := outputs.Settle(filepath.Join(r.dir, "runs", "abc123", "1")); err != nil {
+	if err := outputs.Compact(filepath.Join(r.dir, "runs", "abc123", "1")); err != nil {
 		t.Fatal(err)
 	}
 	var files FileList

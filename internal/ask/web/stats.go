@@ -47,7 +47,7 @@ type Clock struct {
 	Offset int    `query:"offset" minimum:"-840" maximum:"840" default:"0" doc:"Minutes that the person's clock is ahead of UTC, where there is no zone, or it is not known here."`
 }
 
-func (c Clock) location() *time.Location {
+func (c Clock) loadLocation() *time.Location {
 	if c.Zone != "" {
 		if zone, err := time.LoadLocation(c.Zone); err == nil {
 			return zone
@@ -62,8 +62,8 @@ type period struct {
 	Clock
 }
 
-func (p period) since(now time.Time) (time.Time, *time.Location) {
-	zone := p.location()
+func (p period) startOf(now time.Time) (time.Time, *time.Location) {
+	zone := p.loadLocation()
 	return stats.Since(now, p.Days, zone), zone
 }
 
@@ -98,7 +98,7 @@ func (s *Server) statRoutes(api huma.API) {
 type nothing struct{}
 
 func (s *Server) summaryStats(ctx context.Context, in *summaryQuery) (*body[SummaryStats], error) {
-	now, since, zone := time.Now(), time.Time{}, in.location()
+	now, since, zone := time.Now(), time.Time{}, in.loadLocation()
 	if in.Days > 0 {
 		since = stats.Since(now, in.Days, zone)
 	}
@@ -131,29 +131,29 @@ func (s *Server) strategyStats(ctx context.Context, _ *nothing) (*body[StrategyS
 
 func (s *Server) failureStats(ctx context.Context, _ *nothing) (*body[FailureStats], error) {
 	failures, err := s.o.Store.FailureStats(ctx)
-	return answer(FailureStats{list(failures)}), err
+	return answer(FailureStats{nonNil(failures)}), err
 }
 
 func (s *Server) guardStats(ctx context.Context, _ *nothing) (*body[GuardStats], error) {
 	guards, err := s.o.Store.GuardStats(ctx)
-	return answer(GuardStats{list(guards)}), err
+	return answer(GuardStats{nonNil(guards)}), err
 }
 
 func (s *Server) refusalStats(ctx context.Context, _ *nothing) (*body[RefusalStats], error) {
 	refusals, err := s.o.Store.RefusalStats(ctx)
-	return answer(RefusalStats{list(refusals)}), err
+	return answer(RefusalStats{nonNil(refusals)}), err
 }
 
 func (s *Server) usageStats(ctx context.Context, in *period) (*body[UsageStats], error) {
 	now := time.Now()
-	since, zone := in.since(now)
+	since, zone := in.startOf(now)
 	usage, err := s.o.Store.UsageByDay(ctx, since, now, zone)
-	return answer(UsageStats{list(usage)}), err
+	return answer(UsageStats{nonNil(usage)}), err
 }
 
 func (s *Server) throughputStats(ctx context.Context, in *period) (*body[ThroughputStats], error) {
 	now := time.Now()
-	since, zone := in.since(now)
+	since, zone := in.startOf(now)
 	ended, err := s.o.Store.ThroughputByDay(ctx, since, now, zone)
-	return answer(ThroughputStats{list(ended)}), err
+	return answer(ThroughputStats{nonNil(ended)}), err
 }

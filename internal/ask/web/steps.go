@@ -74,18 +74,18 @@ func (s *Server) listSteps(ctx context.Context, in *RunPath) (*body[Steps], erro
 	if err != nil {
 		return nil, err
 	}
-	begun, err := action.Executions(ctx, s.o.Store, r.ID)
+	begun, err := action.ListExecutions(ctx, s.o.Store, r.ID)
 	if err != nil {
 		return nil, err
 	}
 	out := Steps{Steps: []StepView{}}
 	if file := action.SetupOf(r).Flags.File; file != "" {
 		if w, err := config.LoadWorkflow(r.Root, file); err == nil {
-			out.plan(w, "")
+			out.addPlanned(w, "")
 		}
 	}
 	for _, e := range begun {
-		out.took(e)
+		out.addExecution(e)
 	}
 	rows, err := s.o.Store.Steps(ctx, r.ID)
 	for _, row := range rows { // the newest of each step is the last
@@ -94,7 +94,7 @@ func (s *Server) listSteps(ctx context.Context, in *RunPath) (*body[Steps], erro
 		if at < 0 || broken != nil || files == "" {
 			continue
 		}
-		dir, oerr := s.outputs(r, row.Iteration)
+		dir, oerr := s.openOutputs(r, row.Iteration)
 		if oerr != nil {
 			continue
 		}
@@ -122,8 +122,8 @@ func endOf(dir *os.Root, name string) string {
 	return strings.ToValidUTF8(string(text[:n]), "\uFFFD")
 }
 
-// plan adds the steps of a file, and of those that they run.
-func (o *Steps) plan(w *config.Workflow, prefix string) {
+// addPlanned adds the steps of a file, and of those that they run.
+func (o *Steps) addPlanned(w *config.Workflow, prefix string) {
 	for i := range w.Plan.Instances {
 		in := &w.Plan.Instances[i]
 		needs := lists.Each(in.Needs, func(n int) string { return prefix + w.Plan.Instances[n].ID })
@@ -133,13 +133,13 @@ func (o *Steps) plan(w *config.Workflow, prefix string) {
 		o.Steps = append(o.Steps, StepView{ID: prefix + in.ID, Kind: string(in.Step.Kind), Status: "waiting", Needs: needs,
 			Optional: in.Step.Optional})
 		if below := w.Nested[in.Step.ID]; below != nil {
-			o.plan(below, prefix+in.ID+"/")
+			o.addPlanned(below, prefix+in.ID+"/")
 		}
 	}
 }
 
-// took adds an execution to its step.
-func (o *Steps) took(e report.Execution) {
+// addExecution adds an execution to its step.
+func (o *Steps) addExecution(e report.Execution) {
 	at := slices.IndexFunc(o.Steps, func(v StepView) bool { return v.ID == e.Step })
 	if at < 0 {
 		at, o.Steps = len(o.Steps), append(o.Steps, StepView{ID: e.Step, Needs: []string{}})
@@ -149,18 +149,18 @@ func (o *Steps) took(e report.Execution) {
 	if e.Kind != "" {
 		v.Kind = e.Kind
 	}
-	v.StartedAt, v.Elapsed, v.Error = when(e.StartedAt), seconds(e.Elapsed), e.Failure
+	v.StartedAt, v.Elapsed, v.Error = timeOrNil(e.StartedAt), seconds(e.Elapsed), e.Failure
 	v.Output = strings.ToValidUTF8(e.Output[max(0, len(e.Output)-maxStepOutput):], "")
 	v.Executions++
 }
 
 func (s *Server) listWorkflows(context.Context, *nothing) (*body[Workflows], error) {
-	return answer(Workflows{Workflows: list(s.workflowFiles())}), nil
+	return answer(Workflows{Workflows: nonNil(s.findWorkflowFiles())}), nil
 }
 
-// workflowFiles are those that can be read and planned. What is below a link that
-// leads out of the project is not among them.
-func (s *Server) workflowFiles() (found []WorkflowFile) {
+// findWorkflowFiles returns the workflow files that can be read and planned. It skips
+// what is below a link that leads out of the project.
+func (s *Server) findWorkflowFiles() (found []WorkflowFile) {
 	root, err := os.OpenRoot(s.o.Root)
 	if err != nil {
 		return nil
@@ -170,20 +170,20 @@ func (s *Server) workflowFiles() (found []WorkflowFile) {
 		names, _ := filepath.Glob(filepath.Join(s.o.Root, pattern)) // the patterns are right
 		for _, name := range names[:min(len(names), maxWorkflowFiles)] {
 			file, err := filepath.Rel(s.o.Root, name)
-			if err != nil || !saysSteps(root, file) {
+			if err != nil || !hasSteps(root, file) {
 				continue
 			}
 			if w, err := config.LoadWorkflow(s.o.Root, file); err == nil {
 				found = append(found, WorkflowFile{File: file, Name: w.Plan.Name, Description: w.Plan.Description,
-					Inputs: list(planner.ContextNames(w))})
+					Inputs: nonNil(planner.ContextNames(w))})
 			}
 		}
 	}
 	return found
 }
 
-// saysSteps is true for a regular file that has steps at its top level.
-func saysSteps(root *os.Root, name string) bool {
+// hasSteps reports whether name is a regular file with a top-level key "steps".
+func hasSteps(root *os.Root, name string) bool {
 	if info, err := root.Lstat(name); err != nil || !info.Mode().IsRegular() {
 		return false
 	}

@@ -104,7 +104,7 @@ func newWire(c huma.Context) (*wire, *http.Request) {
 // send writes frames and flushes them; an error means that the reader is gone,
 // or does not read.
 func (v *wire) send(frames ...hub.Frame) error {
-	_ = v.out.SetWriteDeadline(time.Now().Add(writeLimit)) // likewise
+	_ = v.out.SetWriteDeadline(time.Now().Add(writeLimit)) // if this fails, so does the write
 	for _, f := range frames {
 		if _, err := v.w.Write(f.Bytes); err != nil {
 			return err
@@ -136,7 +136,7 @@ func (s *Server) followEvents(ctx context.Context, in *eventQuery) (*huma.Stream
 	if run != "" {
 		r, err := s.o.Store.Run(ctx, run)
 		if err != nil {
-			return nil, explain(err)
+			return nil, explainError(err)
 		}
 		run = r.ID
 	}
@@ -146,23 +146,23 @@ func (s *Server) followEvents(ctx context.Context, in *eventQuery) (*huma.Stream
 	r, at, err := s.hub.Join(ctx, run)
 	if err != nil {
 		s.closeStream()
-		return nil, explain(err)
+		return nil, explainError(err)
 	}
 	last := cmp.Or(in.Last, in.After)
 	return &huma.StreamResponse{Body: func(c huma.Context) {
 		defer s.closeStream()
 		defer s.hub.Leave(r)
 		w, req := newWire(c)
-		s.follow(req.Context(), w, r, last, at)
+		s.sendStream(req.Context(), w, r, last, at)
 	}}, nil
 }
 
-// follow sends what was missed, and then what comes. An error means that the
-// reader is gone; there is nobody to tell.
-func (s *Server) follow(ctx context.Context, w *wire, r *hub.Reader, last string, at hub.Cursor) {
+// sendStream sends the missed frames, and then new ones as they come. An error means that
+// the reader has disconnected, so there is nowhere to report it.
+func (s *Server) sendStream(ctx context.Context, w *wire, r *hub.Reader, last string, at hub.Cursor) {
 	hello := hub.NewFrame("", "hello", Hello{Cursor: at.String(), Version: s.o.Version, Now: time.Now().UTC()})
 	hello.Bytes = append([]byte("retry: 1000\n"), hello.Bytes...)
-	if w.send(hello) != nil || s.replay(ctx, w, r, last, at) != nil {
+	if w.send(hello) != nil || s.sendMissed(ctx, w, r, last, at) != nil {
 		return
 	}
 	beat := time.NewTicker(beatEvery)
@@ -191,9 +191,9 @@ func (s *Server) follow(ctx context.Context, w *wire, r *hub.Reader, last string
 	}
 }
 
-// replay sends what happened between the last event that the reader saw and
+// sendMissed sends what happened between the last event that the reader saw and
 // the place from which on its queue has everything.
-func (s *Server) replay(ctx context.Context, w *wire, r *hub.Reader, last string, until hub.Cursor) error {
+func (s *Server) sendMissed(ctx context.Context, w *wire, r *hub.Reader, last string, until hub.Cursor) error {
 	if last == "" {
 		return nil
 	}
@@ -245,7 +245,7 @@ func serveFiles(api huma.API, id, path, summary string, serve func(c huma.Contex
 // serveEvidence serves a file that somebody hostile may have written: as a picture or as plain text, never as a page.
 func serveEvidence(c huma.Context, s *Server, in *IterationPath, name string) {
 	r, w := humago.Unwrap(c)
-	root, _, err := s.folder(r.Context(), in)
+	root, _, err := s.openAttempt(r.Context(), in)
 	if err == nil {
 		defer func() { _ = root.Close() }()
 	}
@@ -257,7 +257,7 @@ func serveEvidence(c huma.Context, s *Server, in *IterationPath, name string) {
 	if file == nil {
 		problem(http.StatusNotFound, "FILE_NOT_FOUND", "Iteration %d of run %s has no evidence of the name %q",
 			in.Number, in.Run, fault.Cut(name, 100)).
-			suggest("See what there is: GET " + base + "/runs/" + in.Run + "/iterations").write(w)
+			suggest("See what there is: GET " + base + "/runs/" + in.Run + "/iterations").writeTo(w)
 		return
 	}
 	defer func() { _ = file.Close() }()

@@ -19,16 +19,16 @@ const (
 	ringEvery  = 10 * time.Second // that pawl looks, at most
 )
 
-// WebhookSecret is what a forge signs its calls with.
-func (s Session) WebhookSecret() string { return derived("webhook", s.Token) }
+// WebhookSecret returns the secret by which the calls of a forge are signed.
+func (s Session) WebhookSecret() string { return makeKey("webhook", s.Token) }
 
-// webhook takes one call of a forge. Both kinds sign in the same way.
-func (s *Server) webhook(w http.ResponseWriter, r *http.Request) {
+// handleWebhook takes one call of a forge. Both kinds sign in the same way.
+func (s *Server) handleWebhook(w http.ResponseWriter, r *http.Request) {
 	mac := hmac.New(sha256.New, []byte(Session{Token: s.o.Token}.WebhookSecret()))
 	_, err := io.Copy(mac, http.MaxBytesReader(w, r.Body, maxWebhook))
-	if !same(r.Header.Get("X-Hub-Signature-256"), "sha256="+hex.EncodeToString(mac.Sum(nil))) || err != nil {
+	if !equalSecrets(r.Header.Get("X-Hub-Signature-256"), "sha256="+hex.EncodeToString(mac.Sum(nil))) || err != nil {
 		problem(http.StatusUnauthorized, "SIGNATURE_REFUSED", "This call is not signed with the secret").
-			suggest("Set the secret at the forge to the one that 'pawl serve --webhooks' prints").write(w)
+			suggest("Set the secret at the forge to the one that 'pawl serve --webhooks' prints").writeTo(w)
 		return
 	}
 	select {

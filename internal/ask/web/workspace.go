@@ -59,8 +59,8 @@ func (s *Server) workspaceRoutes(api huma.API, mux *http.ServeMux) {
 	mux.Handle("GET "+base+"/terminal", s.shells)
 }
 
-// workspace is nil for a case that has none.
-func (s *Server) workspace(ctx context.Context, id string) (*Workspace, error) {
+// readWorkspace returns nil for a case that has none.
+func (s *Server) readWorkspace(ctx context.Context, id string) (*Workspace, error) {
 	w, ok, err := s.o.Store.Workspace(ctx, id)
 	if err != nil || !ok {
 		return nil, err
@@ -73,7 +73,7 @@ func (s *Server) haveWorkspace(ctx context.Context, id string) (*Workspace, erro
 	if _, err := s.o.Store.Case(ctx, id); err != nil {
 		return nil, err
 	}
-	w, err := s.workspace(ctx, id)
+	w, err := s.readWorkspace(ctx, id)
 	if err == nil && w == nil {
 		err = fault.Refuse("%s has no workspace here", id).Hint("It gets one when work on it begins")
 	}
@@ -99,9 +99,9 @@ func (s *Server) newPreviews() *preview.Server {
 	}
 	p := &preview.Server{
 		Port:   s.listener.port,
-		Secret: func(name string) string { return derived("preview "+name, s.o.Token) },
+		Secret: func(name string) string { return makeKey("preview "+name, s.o.Token) },
 		Reserved: func(ctx context.Context, task string) (first, many int, err error) {
-			w, err := s.workspace(ctx, task)
+			w, err := s.readWorkspace(ctx, task)
 			if err != nil || w == nil || w.FirstPort == 0 {
 				return 0, 0, err
 			}

@@ -123,7 +123,7 @@ func (p *pilot) orderWork(ctx context.Context, l *slot) (o schedule.Outcome, err
 	}
 	if err == nil {
 		task := l.task
-		if p.o.Store.Board() == "" {
+		if p.o.Store.BoardName() == "" {
 			task.Tags = nil // they choose between machines, and there is one
 		}
 		o, l.result, err = p.o.Elsewhere.Work(ctx, task, base, run, p.o.Asked)

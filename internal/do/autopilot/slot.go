@@ -394,7 +394,7 @@ func (p *pilot) pastRun(ctx context.Context, last store.Run, past *schedule.Past
 	}
 	rows, err := p.o.Store.Controls(ctx, last.ID)
 	for _, r := range rows {
-		past.Answered = past.Answered || r.Answers()
+		past.Answered = past.Answered || r.IsAnswer()
 	}
 	return err
 }

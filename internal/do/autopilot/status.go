@@ -285,7 +285,7 @@ func (v *View) readSlots(ctx context.Context, db *store.Store, root string, stat
 			l.Status, l.Agent, l.Iteration, l.MaxIterations = r.Status, r.Agent, r.Iteration, r.MaxIterations
 			l.Cost, l.CostKnown, l.CostPartial = loop.MicroUSD(r.Cost), r.CostKnown, r.CostPartial
 			l.TokensIn, l.TokensOut = r.TokensIn, r.TokensOut
-			if db.Board() != "" {
+			if db.BoardName() != "" {
 				l.Host = r.Owner.Host
 			}
 			if err := l.addRacers(ctx, db, root, r); err != nil {

@@ -203,7 +203,7 @@ func (d *Driver) drive(ctx context.Context) error {
 	if err := d.keepSources(); err != nil {
 		d.warn(err.Error())
 	}
-	defer outputs.Share(d.runDir, d.o.Store.Files(), d.id, d.warn)()
+	defer outputs.Share(d.runDir, d.o.Store.OutputsFolder(), d.id, d.warn)()
 	defer d.jobs.close(d.warn)
 	if err := drive.Run(ctx, home{d}, drive.Sources[input]{Every: lookEvery}); err != nil {
 		return err
@@ -374,7 +374,7 @@ func (d *Driver) leave(p place, again bool) {
 			d.warn(err.Error())
 		}
 	} else if d.state.PendingReview == nil && len(d.unsaved) == 0 {
-		if err := outputs.Settle(p.dir); err != nil {
+		if err := outputs.Compact(p.dir); err != nil {
 			d.o.Log.Warn("what an iteration left stays as large as it was", "error", err)
 		}
 	}

@@ -159,7 +159,7 @@ func (d *Driver) takeOldControls(ctx context.Context, by loop.EventKind) {
 		if r.Kind == store.ControlMessage {
 			continue // it is for the next prompt, whenever that is
 		}
-		if !r.Answers() || by == loop.Answered {
+		if !r.IsAnswer() || by == loop.Answered {
 			d.taken = append(d.taken, r.ID)
 		}
 	}

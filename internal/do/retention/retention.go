@@ -216,7 +216,7 @@ func (o *Options) removeShared(run string) error {
 	if o.Dry {
 		return nil
 	}
-	return outputs.Remove(o.Store.Files(), run)
+	return outputs.Remove(o.Store.OutputsFolder(), run)
 }
 
 func removeFolder(dir string) error {

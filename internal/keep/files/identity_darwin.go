@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Identity tells a file or folder from all others that are, or ever were, at its path: by
-// its inode and its time of birth. It stays when the file is moved within a file system. A
+// Identity distinguishes a file or folder from all others that are, or ever were, at its
+// path: by its inode and its time of birth. It stays when the file is moved within a file system. A
 // link is not followed.
 func Identity(path string) (string, error) {
 	var st unix.Stat_t

@@ -51,10 +51,10 @@ func Remove(shared *Folder, run string) error {
 	return shared.removeRun(run)
 }
 
-// Settle makes less of what an iteration has left, once all that is needed of it to
-// resume is stored elsewhere: streams are packed, and of what pawl noted for itself
-// only that stays which other machines may see.
-func Settle(dir string) error {
+// Compact reduces what an iteration has left, once all that is needed to resume it is
+// stored elsewhere: streams are packed, and of pawl's own notes only those stay that
+// other machines may see.
+func Compact(dir string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return files.UnlessGone(err)

@@ -268,7 +268,7 @@ func TestSettledOutput(t *testing.T) {
 	d.write("1/key.pem", text)
 	d.copy()
 	for range 2 {
-		d.must(outputs.Settle(d.runs + "/run1/1"))
+		d.must(outputs.Compact(d.runs + "/run1/1"))
 		d.copy()
 		d.sees("1", "agent.out", text)
 		d.sees("1/steps/build.1", "step.out", text)

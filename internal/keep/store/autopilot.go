@@ -37,7 +37,7 @@ func (a *Autopilot) On() bool { return len(a.Options) > 0 && a.EndedAt.IsZero() 
 // another lives it refuses with a [RunningError]; alive is asked inside the
 // transaction, must be quick and must not call the store. What was asked of
 // the one before is dropped. Without an owner it is on, and waits for a process
-// that goes on with it. One that is on is not taken, also while nobody drives it.
+// that takes it over. One that is on is not taken, also while no process drives it.
 func (s *Store) TakeAutopilot(ctx context.Context, a Autopilot, alive func(Owner) bool) (Autopilot, error) {
 	if a.Owner.PID == 0 && !a.On() {
 		return a, fmt.Errorf("cannot start the autopilot: it needs an owner")
@@ -62,14 +62,14 @@ func (s *Store) driveAutopilot(ctx context.Context, a *Autopilot, alive func(Own
 		if err != nil {
 			return err
 		}
-		lives, err := s.living(ctx, w, alive)
+		lives, err := s.aliveOrLeased(ctx, w, alive)
 		if err != nil {
 			return err
 		}
 		mine := goesOn && old.Owner == a.Owner // of a turn that ended without saying so
 		driven := old.Owner.PID != 0 && lives(old.Owner) && !mine
 		switch {
-		case ok && old.On() && !driven && !goesOn: // a worker goes on with it
+		case ok && old.On() && !driven && !goesOn: // a worker takes it over
 			return &RunningError{Run: old.Session, Name: "the autopilot"}
 		case ok && driven:
 			return &RunningError{Run: old.Session, Name: "the autopilot", Owner: old.Owner}
@@ -84,7 +84,7 @@ func (s *Store) driveAutopilot(ctx context.Context, a *Autopilot, alive func(Own
 			}
 		}
 		a.Turn = old.Turn + 1
-		if err := s.own(ctx, w, a.Owner); err != nil {
+		if err := s.registerLease(ctx, w, a.Owner); err != nil {
 			return err
 		}
 		return putAutopilot(ctx, w, *a)
@@ -92,7 +92,7 @@ func (s *Store) driveAutopilot(ctx context.Context, a *Autopilot, alive func(Own
 	if err == nil && a.On() && a.Owner.PID != 0 {
 		s.turn.Store(a.Turn)
 	}
-	return s.explain(ctx, "start the autopilot", err)
+	return s.explainError(ctx, "start the autopilot", err)
 }
 
 // inTurn refuses with [ErrNotOwner] when the process that has this store drove the
@@ -110,10 +110,10 @@ func (s *Store) inTurn(ctx context.Context, w *statements) error {
 }
 
 // SaveAutopilot stores what the autopilot is now. It returns [ErrNotOwner]
-// when another process has it. With EndedAt set nobody owns it after. Without an owner
-// another process goes on with it.
+// when another process has it. With EndedAt set it has no owner afterwards. Without an
+// owner another process takes it over.
 func (s *Store) SaveAutopilot(ctx context.Context, a Autopilot) error {
-	return s.change(ctx, crashSafe, "store what the autopilot does", func(ctx context.Context, w *statements) error {
+	return s.changeAs(ctx, crashSafe, "store what the autopilot does", func(ctx context.Context, w *statements) error {
 		stored, ok, err := readAutopilot(ctx, w)
 		if err != nil {
 			return err
@@ -133,9 +133,9 @@ func (s *Store) SaveAutopilot(ctx context.Context, a Autopilot) error {
 // was one.
 func (s *Store) Autopilot(ctx context.Context) (a Autopilot, ok bool, err error) {
 	if a, ok, err = readAutopilot(ctx, &s.reads); err == nil {
-		err = s.see(ctx, &a.Owner)
+		err = s.clearDeadOwners(ctx, &a.Owner)
 	}
-	return a, ok, s.explain(ctx, "read what the autopilot does", err)
+	return a, ok, s.explainError(ctx, "read what the autopilot does", err)
 }
 
 const autopilotColumns = `session, phase, mode, why, max_parallel, exit, sprint,
@@ -143,23 +143,23 @@ const autopilotColumns = `session, phase, mode, why, max_parallel, exit, sprint,
 	started_at, updated_at, ended_at, state, options, turn`
 
 func readAutopilot(ctx context.Context, from *statements) (a Autopilot, ok bool, err error) {
-	return first(ctx, from, func(a *Autopilot) []any {
+	return firstRow(ctx, from, func(a *Autopilot) []any {
 		return []any{
 			&a.Session, &a.Phase, &a.Mode, &a.Why, &a.MaxParallel, &a.Exit, &a.Sprint,
 			&a.Owner.PID, &a.Owner.Start, &a.Owner.Boot, &a.Owner.Host,
-			when(&a.StartedAt), when(&a.UpdatedAt), when(&a.EndedAt), raw(&a.State),
+			scanTime(&a.StartedAt), scanTime(&a.UpdatedAt), scanTime(&a.EndedAt), raw(&a.State),
 			raw(&a.Options), &a.Turn,
 		}
 	}, `SELECT `+autopilotColumns+` FROM autopilot`)
 }
 
-var putAutopilotQuery = upsert("autopilot", 1, "one, "+autopilotColumns)
+var putAutopilotQuery = upsertSQL("autopilot", 1, "one, "+autopilotColumns)
 
 func putAutopilot(ctx context.Context, w *statements, a Autopilot) error {
 	_, err := w.exec(ctx, putAutopilotQuery(), 1,
 		a.Session, a.Phase, a.Mode, a.Why, a.MaxParallel, a.Exit, a.Sprint,
 		a.Owner.PID, a.Owner.Start, a.Owner.Boot, a.Owner.Host,
-		ms(a.StartedAt), ms(a.UpdatedAt), ms(a.EndedAt), string(a.State), string(a.Options), a.Turn)
+		toMS(a.StartedAt), toMS(a.UpdatedAt), toMS(a.EndedAt), string(a.State), string(a.Options), a.Turn)
 	return err
 }
 
@@ -174,21 +174,21 @@ type Slot struct {
 
 // SaveSlot stores what happens in a slot.
 func (s *Store) SaveSlot(ctx context.Context, l Slot) error {
-	return s.store(ctx, crashSafe, "store what is done for "+l.Case,
-		putSlot(), l.Case, l.Run, ms(l.Since), l.Activity, ms(l.ActivityAt))
+	return s.execOne(ctx, crashSafe, "store what is done for "+l.Case,
+		putSlot(), l.Case, l.Run, toMS(l.Since), l.Activity, toMS(l.ActivityAt))
 }
 
-var putSlot = upsert("slots", 1, "id, run, since, activity, activity_at")
+var putSlot = upsertSQL("slots", 1, "id, run, since, activity, activity_at")
 
 // DropSlot forgets the slot of a task; "" is all.
 func (s *Store) DropSlot(ctx context.Context, id string) error {
-	return s.store(ctx, crashSafe, "give the slot of "+id+" back", `DELETE FROM slots WHERE id = $1 OR $1 = ''`, id)
+	return s.execOne(ctx, crashSafe, "give the slot of "+id+" back", `DELETE FROM slots WHERE id = $1 OR $1 = ''`, id)
 }
 
-// Slots are those that are taken, the oldest first.
+// Slots returns the occupied slots, the oldest first.
 func (s *Store) Slots(ctx context.Context) ([]Slot, error) {
-	return read(ctx, s, "read the slots", func(l *Slot) []any {
-		return []any{&l.Case, &l.Run, when(&l.Since), &l.Activity, when(&l.ActivityAt)}
+	return readRows(ctx, s, "read the slots", func(l *Slot) []any {
+		return []any{&l.Case, &l.Run, scanTime(&l.Since), &l.Activity, scanTime(&l.ActivityAt)}
 	}, `SELECT id, run, since, activity, activity_at FROM slots ORDER BY since, id`)
 }
 
@@ -201,7 +201,7 @@ const (
 	AutopilotStart  = "start" // Text: the task
 )
 
-// AutopilotControl is one wish.
+// AutopilotControl is one request.
 type AutopilotControl struct {
 	ID   int64
 	Kind string
@@ -209,38 +209,38 @@ type AutopilotControl struct {
 	At   time.Time
 }
 
-// AskAutopilot stores a wish for the autopilot that runs.
+// AskAutopilot stores a request to the autopilot that runs.
 func (s *Store) AskAutopilot(ctx context.Context, c AutopilotControl) (id int64, err error) {
 	err = s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) (err error) {
 		id, err = askAutopilot(ctx, w, c)
 		return err
 	})
-	return id, s.explain(ctx, "ask the autopilot to "+c.Kind, err)
+	return id, s.explainError(ctx, "ask the autopilot to "+c.Kind, err)
 }
 
 func askAutopilot(ctx context.Context, w *statements, c AutopilotControl) (id int64, err error) {
 	_, err = w.one(ctx, `INSERT INTO autopilot_controls (kind, text, at) VALUES ($1, $2, $3) RETURNING id`,
-		[]any{c.Kind, c.Text, ms(c.At)}, &id)
+		[]any{c.Kind, c.Text, toMS(c.At)}, &id)
 	return id, err
 }
 
-// AutopilotAsked reports whether such a wish waits to be taken.
+// AutopilotAsked reports whether such a request waits to be taken.
 func (s *Store) AutopilotAsked(ctx context.Context, kind string) (bool, error) {
 	n := 0
 	_, err := s.reads.one(ctx, `SELECT count(*) FROM autopilot_controls WHERE kind = $1`, []any{kind}, &n)
-	return n > 0, s.explain(ctx, "read what is asked of the autopilot", err)
+	return n > 0, s.explainError(ctx, "read what is asked of the autopilot", err)
 }
 
 // TakeAutopilotControls returns what is asked of the autopilot, oldest first:
-// each wish once. When there is none it only reads.
+// each request once. When there is none it only reads.
 func (s *Store) TakeAutopilotControls(ctx context.Context) (asked []AutopilotControl, err error) {
 	const what = "take what is asked of the autopilot"
 	open := 0
 	if _, err = s.reads.one(ctx, `SELECT count(*) FROM autopilot_controls`, nil, &open); err != nil || open == 0 {
-		return nil, s.explain(ctx, what, err)
+		return nil, s.explainError(ctx, what, err)
 	}
 	err = s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) error {
-		asked, err = list(ctx, w, func(c *AutopilotControl) []any { return []any{&c.ID, &c.Kind, &c.Text, when(&c.At)} },
+		asked, err = listRows(ctx, w, func(c *AutopilotControl) []any { return []any{&c.ID, &c.Kind, &c.Text, scanTime(&c.At)} },
 			`SELECT id, kind, text, at FROM autopilot_controls ORDER BY id`)
 		if err != nil {
 			return err
@@ -249,7 +249,7 @@ func (s *Store) TakeAutopilotControls(ctx context.Context) (asked []AutopilotCon
 		return err
 	})
 	if err != nil {
-		return nil, s.explain(ctx, what, err)
+		return nil, s.explainError(ctx, what, err)
 	}
 	return asked, nil
 }
@@ -267,7 +267,7 @@ func (s *Store) NewSprintID(ctx context.Context, day string) (string, error) {
 	var last int
 	_, err := s.reads.one(ctx, `SELECT coalesce(max(CAST(substr(id, 12) AS INTEGER)), 0) FROM sprints WHERE id LIKE $1`,
 		[]any{day + "-%"}, &last)
-	return fmt.Sprintf("%s-%03d", day, last+1), s.explain(ctx, "number a sprint", err)
+	return fmt.Sprintf("%s-%03d", day, last+1), s.explainError(ctx, "number a sprint", err)
 }
 
 // SaveSprint stores a sprint; it survives a power loss once it has ended.
@@ -276,15 +276,15 @@ func (s *Store) SaveSprint(ctx context.Context, p Sprint) error {
 	if !p.EndedAt.IsZero() {
 		d = powerSafe
 	}
-	return s.store(ctx, d, "store sprint "+p.ID,
-		putSprint(), p.ID, ms(p.StartedAt), ms(p.EndedAt), string(p.Stats))
+	return s.execOne(ctx, d, "store sprint "+p.ID,
+		putSprint(), p.ID, toMS(p.StartedAt), toMS(p.EndedAt), string(p.Stats))
 }
 
-var putSprint = upsert("sprints", 1, "id, started_at, ended_at, stats")
+var putSprint = upsertSQL("sprints", 1, "id, started_at, ended_at, stats")
 
 // Sprints are the last ones, the latest first.
 func (s *Store) Sprints(ctx context.Context, limit int) ([]Sprint, error) {
-	return read(ctx, s, "list the sprints", func(p *Sprint) []any {
-		return []any{&p.ID, when(&p.StartedAt), when(&p.EndedAt), raw(&p.Stats)}
+	return readRows(ctx, s, "list the sprints", func(p *Sprint) []any {
+		return []any{&p.ID, scanTime(&p.StartedAt), scanTime(&p.EndedAt), raw(&p.Stats)}
 	}, `SELECT id, started_at, ended_at, stats FROM sprints ORDER BY started_at DESC, id DESC LIMIT $1`, limit)
 }

@@ -18,10 +18,10 @@ import (
 func (s *Store) AddCases(ctx context.Context, drafts []board.Draft, by board.Actor, now time.Time) (added []board.Case,
 	err error) {
 	err = s.transact(ctx, powerSafe, func(ctx context.Context, w *statements) error {
-		added, err = (&cases{w: w, by: by, now: now}).add(ctx, drafts)
+		added, err = (&cases{w: w, by: by, now: now}).addDrafts(ctx, drafts)
 		return err
 	})
-	return added, s.explain(ctx, "add to the board", err)
+	return added, s.explainError(ctx, "add to the board", err)
 }
 
 // MoveCase carries out a change of a case's status, with all that it means
@@ -36,7 +36,7 @@ func (s *Store) MoveCase(ctx context.Context, id string, ch board.Change) (c boa
 		return moveCase(ctx, w, id, ch)
 	})
 	if err != nil {
-		return c, s.explain(ctx, "change "+id, err)
+		return c, s.explainError(ctx, "change "+id, err)
 	}
 	return s.Case(ctx, id)
 }
@@ -49,7 +49,7 @@ func (s *Store) EditCase(ctx context.Context, id string, by board.Actor, now tim
 	edit func(*board.Case) error) (c board.Case, err error) {
 	var refused error // by edit: not ours to explain
 	err = s.transact(ctx, powerSafe, func(ctx context.Context, w *statements) error {
-		return (&cases{w: w, by: by, now: now}).edit(ctx, id, func(c *board.Case) error {
+		return (&cases{w: w, by: by, now: now}).editCase(ctx, id, func(c *board.Case) error {
 			refused = edit(c)
 			return refused
 		})
@@ -58,7 +58,7 @@ func (s *Store) EditCase(ctx context.Context, id string, by board.Actor, now tim
 		return c, refused
 	}
 	if err != nil {
-		return c, s.explain(ctx, "edit "+id, err)
+		return c, s.explainError(ctx, "edit "+id, err)
 	}
 	return s.Case(ctx, id)
 }
@@ -67,33 +67,33 @@ func (s *Store) EditCase(ctx context.Context, id string, by board.Actor, now tim
 // need, that holds others, or that a loop works on is refused with a
 // [*board.RefusalError].
 func (s *Store) RemoveCase(ctx context.Context, id string, by board.Actor, now time.Time) error {
-	return s.change(ctx, powerSafe, "remove "+id, func(ctx context.Context, w *statements) error {
-		return (&cases{w: w, by: by, now: now}).remove(ctx, id)
+	return s.changeAs(ctx, powerSafe, "remove "+id, func(ctx context.Context, w *statements) error {
+		return (&cases{w: w, by: by, now: now}).removeCase(ctx, id)
 	})
 }
 
 // Case returns a case with all its texts and needs, or [ErrNoCase].
 func (s *Store) Case(ctx context.Context, id string) (board.Case, error) {
 	c, err := fullCase(ctx, &s.reads, id)
-	return c, s.explain(ctx, "read "+id, err)
+	return c, s.explainError(ctx, "read "+id, err)
 }
 
 // Dependents returns the ids of the cases that need a case, in order.
 func (s *Store) Dependents(ctx context.Context, id string) ([]string, error) {
-	return read(ctx, s, "read what needs "+id, text, dependentsQuery, id)
+	return readRows(ctx, s, "read what needs "+id, textField, dependentsQuery, id)
 }
 
 // CaseHistory returns what was done with a case, oldest first; also of one
 // that was removed.
 func (s *Store) CaseHistory(ctx context.Context, id string) ([]board.Entry, error) {
-	return read(ctx, s, "read the history of "+id, entryFields,
+	return readRows(ctx, s, "read the history of "+id, entryFields,
 		`SELECT `+entryColumns+` FROM case_history WHERE id = $1 ORDER BY seq`, id)
 }
 
 const entryColumns = `at, action, actor, from_status, to_status, why`
 
 func entryFields(e *board.Entry) []any {
-	return []any{when(&e.At), &e.Action, &e.By, &e.From, &e.To, &e.Why}
+	return []any{scanTime(&e.At), &e.Action, &e.By, &e.From, &e.To, &e.Why}
 }
 
 // CaseFilter says which cases to list. Its zero value is all of them.
@@ -115,9 +115,9 @@ type CaseFilter struct {
 
 // ActiveTasks are the ids of those that a loop works on.
 func (s *Store) ActiveTasks(ctx context.Context) (map[string]bool, error) {
-	active, err := texts(ctx, &s.reads, `SELECT id FROM cases WHERE status = 'active' AND type = 'task'`)
+	active, err := readTexts(ctx, &s.reads, `SELECT id FROM cases WHERE status = 'active' AND type = 'task'`)
 	ids := lists.Set(active)
-	return ids, s.explain(ctx, "list the tasks that are worked on", err)
+	return ids, s.explainError(ctx, "list the tasks that are worked on", err)
 }
 
 // Cases lists cases without their descriptions and criteria, as they were
@@ -133,7 +133,7 @@ func (s *Store) Cases(ctx context.Context, f CaseFilter) ([]board.Case, error) {
 	if f.Limit > 0 {
 		query += c.limit(f.Limit)
 	}
-	return read(ctx, s, "list the board", listedFields, query, c.args...)
+	return readRows(ctx, s, "list the board", listedFields, query, c.args...)
 }
 
 func (f CaseFilter) conditions() *conditions {
@@ -212,7 +212,7 @@ func (s *Store) CaseCounts(ctx context.Context) (counts map[board.Status]int, re
 	if err == nil {
 		_, err = s.reads.one(ctx, `SELECT count(*) FROM cases WHERE ready = 1`, nil, &ready)
 	}
-	return counts, ready, s.explain(ctx, "count the board", err)
+	return counts, ready, s.explainError(ctx, "count the board", err)
 }
 
 // The columns of a case without its texts; p is its parent.
@@ -234,17 +234,17 @@ const (
 
 func caseFields(c *board.Case) []any {
 	return []any{
-		&c.ID, &c.Type, &c.Title, split(&c.Tags, "\n"), &c.Priority, &c.Parent, &c.Ref, &c.Status, &c.Why, &c.Retries,
-		when(&c.CreatedAt), when(&c.UpdatedAt), &c.Unmet, &c.Unblocks, &c.Held,
+		&c.ID, &c.Type, &c.Title, scanList(&c.Tags, "\n"), &c.Priority, &c.Parent, &c.Ref, &c.Status, &c.Why,
+		&c.Retries, scanTime(&c.CreatedAt), scanTime(&c.UpdatedAt), &c.Unmet, &c.Unblocks, &c.Held,
 		&c.Children, &c.ChildrenDone, &c.Siblings, &c.SiblingsDone,
 	}
 }
 
-func listedFields(c *board.Case) []any { return append(caseFields(c), split(&c.Needs, ",")) }
+func listedFields(c *board.Case) []any { return append(caseFields(c), scanList(&c.Needs, ",")) }
 
 // findCase reads a case without its texts and needs.
 func findCase(ctx context.Context, w *statements, query, key string) (c board.Case, ok bool, err error) {
-	return first(ctx, w, caseFields, query, key)
+	return firstRow(ctx, w, caseFields, query, key)
 }
 
 func fullCase(ctx context.Context, w *statements, id string) (board.Case, error) {
@@ -255,16 +255,16 @@ func fullCase(ctx context.Context, w *statements, id string) (board.Case, error)
 	if !ok {
 		return c, fmt.Errorf("%w: %s", ErrNoCase, id)
 	}
-	if c.Needs, err = texts(ctx, w, needsQuery, id); err != nil {
+	if c.Needs, err = readTexts(ctx, w, needsQuery, id); err != nil {
 		return c, err
 	}
 	_, err = w.one(ctx, `SELECT description, acceptance, control, verify, sealed FROM case_texts WHERE id = $1`, []any{id},
-		&c.Description, document(&c.Acceptance), document(&c.Control), document(&c.Verify), document(&c.Sealed))
+		&c.Description, scanJSON(&c.Acceptance), scanJSON(&c.Control), scanJSON(&c.Verify), scanJSON(&c.Sealed))
 	return c, err
 }
 
-// split reads a list that is stored as a text.
-func split(to *[]string, by string) column {
+// scanList scans a list that is stored as one text.
+func scanList(to *[]string, by string) column {
 	return func(stored any) error {
 		*to = nil
 		if text := strings.Trim(string(bytesOf(stored)), by); text != "" {
@@ -281,8 +281,8 @@ func joinTags(tags []string) string {
 	return "\n" + strings.Join(tags, "\n") + "\n"
 }
 
-// missing is what of a is not in b.
-func missing(a, b []string) []string {
+// without returns the strings of a that are not in b.
+func without(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return slices.Contains(b, s) })
 }
 
@@ -295,24 +295,24 @@ type CaseLimits struct {
 
 // SetCaseLimits stores the limits of a task; a 0 leaves the one that is there.
 func (s *Store) SetCaseLimits(ctx context.Context, id string, l CaseLimits) error {
-	return s.change(ctx, powerSafe, "store the limits of "+id, func(ctx context.Context, w *statements) error {
-		if _, err := (&cases{w: w}).require(ctx, id); err != nil {
+	return s.changeAs(ctx, powerSafe, "store the limits of "+id, func(ctx context.Context, w *statements) error {
+		if _, err := (&cases{w: w}).readExisting(ctx, id); err != nil {
 			return err
 		}
 		_, err := w.exec(ctx, `INSERT INTO case_limits (id, max_iterations, timeout, at) VALUES ($1, $2, $3, $4)
 			ON CONFLICT (id) DO UPDATE SET at = $4,
 				max_iterations = CASE WHEN $2 > 0 THEN $2 ELSE case_limits.max_iterations END,
 				timeout = CASE WHEN $3 > 0 THEN $3 ELSE case_limits.timeout END`,
-			id, l.MaxIterations, l.Timeout.Milliseconds(), ms(l.At))
+			id, l.MaxIterations, l.Timeout.Milliseconds(), toMS(l.At))
 		return err
 	})
 }
 
-// CaseLimits are those of a task; zero when it has none of its own.
+// CaseLimits returns the limits of a task; they are zero if it has none of its own.
 func (s *Store) CaseLimits(ctx context.Context, id string) (l CaseLimits, err error) {
 	_, err = s.reads.one(ctx, `SELECT max_iterations, timeout, at FROM case_limits WHERE id = $1`, []any{id},
-		&l.MaxIterations, took(&l.Timeout), when(&l.At))
-	return l, s.explain(ctx, "read the limits of "+id, err)
+		&l.MaxIterations, scanDuration(&l.Timeout), scanTime(&l.At))
+	return l, s.explainError(ctx, "read the limits of "+id, err)
 }
 
 // The decisions of a person about verified work.
@@ -338,7 +338,7 @@ type CaseReview struct {
 // AskReview stores that a task's verified work waits for a person, in one
 // transaction with the change of its status. An older open one is replaced.
 func (s *Store) AskReview(ctx context.Context, r CaseReview, ch board.Change) error {
-	return s.change(ctx, crashSafe, "ask for the review of "+r.Case, func(ctx context.Context, w *statements) error {
+	return s.changeAs(ctx, crashSafe, "ask for the review of "+r.Case, func(ctx context.Context, w *statements) error {
 		if err := moveCase(ctx, w, r.Case, ch); err != nil {
 			return err
 		}
@@ -347,7 +347,7 @@ func (s *Store) AskReview(ctx context.Context, r CaseReview, ch board.Change) er
 		}
 		_, err := w.exec(ctx, `INSERT INTO case_reviews (id, run, work, why, asked_at, decision, feedback, decided_at)
 			VALUES ($1, $2, $3, $4, $5, '', '', 0)`,
-			r.Case, r.Run, string(r.Work), r.Why, ms(r.AskedAt))
+			r.Case, r.Run, string(r.Work), r.Why, toMS(r.AskedAt))
 		return err
 	})
 }
@@ -368,7 +368,7 @@ type Verdict struct {
 // stored then.
 func (s *Store) DecideReview(ctx context.Context, v Verdict) (ok bool, err error) {
 	err = s.transact(ctx, powerSafe, func(ctx context.Context, w *statements) error {
-		found, err := reviews(ctx, w, ` WHERE id = $1 AND decision = '' AND CAST($2 AS BIGINT) IN (0, seq)`, v.Case, v.Review)
+		found, err := readReviews(ctx, w, ` WHERE id = $1 AND decision = '' AND CAST($2 AS BIGINT) IN (0, seq)`, v.Case, v.Review)
 		if ok = err == nil && len(found) > 0; !ok {
 			return err
 		}
@@ -381,28 +381,28 @@ func (s *Store) DecideReview(ctx context.Context, v Verdict) (ok bool, err error
 			}
 		}
 		_, err = w.exec(ctx, `UPDATE case_reviews SET decision = $1, feedback = $2, decided_at = $3 WHERE seq = $4`,
-			v.Decision, v.Feedback, ms(v.Change.At), found[0].Seq)
+			v.Decision, v.Feedback, toMS(v.Change.At), found[0].Seq)
 		return err
 	})
-	return ok && err == nil, s.explain(ctx, "decide about "+v.Case, err)
+	return ok && err == nil, s.explainError(ctx, "decide about "+v.Case, err)
 }
 
-// OpenReviews are those that wait for a person, the oldest first.
+// OpenReviews returns the reviews that have no decision yet, the oldest first.
 func (s *Store) OpenReviews(ctx context.Context, limit int) ([]CaseReview, error) {
-	found, err := reviews(ctx, &s.reads, ` WHERE decision = '' ORDER BY seq LIMIT $1`, limit)
-	return found, s.explain(ctx, "list what waits for a review", err)
+	found, err := readReviews(ctx, &s.reads, ` WHERE decision = '' ORDER BY seq LIMIT $1`, limit)
+	return found, s.explainError(ctx, "list what waits for a review", err)
 }
 
-// CaseReviews are those of a task, the oldest first.
+// CaseReviews returns the reviews of a task, the oldest first.
 func (s *Store) CaseReviews(ctx context.Context, id string) ([]CaseReview, error) {
-	found, err := reviews(ctx, &s.reads, ` WHERE id = $1 ORDER BY seq`, id)
-	return found, s.explain(ctx, "read the reviews of "+id, err)
+	found, err := readReviews(ctx, &s.reads, ` WHERE id = $1 ORDER BY seq`, id)
+	return found, s.explainError(ctx, "read the reviews of "+id, err)
 }
 
-func reviews(ctx context.Context, from *statements, where string, args ...any) ([]CaseReview, error) {
-	return list(ctx, from, func(r *CaseReview) []any {
+func readReviews(ctx context.Context, from *statements, where string, args ...any) ([]CaseReview, error) {
+	return listRows(ctx, from, func(r *CaseReview) []any {
 		return []any{
-			&r.Seq, &r.Case, &r.Run, raw(&r.Work), &r.Why, when(&r.AskedAt), &r.Decision, &r.Feedback, when(&r.DecidedAt),
+			&r.Seq, &r.Case, &r.Run, raw(&r.Work), &r.Why, scanTime(&r.AskedAt), &r.Decision, &r.Feedback, scanTime(&r.DecidedAt),
 		}
 	}, `SELECT seq, id, run, work, why, asked_at, decision, feedback, decided_at FROM case_reviews`+where, args...)
 }
@@ -413,5 +413,5 @@ func (s *Store) Attention(ctx context.Context) (reviews, waiting, failed int, er
 	_, err = s.reads.one(ctx, `SELECT (SELECT count(*) FROM case_reviews WHERE decision = ''),
 		(SELECT count(*) FROM cases WHERE status = 'blocked' AND type = 'task'),
 		(SELECT count(*) FROM cases WHERE status IN ('failed', 'timeout') AND type = 'task')`, nil, &reviews, &waiting, &failed)
-	return reviews, reviews + waiting, failed, s.explain(ctx, "count what waits for people", err)
+	return reviews, reviews + waiting, failed, s.explainError(ctx, "count what waits for people", err)
 }

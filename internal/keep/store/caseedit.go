@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/board"
 )
 
-func (b *cases) edit(ctx context.Context, id string, edit func(*board.Case) error) error {
+func (b *cases) editCase(ctx context.Context, id string, edit func(*board.Case) error) error {
 	before, err := fullCase(ctx, b.w, id)
 	if err != nil {
 		return err
@@ -34,28 +34,29 @@ func (b *cases) edit(ctx context.Context, id string, edit func(*board.Case) erro
 	if wrong := board.Check(after); len(wrong) > 0 {
 		return &board.ProblemsError{Problems: []board.Problem{{Text: strings.Join(wrong, "\n")}}}
 	}
-	if err := b.names(ctx, &after); err != nil {
+	if err := b.resolveNames(ctx, &after); err != nil {
 		return err
 	}
-	if err := b.texts(ctx, &after); err != nil {
+	if err := b.storeTexts(ctx, &after); err != nil {
 		return err
 	}
 	changed := board.Changed(&before, &after)
 	if len(changed) == 0 {
 		return nil
 	}
-	if err := b.note(ctx, id, board.Entry{At: b.now, Action: board.Edit, By: b.by, From: before.Status, To: before.Status,
-		Why: strings.Join(changed, ", ")}); err != nil {
+	if err := b.appendEntry(ctx, id, board.Entry{At: b.now, Action: board.Edit, By: b.by, From: before.Status,
+		To: before.Status, Why: strings.Join(changed, ", ")}); err != nil {
 		return err
 	}
-	return b.relink(ctx, before, after)
+	return b.saveLinks(ctx, before, after)
 }
 
-// names replaces refs in an edited case, and sees that all exist.
-func (b *cases) names(ctx context.Context, c *board.Case) error {
+// resolveNames replaces the refs of an edited case by ids. It refuses a name that does
+// not exist.
+func (b *cases) resolveNames(ctx context.Context, c *board.Case) error {
 	var problems board.ProblemsError
 	for i, name := range c.Needs {
-		need, ok, err := b.find(ctx, board.Normal(name))
+		need, ok, err := b.findByName(ctx, board.Normal(name))
 		if err != nil {
 			return err
 		}
@@ -66,7 +67,7 @@ func (b *cases) names(ctx context.Context, c *board.Case) error {
 		c.Needs[i] = need.ID
 	}
 	if c.Parent != "" {
-		parent, ok, err := b.find(ctx, board.Normal(c.Parent))
+		parent, ok, err := b.findByName(ctx, board.Normal(c.Parent))
 		if err != nil {
 			return err
 		}
@@ -83,9 +84,9 @@ func (b *cases) names(ctx context.Context, c *board.Case) error {
 	return nil
 }
 
-// relink stores an edited case with its links, and refuses a cycle.
-func (b *cases) relink(ctx context.Context, before, after board.Case) error {
-	gone, come := missing(before.Needs, after.Needs), missing(after.Needs, before.Needs)
+// saveLinks stores an edited case with its links, and refuses a cycle.
+func (b *cases) saveLinks(ctx context.Context, before, after board.Case) error {
+	gone, come := without(before.Needs, after.Needs), without(after.Needs, before.Needs)
 	for _, need := range gone {
 		if _, err := b.w.exec(ctx, `DELETE FROM case_needs WHERE dependent = $1 AND need = $2`, after.ID, need); err != nil {
 			return err
@@ -97,15 +98,15 @@ func (b *cases) relink(ctx context.Context, before, after board.Case) error {
 		}
 	}
 	if after.Parent != before.Parent && after.Parent != "" {
-		if err := b.fits(ctx, after.ID, after.Parent); err != nil {
+		if err := b.checkNesting(ctx, after.ID, after.Parent); err != nil {
 			return err
 		}
 	}
-	if err := b.save(ctx, &after); err != nil {
+	if err := b.saveCase(ctx, &after); err != nil {
 		return err
 	}
 	if len(come) > 0 || after.Parent != before.Parent {
-		path, err := board.Cycle([]string{after.ID}, func(id string) ([]string, error) { return b.waits(ctx, id) })
+		path, err := board.Cycle([]string{after.ID}, func(id string) ([]string, error) { return b.blockersOf(ctx, id) })
 		if err != nil {
 			return err
 		}
@@ -119,23 +120,23 @@ func (b *cases) relink(ctx context.Context, before, after board.Case) error {
 			counted = append(counted, parent)
 		}
 	}
-	return b.refresh(ctx, append(counted, after.ID)...)
+	return b.updateCounters(ctx, append(counted, after.ID)...)
 }
 
-// fits refuses an operation in itself, and one nested too deep.
-func (b *cases) fits(ctx context.Context, id, parent string) error {
+// checkNesting refuses an operation inside itself, and one nested too deep.
+func (b *cases) checkNesting(ctx context.Context, id, parent string) error {
 	deep := 0
 	for up := parent; up != ""; deep++ {
 		if up == id {
 			return &board.CycleError{Path: []string{id, id}}
 		}
-		c, err := b.require(ctx, up)
+		c, err := b.readExisting(ctx, up)
 		if err != nil {
 			return err
 		}
 		up = c.Parent
 	}
-	below, err := b.height(ctx, id)
+	below, err := b.nestingDepth(ctx, id)
 	if err == nil && deep+below > board.MaxDepth {
 		err = &board.RefusalError{ID: id,
 			Why: fmt.Sprintf("cannot edit %s: it would be nested in more than %d operations", id, board.MaxDepth)}
@@ -143,8 +144,8 @@ func (b *cases) fits(ctx context.Context, id, parent string) error {
 	return err
 }
 
-// height is how deep a case is nested in itself: 0 without children.
-func (b *cases) height(ctx context.Context, id string) (deep int, err error) {
+// nestingDepth returns how many levels of children a case has: 0 without children.
+func (b *cases) nestingDepth(ctx context.Context, id string) (deep int, err error) {
 	_, err = b.w.one(ctx, `WITH RECURSIVE below (id, deep) AS (
 			SELECT id, 0 FROM cases WHERE id = $1 UNION ALL
 			SELECT c.id, b.deep + 1 FROM below b JOIN cases c ON c.parent = b.id AND c.parent <> '')
@@ -152,12 +153,12 @@ func (b *cases) height(ctx context.Context, id string) (deep int, err error) {
 	return deep, err
 }
 
-func (b *cases) remove(ctx context.Context, id string) error {
+func (b *cases) removeCase(ctx context.Context, id string) error {
 	c, err := fullCase(ctx, b.w, id)
 	if err != nil {
 		return err
 	}
-	dependents, err := texts(ctx, b.w, dependentsQuery, id)
+	dependents, err := readTexts(ctx, b.w, dependentsQuery, id)
 	if err != nil {
 		return err
 	}
@@ -171,8 +172,8 @@ func (b *cases) remove(ctx context.Context, id string) error {
 	if c.Parent != "" {
 		counted = append(counted, c.Parent)
 	}
-	if err := b.refresh(ctx, counted...); err != nil {
+	if err := b.updateCounters(ctx, counted...); err != nil {
 		return err
 	}
-	return b.note(ctx, id, board.Entry{At: b.now, Action: board.Remove, By: b.by, From: c.Status, Why: c.Title})
+	return b.appendEntry(ctx, id, board.Entry{At: b.now, Action: board.Remove, By: b.by, From: c.Status, Why: c.Title})
 }

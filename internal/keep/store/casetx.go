@@ -19,7 +19,7 @@ type cases struct {
 	numbers map[board.Type]int64 // the last ones, once a new id was needed
 }
 
-func (b *cases) require(ctx context.Context, id string) (board.Case, error) {
+func (b *cases) readExisting(ctx context.Context, id string) (board.Case, error) {
 	c, ok, err := findCase(ctx, b.w, oneCase, id)
 	if err == nil && !ok {
 		err = fmt.Errorf("%w: %s", ErrNoCase, id)
@@ -30,18 +30,18 @@ func (b *cases) require(ctx context.Context, id string) (board.Case, error) {
 // moveCase carries out a change of a case's status, with what it means for others.
 func moveCase(ctx context.Context, w *statements, id string, ch board.Change) error {
 	b := &cases{w: w, by: ch.By, now: ch.At}
-	c, err := b.require(ctx, id)
+	c, err := b.readExisting(ctx, id)
 	if err != nil {
 		return err
 	}
-	return b.move(ctx, c, ch)
+	return b.moveCase(ctx, c, ch)
 }
 
-func (b *cases) add(ctx context.Context, drafts []board.Draft) ([]board.Case, error) {
+func (b *cases) addDrafts(ctx context.Context, drafts []board.Draft) ([]board.Case, error) {
 	a, err := board.Resolve(drafts, board.Known{
-		Find:    func(name string) (board.Case, bool, error) { return b.find(ctx, name) },
-		Waits:   func(id string) ([]string, error) { return b.waits(ctx, id) },
-		Awaited: func(id string) (bool, error) { return b.awaited(ctx, id) },
+		Find:    func(name string) (board.Case, bool, error) { return b.findByName(ctx, name) },
+		Waits:   func(id string) ([]string, error) { return b.blockersOf(ctx, id) },
+		Awaited: func(id string) (bool, error) { return b.hasDependents(ctx, id) },
 		NewID:   func(t board.Type) (string, error) { return b.newID(ctx, t) },
 	})
 	if err == nil {
@@ -55,7 +55,7 @@ func (b *cases) add(ctx context.Context, drafts []board.Draft) ([]board.Case, er
 		return nil, err
 	}
 	for i := range a.Cases {
-		if err := b.insert(ctx, &a.Cases[i]); err != nil {
+		if err := b.insertCase(ctx, &a.Cases[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -78,7 +78,7 @@ func (b *cases) add(ctx context.Context, drafts []board.Draft) ([]board.Case, er
 // countNamed brings the cases up to date that the new ones name, and then those of the
 // new ones that are below one of these.
 func (b *cases) countNamed(ctx context.Context, a board.Added) error {
-	if err := b.refresh(ctx, a.Named...); err != nil {
+	if err := b.updateCounters(ctx, a.Named...); err != nil {
 		return err
 	}
 	for i := range a.Cases {
@@ -86,11 +86,11 @@ func (b *cases) countNamed(ctx context.Context, a board.Added) error {
 		if _, old := slices.BinarySearch(a.Named, c.Parent); !old {
 			continue
 		}
-		err := b.refresh(ctx, c.ID)
+		err := b.updateCounters(ctx, c.ID)
 		if err != nil {
 			return err
 		}
-		now, err := b.require(ctx, c.ID)
+		now, err := b.readExisting(ctx, c.ID)
 		if err != nil {
 			return err
 		}
@@ -101,8 +101,8 @@ func (b *cases) countNamed(ctx context.Context, a board.Added) error {
 
 const insertNeed = `INSERT INTO case_needs (dependent, need) VALUES ($1, $2)`
 
-// find is the case with an id or a ref; an operation has its needs.
-func (b *cases) find(ctx context.Context, name string) (c board.Case, ok bool, err error) {
+// findByName returns the case with that id or ref. An operation comes with its needs.
+func (b *cases) findByName(ctx context.Context, name string) (c board.Case, ok bool, err error) {
 	if _, _, isID := board.ParseID(name); isID {
 		c, ok, err = findCase(ctx, b.w, oneCase, name)
 	}
@@ -110,24 +110,24 @@ func (b *cases) find(ctx context.Context, name string) (c board.Case, ok bool, e
 		c, ok, err = findCase(ctx, b.w, caseOfRef, name)
 	}
 	if err == nil && ok && c.Type == board.Operation {
-		c.Needs, err = texts(ctx, b.w, needsQuery, c.ID)
+		c.Needs, err = readTexts(ctx, b.w, needsQuery, c.ID)
 	}
 	return c, ok, err
 }
 
-// waits are the cases that a case waits for: its needs, its children, and the needs
-// of the cases above it. A done task waits for nothing.
-func (b *cases) waits(ctx context.Context, id string) ([]string, error) {
-	return texts(ctx, b.w, `WITH RECURSIVE above (id) AS (
+// blockersOf returns the cases that a case waits for: its needs, its children, and
+// the needs of the cases above it. A done task waits for nothing.
+func (b *cases) blockersOf(ctx context.Context, id string) ([]string, error) {
+	return readTexts(ctx, b.w, `WITH RECURSIVE above (id) AS (
 			SELECT id FROM cases WHERE id = $1 AND NOT (type = 'task' AND status = 'done')
 			UNION SELECT c.parent FROM cases c JOIN above a ON a.id = c.id WHERE c.parent <> '')
 		SELECT n.need FROM above a JOIN case_needs n ON n.dependent = a.id
 		UNION ALL SELECT c.id FROM cases c WHERE c.parent = $1 AND c.parent <> ''`, id)
 }
 
-// awaited is true when a case, or one above it, is needed by another that is not a
-// done task.
-func (b *cases) awaited(ctx context.Context, id string) (yes bool, err error) {
+// hasDependents reports whether a case, or one above it, is needed by another that is not
+// a done task.
+func (b *cases) hasDependents(ctx context.Context, id string) (yes bool, err error) {
 	_, err = b.w.one(ctx, `WITH RECURSIVE above (id) AS (
 			SELECT id FROM cases WHERE id = $1 UNION SELECT c.parent FROM cases c JOIN above a ON a.id = c.id WHERE c.parent <> '')
 		SELECT EXISTS (SELECT 1 FROM above a JOIN case_needs n ON n.need = a.id JOIN cases c ON c.id = n.dependent
@@ -150,7 +150,7 @@ func (b *cases) newID(ctx context.Context, t board.Type) (string, error) {
 	return board.ID(t, b.numbers[t]), nil
 }
 
-var putNumber = upsert("case_numbers", 1, "type, last")
+var putNumber = upsertSQL("case_numbers", 1, "type, last")
 
 // keepNumbers stores the last numbers, when all ids are given.
 func (b *cases) keepNumbers(ctx context.Context) error {
@@ -162,23 +162,23 @@ func (b *cases) keepNumbers(ctx context.Context) error {
 	return nil
 }
 
-// insert stores a new case, all but its needs.
-func (b *cases) insert(ctx context.Context, c *board.Case) error {
+// insertCase stores everything of a new case except its needs.
+func (b *cases) insertCase(ctx context.Context, c *board.Case) error {
 	c.CreatedAt, c.UpdatedAt = b.now.UTC().Truncate(time.Millisecond), b.now.UTC().Truncate(time.Millisecond)
 	_, number, _ := board.ParseID(c.ID)
-	ready, score := rank(c)
+	ready, score := rankCase(c)
 	_, err := b.w.exec(ctx, `INSERT INTO cases (id, number, type, title, tags, priority, parent, ref, status, why, retries,
 	created_at, updated_at,
 			ready, score, unmet, unblocks, held, children, children_done)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)`,
 		c.ID, number, string(c.Type), c.Title, joinTags(c.Tags), c.Priority, c.Parent, c.Ref, string(c.Status), c.Why,
 		c.Retries,
-		ms(c.CreatedAt), ms(c.UpdatedAt), ready, score, c.Unmet, c.Unblocks, c.Held, c.Children, c.ChildrenDone)
+		toMS(c.CreatedAt), toMS(c.UpdatedAt), ready, score, c.Unmet, c.Unblocks, c.Held, c.Children, c.ChildrenDone)
 	if err != nil {
 		return err
 	}
 	if hasTexts(c) {
-		return b.texts(ctx, c)
+		return b.storeTexts(ctx, c)
 	}
 	return nil
 }
@@ -187,9 +187,9 @@ func hasTexts(c *board.Case) bool {
 	return c.Description != "" || len(c.Acceptance)+len(c.Verify)+len(c.Sealed) > 0 || c.Control != nil
 }
 
-var putTexts = upsert("case_texts", 1, "id, description, acceptance, control, verify, sealed")
+var putTexts = upsertSQL("case_texts", 1, "id, description, acceptance, control, verify, sealed")
 
-func (b *cases) texts(ctx context.Context, c *board.Case) error {
+func (b *cases) storeTexts(ctx context.Context, c *board.Case) error {
 	if !hasTexts(c) {
 		_, err := b.w.exec(ctx, `DELETE FROM case_texts WHERE id = $1`, c.ID)
 		return err
@@ -206,15 +206,15 @@ func (b *cases) texts(ctx context.Context, c *board.Case) error {
 	return err
 }
 
-func (b *cases) note(ctx context.Context, id string, e board.Entry) error {
+func (b *cases) appendEntry(ctx context.Context, id string, e board.Entry) error {
 	_, err := b.w.exec(ctx, `INSERT INTO case_history (id, at, action, actor, from_status, to_status, why) 
 		VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-		id, ms(e.At), string(e.Action), string(e.By), string(e.From), string(e.To), e.Why)
+		id, toMS(e.At), string(e.Action), string(e.By), string(e.From), string(e.To), e.Why)
 	return err
 }
 
-// rank is the stored state by which the next task is found.
-func rank(c *board.Case) (ready bool, score int) {
+// rankCase returns the stored state by which the next task is found.
+func rankCase(c *board.Case) (ready bool, score int) {
 	if c.IsReady() {
 		score, _ = board.Score(c)
 		return true, score
@@ -222,33 +222,33 @@ func rank(c *board.Case) (ready bool, score int) {
 	return false, 0
 }
 
-// save stores what can change of a case, and whether it is ready by that.
-func (b *cases) save(ctx context.Context, c *board.Case) error {
-	ready, score := rank(c)
+// saveCase stores what can change of a case, and whether it is ready by that.
+func (b *cases) saveCase(ctx context.Context, c *board.Case) error {
+	ready, score := rankCase(c)
 	_, err := b.w.exec(ctx, `UPDATE cases SET title = $1, tags = $2, priority = $3, parent = $4, status = $5, why = $6,
 		retries = $7, updated_at = $8,
 			ready = $9, score = $10, unmet = $11, unblocks = $12,
 			held = $13, children = $14, children_done = $15 WHERE id = $16`,
-		c.Title, joinTags(c.Tags), c.Priority, c.Parent, string(c.Status), c.Why, c.Retries, ms(c.UpdatedAt),
+		c.Title, joinTags(c.Tags), c.Priority, c.Parent, string(c.Status), c.Why, c.Retries, toMS(c.UpdatedAt),
 		ready, score, c.Unmet, c.Unblocks, c.Held, c.Children, c.ChildrenDone, c.ID)
 	return err
 }
 
-// move carries out a change of status, and what it means for others.
-func (b *cases) move(ctx context.Context, c board.Case, ch board.Change) error {
+// moveCase changes the status of a case, and the cases that depend on it.
+func (b *cases) moveCase(ctx context.Context, c board.Case, ch board.Change) error {
 	moved, entry, err := board.Move(c, ch)
 	if err == nil {
-		err = b.note(ctx, c.ID, entry)
+		err = b.appendEntry(ctx, c.ID, entry)
 	}
 	if err != nil {
 		return err
 	}
-	return b.settle(ctx, c, moved)
+	return b.storeChanged(ctx, c, moved)
 }
 
-// settle stores a case that changed, and brings up to date what depends on how it is.
-func (b *cases) settle(ctx context.Context, before, after board.Case) error {
-	if err := b.save(ctx, &after); err != nil {
+// storeChanged stores a case that changed, and updates the cases that depend on it.
+func (b *cases) storeChanged(ctx context.Context, before, after board.Case) error {
+	if err := b.saveCase(ctx, &after); err != nil {
 		return err
 	}
 	near := board.NearComplete(after.Children, after.ChildrenDone)
@@ -270,9 +270,9 @@ func (b *cases) settle(ctx context.Context, before, after board.Case) error {
 		queries = append(queries, dependentsQuery, needsQuery, parentQuery)
 	}
 	for _, query := range queries {
-		ids, err := texts(ctx, b.w, query, after.ID)
+		ids, err := readTexts(ctx, b.w, query, after.ID)
 		if err == nil {
-			err = b.refresh(ctx, ids...)
+			err = b.updateCounters(ctx, ids...)
 		}
 		if err != nil {
 			return err
@@ -281,26 +281,26 @@ func (b *cases) settle(ctx context.Context, before, after board.Case) error {
 	return nil
 }
 
-// refresh counts anew what is kept of cases. It ends since operations are nested in no
-// circle, and needs change nobody's status.
-func (b *cases) refresh(ctx context.Context, ids ...string) error {
+// updateCounters computes the stored counters of cases again. It terminates, since
+// operations cannot contain each other and needs change no status.
+func (b *cases) updateCounters(ctx context.Context, ids ...string) error {
 	for _, id := range ids {
-		before, after, err := b.count(ctx, id)
+		before, after, err := b.countCase(ctx, id)
 		if err != nil {
 			return err
 		}
-		if err := b.settle(ctx, before, after); err != nil {
+		if err := b.storeChanged(ctx, before, after); err != nil {
 			return err
 		}
-		if err := b.finish(ctx, after); err != nil {
+		if err := b.finishOperation(ctx, after); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// count reads a case as it is stored, and with its counters as they should be.
-func (b *cases) count(ctx context.Context, id string) (before, after board.Case, err error) {
+// countCase reads a case as it is stored, and with its counters as they should be.
+func (b *cases) countCase(ctx context.Context, id string) (before, after board.Case, err error) {
 	var unmet, unblocks, children, done int
 	ok, err := b.w.one(ctx, `SELECT `+caseColumns+`,
 		(SELECT count(*) FROM case_needs n JOIN cases k ON k.id = n.need WHERE n.dependent = c.id AND k.status <> 'done'),
@@ -316,14 +316,14 @@ func (b *cases) count(ctx context.Context, id string) (before, after board.Case,
 	}
 	if err == nil && before.Parent != "" {
 		var parent board.Case
-		parent, err = b.require(ctx, before.Parent)
+		parent, err = b.readExisting(ctx, before.Parent)
 		after.Held = parent.Holds()
 	}
 	return before, after, err
 }
 
-// finish makes an operation done when all that it holds is, and opens it again.
-func (b *cases) finish(ctx context.Context, c board.Case) error {
+// finishOperation makes an operation done when everything in it is, and else reopens it.
+func (b *cases) finishOperation(ctx context.Context, c board.Case) error {
 	change := board.Change{By: board.Pawl, At: b.now}
 	switch all := c.Children > 0 && c.Children == c.ChildrenDone; {
 	case all && c.Status != board.Done:
@@ -333,5 +333,5 @@ func (b *cases) finish(ctx context.Context, c board.Case) error {
 	default:
 		return nil
 	}
-	return b.move(ctx, c, change)
+	return b.moveCase(ctx, c, change)
 }

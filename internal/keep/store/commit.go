@@ -29,7 +29,7 @@ type Step struct {
 	// Taken are the ids of control rows that the event carries out. They are
 	// marked in the same transaction, so that a crash loses no answer.
 	Taken []int64
-	// Release gives the run up: nobody owns it after the commit.
+	// Release gives the run up: it has no owner after the commit.
 	Release bool
 }
 
@@ -41,22 +41,22 @@ type Step struct {
 // [ErrOutOfOrder] when the event's number leaves a gap or belongs to another
 // event, [ErrNotFound], or an error of the database.
 //
-// In a shared database the step that frees a run also survives a crash of the server:
-// whoever ordered the run settles it then, and nobody looks at it again.
+// In a shared database the step that frees a run also survives a crash of the server: the
+// process that ordered the run then records its result, and does not read it again.
 func (s *Store) Commit(ctx context.Context, step Step) error {
-	return s.commit(ctx, durability(s.shared && step.frees()), step)
+	return s.commitStep(ctx, durability(s.shared && step.freesRun()), step)
 }
 
-func (s *Store) commit(ctx context.Context, d durability, step Step) error {
+func (s *Store) commitStep(ctx context.Context, d durability, step Step) error {
 	what := fmt.Sprintf("store event %d of run %s", step.Event.N, step.Run.ID)
 	if step.Event.Run != step.Run.ID || step.Event.N < 1 {
 		return fmt.Errorf("cannot %s: it belongs to run %q", what, step.Event.Run)
 	}
-	record, err := encode(step.Record)
+	record, err := encodeRecord(step.Record)
 	if err != nil {
 		return fmt.Errorf("cannot %s: %v", what, err)
 	}
-	return s.change(ctx, d, what, func(ctx context.Context, w *statements) error {
+	return s.changeAs(ctx, d, what, func(ctx context.Context, w *statements) error {
 		moved, err := updateRun(ctx, w, step)
 		if err != nil {
 			return err
@@ -85,12 +85,12 @@ func storeStep(ctx context.Context, w *statements, step Step, record string) err
 			return err
 		}
 	}
-	if err := learn(ctx, w, step.Learned, step.Event.At); err != nil {
+	if err := storeCredits(ctx, w, step.Learned, step.Event.At); err != nil {
 		return err
 	}
 	for _, id := range step.Taken {
 		_, err := w.exec(ctx, `UPDATE controls SET taken_at = $1 WHERE id = $2 AND run = $3 AND taken_at = 0`,
-			ms(step.Event.At), id, step.Run.ID)
+			toMS(step.Event.At), id, step.Run.ID)
 		if err != nil {
 			return err
 		}
@@ -103,9 +103,9 @@ func storeStep(ctx context.Context, w *statements, step Step, record string) err
 func updateRun(ctx context.Context, w *statements, step Step) (moved bool, err error) {
 	r, after := step.Run, step.Run.Owner
 	if r.Owner.PID == 0 {
-		return false, nil // nobody owns nothing: only a process may commit
+		return false, nil // the zero Owner owns no run: only a process may commit
 	}
-	if step.frees() {
+	if step.freesRun() {
 		after = Owner{}
 	}
 	rows, err := w.exec(ctx, `UPDATE runs SET status = $1, why = $2, n = $3, iteration = $4, max_iterations = $5,
@@ -117,17 +117,18 @@ func updateRun(ctx context.Context, w *statements, step Step) (moved bool, err e
 		r.Status, r.Why, step.Event.N, r.Iteration, r.MaxIterations, r.Agent,
 		r.Cost, r.costKnown(), r.TokensIn, r.TokensOut,
 		after.PID, after.Start, after.Boot, after.Host,
-		ms(updatedAt(r, step.Event)), ms(r.EndedAt), r.Elapsed.Milliseconds(), string(r.State),
+		toMS(updatedAt(r, step.Event)), toMS(r.EndedAt), r.Elapsed.Milliseconds(), string(r.State),
 		r.ID, step.Event.N-1, r.Owner.PID, r.Owner.Start, r.Owner.Boot, r.Owner.Host)
 	return rows == 1, err
 }
 
-// frees is true when nobody owns the run after the step.
-func (step Step) frees() bool { return step.Release || !step.Run.EndedAt.IsZero() }
+// freesRun reports whether the run has no owner after the step.
+func (step Step) freesRun() bool { return step.Release || !step.Run.EndedAt.IsZero() }
 
-// explainRefusal says why the row did not move: nil when the step is stored already.
+// explainRefusal returns the error of a commit that changed no row. It is nil if the step
+// is stored already.
 func explainRefusal(ctx context.Context, w *statements, step Step) error {
-	row, ok, err := head(ctx, w, step.Run.ID)
+	row, ok, err := readHead(ctx, w, step.Run.ID)
 	if err != nil {
 		return err
 	}
@@ -138,7 +139,7 @@ func explainRefusal(ctx context.Context, w *statements, step Step) error {
 	// owner, another process drives the run. That is an error even if our event is
 	// stored: our caller would act on it a second time.
 	ours := step.Run.Owner.PID != 0 && row.owner == step.Run.Owner
-	freed := row.owner == Owner{} && row.n == step.Event.N && step.frees()
+	freed := row.owner == Owner{} && row.n == step.Event.N && step.freesRun()
 	if !ours && !freed {
 		return fmt.Errorf("%w (process %d on %s)", ErrNotOwner, row.owner.PID, row.owner.Host)
 	}
@@ -154,7 +155,7 @@ type runHead struct {
 	owner Owner
 }
 
-func head(ctx context.Context, w *statements, run string) (h runHead, ok bool, err error) {
+func readHead(ctx context.Context, w *statements, run string) (h runHead, ok bool, err error) {
 	ok, err = w.one(ctx, `SELECT n, owner_pid, owner_start, owner_boot, owner_host FROM runs WHERE id = $1`, []any{run},
 		&h.n, &h.owner.PID, &h.owner.Start, &h.owner.Boot, &h.owner.Host)
 	return h, ok, err
@@ -167,7 +168,7 @@ const (
 	StepSuccess     = "success"
 	StepFailure     = "failure"
 	StepCancelled   = "cancelled"   // stopped by a person or by another step's failure
-	StepInterrupted = "interrupted" // nobody knows how it ended
+	StepInterrupted = "interrupted" // how it ended is not known
 	StepAsking      = "asking"      // waits for a person
 	StepRefused     = "refused"     // it succeeded; a gate or a review refuses it, or what it builds on
 )
@@ -189,18 +190,18 @@ type StepRun struct {
 
 const stepColumns = `run, step, n, iteration, attempt, status, hash, input, started_at, elapsed, record`
 
-var putStep = upsert("steps", 3, stepColumns+", output")
+var putStep = upsertSQL("steps", 3, stepColumns+", output")
 
-// PutStep stores an execution of a step, over an earlier state of the same, and
-// the event beside the run's story that tells of it. Repeating it tells of it
-// again. It returns [ErrNotOwner] when the run is not owner's any more.
+// PutStep stores an execution of a step, over an earlier state of the same, and an
+// event about it beside the run's own. Each call adds an event, also when it is
+// repeated. It returns [ErrNotOwner] when the run is not owner's any more.
 func (s *Store) PutStep(ctx context.Context, owner Owner, st StepRun, e journal.Event) error {
 	what := fmt.Sprintf("store step %s of run %s", st.Step, st.Run)
 	if e.Run != st.Run || e.N != 0 || owner.PID == 0 {
 		return fmt.Errorf("cannot %s: its event belongs to run %q", what, e.Run)
 	}
-	return s.change(ctx, crashSafe, what, func(ctx context.Context, w *statements) error {
-		row, ok, err := head(ctx, w, st.Run)
+	return s.changeAs(ctx, crashSafe, what, func(ctx context.Context, w *statements) error {
+		row, ok, err := readHead(ctx, w, st.Run)
 		switch {
 		case err != nil:
 			return err
@@ -210,7 +211,7 @@ func (s *Store) PutStep(ctx context.Context, owner Owner, st StepRun, e journal.
 			return fmt.Errorf("%w (process %d on %s)", ErrNotOwner, row.owner.PID, row.owner.Host)
 		}
 		_, err = w.exec(ctx, putStep(),
-			st.Run, st.Step, st.N, st.Iteration, st.Attempt, st.Status, st.Hash, st.Input, ms(st.StartedAt),
+			st.Run, st.Step, st.N, st.Iteration, st.Attempt, st.Status, st.Hash, st.Input, toMS(st.StartedAt),
 			st.Elapsed.Milliseconds(),
 			string(st.Record), st.Output)
 		if err != nil {
@@ -224,19 +225,19 @@ func (s *Store) PutStep(ctx context.Context, owner Owner, st StepRun, e journal.
 // Steps returns the executions of all steps of a run, in the order in which
 // they were begun, without their outputs.
 func (s *Store) Steps(ctx context.Context, run string) ([]StepRun, error) {
-	return s.steps(ctx, run, `''`)
+	return s.readSteps(ctx, run, `''`)
 }
 
 // StepsWithOutput is [Store.Steps] with what the steps printed or said.
 func (s *Store) StepsWithOutput(ctx context.Context, run string) ([]StepRun, error) {
-	return s.steps(ctx, run, `output`)
+	return s.readSteps(ctx, run, `output`)
 }
 
-func (s *Store) steps(ctx context.Context, run, output string) ([]StepRun, error) {
-	return read(ctx, s, "read the steps of run "+run, func(st *StepRun) []any {
+func (s *Store) readSteps(ctx context.Context, run, output string) ([]StepRun, error) {
+	return readRows(ctx, s, "read the steps of run "+run, func(st *StepRun) []any {
 		return []any{
 			&st.Run, &st.Step, &st.N, &st.Iteration, &st.Attempt, &st.Status, &st.Hash, &st.Input,
-			when(&st.StartedAt), took(&st.Elapsed), raw(&st.Record), &st.Output,
+			scanTime(&st.StartedAt), scanDuration(&st.Elapsed), raw(&st.Record), &st.Output,
 		}
 	}, `SELECT `+stepColumns+`, `+output+` FROM steps WHERE run = $1 ORDER BY rowid`, run)
 }
@@ -255,7 +256,7 @@ const maxEvents = 1000
 func insertEvent(ctx context.Context, w *statements, e journal.Event) (seq int64, err error) {
 	n := sql.NullInt64{Int64: e.N, Valid: e.N != 0}
 	_, err = w.one(ctx, `INSERT INTO events (run, n, at, kind, data) VALUES ($1, $2, $3, $4, $5) RETURNING seq`,
-		[]any{e.Run, n, ms(e.At), e.Kind, string(e.Data)}, &seq)
+		[]any{e.Run, n, toMS(e.At), e.Kind, string(e.Data)}, &seq)
 	return seq, err
 }
 
@@ -263,7 +264,7 @@ func insertEvent(ctx context.Context, w *statements, e journal.Event) (seq int64
 func isStored(ctx context.Context, w *statements, e journal.Event) (bool, error) {
 	var found int
 	return w.one(ctx, `SELECT 1 FROM events WHERE run = $1 AND n = $2 AND at = $3 AND kind = $4 AND data = $5`,
-		[]any{e.Run, e.N, ms(e.At), e.Kind, string(e.Data)}, &found)
+		[]any{e.Run, e.N, toMS(e.At), e.Kind, string(e.Data)}, &found)
 }
 
 // Append stores an event beside the story of its run and returns its seq. Its
@@ -278,7 +279,7 @@ func (s *Store) Append(ctx context.Context, e journal.Event) (seq int64, err err
 		seq, err = insertEvent(ctx, w, e)
 		return err
 	})
-	return seq, s.explain(ctx, what, err)
+	return seq, s.explainError(ctx, what, err)
 }
 
 const eventColumns = `seq, run, n, at, kind, data`
@@ -292,23 +293,23 @@ func (s *Store) Events(ctx context.Context, run string, after int64, limit int) 
 		query, args = `SELECT `+eventColumns+` FROM events WHERE run = $1 AND seq > $2 ORDER BY seq LIMIT $3`, []any{run,
 			after, limit}
 	}
-	return read(ctx, s, "read the events of run "+run, eventFields, query, args...)
+	return readRows(ctx, s, "read the events of run "+run, eventFields, query, args...)
 }
 
 // LastEvents returns the last events of a run, the latest first, at most limit
 // and at most 1,000.
 func (s *Store) LastEvents(ctx context.Context, run string, limit int) ([]journal.Event, error) {
-	return read(ctx, s, "read the last events of "+run, eventFields,
+	return readRows(ctx, s, "read the last events of "+run, eventFields,
 		`SELECT `+eventColumns+` FROM events WHERE run = $1 ORDER BY seq DESC LIMIT $2`,
 		run, min(max(limit, 0), maxEvents))
 }
 
 func eventFields(e *journal.Event) []any {
-	return []any{&e.Seq, &e.Run, number(&e.N), when(&e.At), &e.Kind, raw(&e.Data)}
+	return []any{&e.Seq, &e.Run, scanNumber(&e.N), scanTime(&e.At), &e.Kind, raw(&e.Data)}
 }
 
-// number reads a number that may be missing: then it is 0.
-func number(n *int64) column {
+// scanNumber scans a number that may be missing: then it is 0.
+func scanNumber(n *int64) column {
 	return func(stored any) error {
 		*n, _ = stored.(int64)
 		return nil
@@ -323,8 +324,8 @@ func updatedAt(r Run, e journal.Event) time.Time {
 	return r.UpdatedAt
 }
 
-// encode makes a record JSON; none is "".
-func encode(r *loop.Record) (string, error) {
+// encodeRecord returns a record as JSON; "" for nil.
+func encodeRecord(r *loop.Record) (string, error) {
 	if r == nil {
 		return "", nil
 	}
@@ -332,11 +333,11 @@ func encode(r *loop.Record) (string, error) {
 	return string(b), err
 }
 
-var putIteration = upsert("iterations", 3, "run, number, attempt, outcome, started_at, elapsed, record")
+var putIteration = upsertSQL("iterations", 3, "run, number, attempt, outcome, started_at, elapsed, record")
 
 func upsertIteration(ctx context.Context, w *statements, run string, r *loop.Record, record string) error {
 	_, err := w.exec(ctx, putIteration(),
-		run, r.Number, r.Attempt, string(r.Outcome), ms(r.StartedAt), r.Elapsed.Milliseconds(), record)
+		run, r.Number, r.Attempt, string(r.Outcome), toMS(r.StartedAt), r.Elapsed.Milliseconds(), record)
 	return err
 }
 
@@ -344,24 +345,24 @@ func upsertIteration(ctx context.Context, w *statements, run string, r *loop.Rec
 // order. A run may have a hundred thousand of them: where the last ones do,
 // ask [Store.LastIterations].
 func (s *Store) Iterations(ctx context.Context, run string) ([]loop.Record, error) {
-	records, err := s.records(ctx, `SELECT record FROM iterations WHERE run = $1 ORDER BY number, attempt`, run)
-	return records, s.explain(ctx, "read the iterations of run "+run, err)
+	records, err := s.readRecords(ctx, `SELECT record FROM iterations WHERE run = $1 ORDER BY number, attempt`, run)
+	return records, s.explainError(ctx, "read the iterations of run "+run, err)
 }
 
 // LastIterations returns at most the last n iterations of a run, attempts
 // counted one by one, in order. Its cost depends on n only.
 func (s *Store) LastIterations(ctx context.Context, run string, n int) ([]loop.Record, error) {
-	records, err := s.records(ctx,
+	records, err := s.readRecords(ctx,
 		`SELECT record FROM iterations WHERE run = $1 ORDER BY number DESC, attempt DESC LIMIT $2`,
 		run, max(n, 0))
 	slices.Reverse(records)
-	return records, s.explain(ctx, "read the iterations of run "+run, err)
+	return records, s.explainError(ctx, "read the iterations of run "+run, err)
 }
 
 // Sent are the commits that runs of a task have sent to other machines, and those that
 // they began at.
 func (s *Store) Sent(ctx context.Context, task string) (map[string]bool, error) {
-	records, err := s.records(ctx, `SELECT record FROM iterations JOIN runs ON runs.id = iterations.run
+	records, err := s.readRecords(ctx, `SELECT record FROM iterations JOIN runs ON runs.id = iterations.run
 		WHERE kind = 'task' AND `+taskOfRun+` = $1`, task)
 	sent := map[string]bool{}
 	for _, r := range records {
@@ -369,9 +370,9 @@ func (s *Store) Sent(ctx context.Context, task string) (map[string]bool, error) 
 			sent[r.Pushed.Base], sent[r.Pushed.Commit] = true, true
 		}
 	}
-	return sent, s.explain(ctx, "read what was sent of "+task, err)
+	return sent, s.explainError(ctx, "read what was sent of "+task, err)
 }
 
-func (s *Store) records(ctx context.Context, query string, args ...any) ([]loop.Record, error) {
-	return list(ctx, &s.reads, func(r *loop.Record) []any { return []any{document(r)} }, query, args...)
+func (s *Store) readRecords(ctx context.Context, query string, args ...any) ([]loop.Record, error) {
+	return listRows(ctx, &s.reads, func(r *loop.Record) []any { return []any{scanJSON(r)} }, query, args...)
 }

@@ -169,7 +169,7 @@ func TestDurableIsFullForOneTransaction(t *testing.T) {
 	}
 	r := run("r1", "build")
 	must(t, s.Create(ctx, r, event("r1", 1, "x"), nobody))
-	must(t, s.commit(ctx, powerSafe, stepOf(r, 2)))
+	must(t, s.commitStep(ctx, powerSafe, stepOf(r, 2)))
 	if got := synchronous(crashSafe); got != normal {
 		t.Errorf("after a durable commit: synchronous = %d", got)
 	}

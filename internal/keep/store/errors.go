@@ -76,9 +76,9 @@ func (e *AmbiguousError) Error() string {
 // Is makes the error an ErrAmbiguous.
 func (e *AmbiguousError) Is(target error) bool { return target == ErrAmbiguous }
 
-// explain turns an error of the driver or of the file system into one of
+// explainError turns an error of the driver or of the file system into one of
 // ours, with what was tried and what the person can do about it.
-func (s *Store) explain(ctx context.Context, what string, err error) error {
+func (s *Store) explainError(ctx context.Context, what string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -93,7 +93,7 @@ func (s *Store) explain(ctx context.Context, what string, err error) error {
 	if ended && ctx.Err() != nil {
 		return fmt.Errorf("cannot %s: %w", what, ctx.Err())
 	}
-	if isOurs(err) {
+	if isStoreError(err) {
 		return fmt.Errorf("cannot %s: %w", what, err)
 	}
 	text, kind := s.db.Diagnose(err)
@@ -103,8 +103,8 @@ func (s *Store) explain(ctx context.Context, what string, err error) error {
 	return fmt.Errorf("cannot %s: %w: %s", what, kind, text)
 }
 
-// isOurs is true for what the store itself found out.
-func isOurs(err error) bool {
+// isStoreError reports whether the store itself made err, and not the database.
+func isStoreError(err error) bool {
 	for _, known := range []error{ErrNotFound, ErrNoCase, ErrAmbiguous, ErrRunning, ErrNotOwner, ErrOutOfOrder,
 		ErrDamaged, ErrGone, ErrNewer, ErrRefused, ErrNotEmpty, ErrNoOrder} {
 		if errors.Is(err, known) {

@@ -245,5 +245,5 @@ func readAll(t *testing.T, path string) string {
 
 // durable commits as [Store.Commit] does, and waits for the disk.
 func durable(s *Store) func(context.Context, Step) error {
-	return func(ctx context.Context, step Step) error { return s.commit(ctx, powerSafe, step) }
+	return func(ctx context.Context, step Step) error { return s.commitStep(ctx, powerSafe, step) }
 }

@@ -68,7 +68,7 @@ func TestAnUpgradeKeepsACopy(t *testing.T) {
 	fileOnly(t)
 	ctx, path := t.Context(), versionOne(t)
 	s := open(t, path)
-	had, err := s.applied(ctx)
+	had, err := s.readApplied(ctx)
 	must(t, err)
 	kept := older(s, len(had))
 	if _, err := os.Stat(kept); err == nil {
@@ -95,14 +95,14 @@ func TestNoUpgradeWithoutACopy(t *testing.T) {
 	fileOnly(t)
 	ctx := t.Context()
 	s := open(t, versionOne(t))
-	had, err := s.applied(ctx)
+	had, err := s.readApplied(ctx)
 	must(t, err)
 	must(t, os.MkdirAll(filepath.Join(older(s, len(had)), "in the way"), 0o700))
 	err = s.migrateTo(ctx, next(t, `CREATE TABLE extra (a TEXT)`))
 	if err == nil || !strings.Contains(err.Error(), "stays as it is") {
 		t.Errorf("it was upgraded: %v", err)
 	}
-	if now, err := s.applied(ctx); err != nil || len(now) != len(had) {
+	if now, err := s.readApplied(ctx); err != nil || len(now) != len(had) {
 		t.Errorf("it has %d steps, had %d (%v)", len(now), len(had), err)
 	}
 }

@@ -21,7 +21,7 @@ import (
 // writes go one after another through one connection, reads beside them.
 type Store struct {
 	db   database.Database
-	tell func(why string) // what is waited for; nil: nobody
+	tell func(why string) // gets what is waited for; may be nil
 
 	write *connection
 	reads statements // on the reader's pool
@@ -30,7 +30,7 @@ type Store struct {
 	place  string          // what the ids of this machine's clones begin with
 	files  *outputs.Folder // nil where machines share no outputs
 	leases leases
-	turn   atomic.Int64 // of the autopilot that this process drives for whoever can; 0 is none
+	turn   atomic.Int64 // [Autopilot].Turn while this process drives it; 0 otherwise
 }
 
 // Open opens the database at path, and makes it when there is none: folders
@@ -42,10 +42,10 @@ type Store struct {
 func Open(ctx context.Context, path string) (*Store, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
-		return nil, over(&sqlite.DB{}).explain(ctx, "open the database", err)
+		return nil, newStore(&sqlite.DB{}).explainError(ctx, "open the database", err)
 	}
 	db, used, err := sqlite.Open(abs)
-	s, err := opened(ctx, db, err)
+	s, err := openSchema(ctx, db, err)
 	if err == nil && used {
 		s.BackUp(ctx)
 	}
@@ -74,8 +74,8 @@ type Shared struct {
 	Boot string
 	// Files is the folder where they share what the runs of a board print; "" is nowhere.
 	Files string
-	// Lease is how long a process of another machine counts as alive that is not heard
-	// of; 0 is 30 seconds.
+	// Lease is how long a process of another machine counts as alive without a sign of
+	// life; 0 is 30 seconds.
 	Lease time.Duration
 }
 
@@ -83,7 +83,7 @@ type Shared struct {
 // it when there is none. Errors are those of [Open], [ErrAway] and [ErrRefused].
 func OpenShared(ctx context.Context, o Shared) (*Store, error) {
 	db, err := postgres.Open(ctx, o.Address, o.Repository)
-	s, err := opened(ctx, db, err)
+	s, err := openSchema(ctx, db, err)
 	if err == nil {
 		s.place, s.leases.over, s.leases.boot = o.Place+"\n", cmp.Or(o.Lease, leaseOver), o.Boot
 		if o.Files != "" {
@@ -94,27 +94,27 @@ func OpenShared(ctx context.Context, o Shared) (*Store, error) {
 	return s, err
 }
 
-// opened makes the store of a database, unless there was an error.
-func opened(ctx context.Context, db database.Database, err error) (*Store, error) {
-	s := over(db)
+// openSchema makes the store of a database, unless there was an error.
+func openSchema(ctx context.Context, db database.Database, err error) (*Store, error) {
+	s := newStore(db)
 	if err == nil {
 		_, err = retryBusy(ctx, s, func() (*sql.Conn, error) { return s.conn(ctx) })
 	}
 	if err == nil {
-		err = s.migrate(ctx)
+		err = s.migrateSchema(ctx)
 	}
 	if board, shared := db.(*postgres.DB); shared && err == nil {
 		err = board.Identify(ctx)
 	}
 	if err != nil {
 		_ = s.Close() // the error that matters is the one at hand
-		return nil, s.explain(ctx, "open the database", err)
+		return nil, s.explainError(ctx, "open the database", err)
 	}
 	return s, nil
 }
 
-// over is the store of a database that has its schema.
-func over(db database.Database) *Store {
+// newStore returns the store of a database that has its schema.
+func newStore(db database.Database) *Store {
 	_, shared := db.(*postgres.DB)
 	return &Store{
 		db: db, write: newConnection(), shared: shared,
@@ -127,14 +127,14 @@ func over(db database.Database) *Store {
 func (s *Store) Close() error {
 	s.endLeases()
 	s.reads.close()
-	return s.explain(context.Background(), "close the database", errors.Join(s.write.close(), s.db.Close()))
+	return s.explainError(context.Background(), "close the database", errors.Join(s.write.closeConn(), s.db.Close()))
 }
 
 // Path is the absolute path of the database file, or the address of the database.
 func (s *Store) Path() string { return s.db.Name() }
 
-// Board is what a board that several machines share is called there; "" is a file.
-func (s *Store) Board() string {
+// BoardName returns the name of a board in a shared database; "" if the board is a file.
+func (s *Store) BoardName() string {
 	name := ""
 	if db, shared := s.db.(*postgres.DB); shared {
 		name, _ = db.Board()
@@ -142,8 +142,9 @@ func (s *Store) Board() string {
 	return name
 }
 
-// Files is where all machines of the board find what runs print; nil is nowhere.
-func (s *Store) Files() *outputs.Folder {
+// OutputsFolder returns the folder in which all machines of the board find the output of
+// runs. It is nil if they share none.
+func (s *Store) OutputsFolder() *outputs.Folder {
 	if s == nil {
 		return nil
 	}
@@ -153,15 +154,15 @@ func (s *Store) Files() *outputs.Folder {
 // Check looks for damage and returns [ErrDamaged] with what it found. It is for
 // the doctor, not for a start.
 func (s *Store) Check(ctx context.Context) error {
-	return s.explain(ctx, "check the database", s.db.Check(ctx))
+	return s.explainError(ctx, "check the database", s.db.Check(ctx))
 }
 
 // BackUp makes a copy if it is time for one.
 func (s *Store) BackUp(ctx context.Context) { s.db.BackUp(ctx) }
 
-// OnWait has tell called when a write has waited a while for the database, once a
-// write, by the goroutine that writes; why goes on from "the database". It is
-// set before the store is used.
+// OnWait sets a function that is called when a write has waited a while for the
+// database: once a write, by the goroutine that writes. why continues a sentence that
+// begins with "the database". OnWait must be called before the store is used.
 func (s *Store) OnWait(tell func(why string)) { s.tell = tell }
 
 // DataVersion returns another number whenever any connection of any process
@@ -169,14 +170,14 @@ func (s *Store) OnWait(tell func(why string)) { s.tell = tell }
 // means nothing else, and differs between two stores.
 func (s *Store) DataVersion(ctx context.Context) (int64, error) {
 	version, err := s.db.Version(ctx)
-	return version, s.explain(ctx, "look for changes", err)
+	return version, s.explainError(ctx, "look for changes", err)
 }
 
-// migrate brings the schema up to date. A database that is up to date is only
+// migrateSchema brings the schema up to date. A database that is up to date is only
 // read. All steps that it lacks are one transaction, which first looks again: of
 // two processes one makes them and the other finds them made, and where one step
 // fails the database is left as it was.
-func (s *Store) migrate(ctx context.Context) error {
+func (s *Store) migrateSchema(ctx context.Context) error {
 	files, _ := s.db.Steps()
 	steps, err := database.Migrations(files)
 	if err != nil {
@@ -187,24 +188,24 @@ func (s *Store) migrate(ctx context.Context) error {
 
 func (s *Store) migrateTo(ctx context.Context, steps []database.Migration) error {
 	for {
-		applied, err := s.applied(ctx)
+		applied, err := s.readApplied(ctx)
 		if err != nil {
 			return err
 		}
-		if err := s.compare(steps, applied); err != nil {
+		if err := s.checkMigrations(steps, applied); err != nil {
 			return err
 		}
 		if len(applied) == len(steps) {
 			return nil
 		}
-		if err := s.apply(ctx, steps[len(applied):]); err != nil && !errors.Is(err, errMeanwhile) {
-			return s.explain(ctx, "bring the database up to date", err)
+		if err := s.applySteps(ctx, steps[len(applied):]); err != nil && !errors.Is(err, errMeanwhile) {
+			return s.explainError(ctx, "bring the database up to date", err)
 		}
 	}
 }
 
-// applied returns the checksums of the steps that the database has, by number.
-func (s *Store) applied(ctx context.Context) ([]string, error) {
+// readApplied returns the checksums of the steps that the database has.
+func (s *Store) readApplied(ctx context.Context) ([]string, error) {
 	var sums []string
 	_, migrated := s.db.Steps()
 	err := s.transactRead(ctx, func(w *statements) error {
@@ -214,7 +215,7 @@ func (s *Store) applied(ctx context.Context) ([]string, error) {
 			return err
 		}
 		var err error
-		sums, err = texts(ctx, w, `SELECT checksum FROM migrations ORDER BY number`)
+		sums, err = readTexts(ctx, w, `SELECT checksum FROM migrations ORDER BY number`)
 		return err
 	})
 	return sums, err
@@ -235,8 +236,9 @@ func (s *Store) transactRead(ctx context.Context, do func(w *statements) error) 
 	return do(&s.write.stmts)
 }
 
-// compare holds what the database has against what this pawl knows.
-func (s *Store) compare(steps []database.Migration, applied []string) error {
+// checkMigrations compares the applied steps of the schema with those that this build
+// knows.
+func (s *Store) checkMigrations(steps []database.Migration, applied []string) error {
 	for i, sum := range applied[:min(len(applied), len(steps))] {
 		if sum != steps[i].Checksum {
 			return fmt.Errorf("step %s of %s was made by another build of pawl; use that build, "+
@@ -257,9 +259,9 @@ func (s *Store) compare(steps []database.Migration, applied []string) error {
 // errMeanwhile says that another process made the steps.
 var errMeanwhile = errors.New("another process made the steps")
 
-// apply makes the steps. A database that has some already is copied first, under
+// applySteps makes the steps. A database that has some already is copied first, under
 // the same lock: it is the copy of what they found.
-func (s *Store) apply(ctx context.Context, steps []database.Migration) error {
+func (s *Store) applySteps(ctx context.Context, steps []database.Migration) error {
 	// A server may lose its power while we go on, with a schema that we think is there.
 	return s.transact(ctx, durability(s.shared), func(ctx context.Context, w *statements) error {
 		const table = `CREATE TABLE IF NOT EXISTS migrations (

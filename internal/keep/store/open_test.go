@@ -62,15 +62,15 @@ func TestMigrationsAreMadeOnce(t *testing.T) {
 	t.Parallel()
 	fileOnly(t)
 	s := fresh(t)
-	before, err := s.applied(t.Context())
+	before, err := s.readApplied(t.Context())
 	must(t, err)
 	steps, err := database.Migrations(stepsOf(t))
 	must(t, err)
 	if len(before) != len(steps) {
 		t.Fatalf("%d of %d steps are made", len(before), len(steps))
 	}
-	must(t, s.migrate(t.Context()))
-	again, err := open(t, s.Path()).applied(t.Context())
+	must(t, s.migrateSchema(t.Context()))
+	again, err := open(t, s.Path()).readApplied(t.Context())
 	must(t, err)
 	if strings.Join(before, " ") != strings.Join(again, " ") {
 		t.Errorf("before %v, after %v", before, again)
@@ -114,7 +114,7 @@ func TestANewStepKeepsWhatIsThere(t *testing.T) {
 	if err := s.migrateTo(ctx, more); err == nil || !strings.Contains(err.Error(), "9999_wrong") {
 		t.Fatalf("a wrong step after a good one: %v", err)
 	}
-	if applied, err := s.applied(ctx); err != nil || len(applied) != n {
+	if applied, err := s.readApplied(ctx); err != nil || len(applied) != n {
 		t.Errorf("%d steps are made, %v", len(applied), err)
 	}
 

@@ -30,14 +30,14 @@ const thisStart = `(SELECT max(seq) FROM case_history WHERE id = $1 AND action =
 
 // PlaceOrder stores an order in place of the task's last one. Its task has to be active.
 func (s *Store) PlaceOrder(ctx context.Context, o Order) error {
-	return s.change(ctx, crashSafe, "order "+o.Case, func(ctx context.Context, w *statements) error {
+	return s.changeAs(ctx, crashSafe, "order "+o.Case, func(ctx context.Context, w *statements) error {
 		if _, err := w.exec(ctx, `DELETE FROM orders WHERE id = $1`, o.Case); err != nil {
 			return err
 		}
 		asked, _ := json.Marshal(o.Asked) // texts always encode
 		n, err := w.exec(ctx, `INSERT INTO orders (id, revision, workflow, execution, base, asked, result, secret, at)
 			SELECT $1, `+thisStart+`, $2, '', $3, $4, '', $5, $6 FROM cases WHERE id = $1 AND status = $7`,
-			o.Case, o.Workflow, o.Base, string(asked), o.Secret, ms(o.At), string(board.Active))
+			o.Case, o.Workflow, o.Base, string(asked), o.Secret, toMS(o.At), string(board.Active))
 		if err == nil && n == 0 {
 			err = fmt.Errorf("%w: %s is not active", ErrNoOrder, o.Case)
 		}
@@ -47,34 +47,33 @@ func (s *Store) PlaceOrder(ctx context.Context, o Order) error {
 
 // Order finds the order of a task that is active, since it was started last; else it is [ErrNoOrder].
 func (s *Store) Order(ctx context.Context, task string) (Order, error) {
-	o, ok, err := first(ctx, &s.reads, func(o *Order) []any {
-		return []any{
-			&o.Case, &o.Workflow, &o.Execution, &o.Base, document(&o.Asked), raw(&o.Result), &o.Secret, when(&o.At),
-		}
+	o, ok, err := firstRow(ctx, &s.reads, func(o *Order) []any {
+		return []any{&o.Case, &o.Workflow, &o.Execution, &o.Base, scanJSON(&o.Asked), raw(&o.Result), &o.Secret,
+			scanTime(&o.At)}
 	}, `SELECT o.id, o.workflow, o.execution, o.base, o.asked, o.result, o.secret, o.at
 		FROM orders o JOIN cases c ON c.id = o.id
 		WHERE o.id = $1 AND c.status = $2 AND o.revision = `+thisStart, task, string(board.Active))
 	if err == nil && !ok {
 		err = fmt.Errorf("%w: %s", ErrNoOrder, task)
 	}
-	return o, s.explain(ctx, "read the order of "+task, err)
+	return o, s.explainError(ctx, "read the order of "+task, err)
 }
 
 // NameExecution stores what the engine calls the execution of an order, once.
 func (s *Store) NameExecution(ctx context.Context, o Order) error {
-	return s.store(ctx, crashSafe, "store that "+o.Case+" is ordered",
+	return s.execOne(ctx, crashSafe, "store that "+o.Case+" is ordered",
 		`UPDATE orders SET execution = $1 WHERE id = $2 AND workflow = $3 AND execution = ''`,
 		o.Execution, o.Case, o.Workflow)
 }
 
 // EndOrder stores the result of an order.
 func (s *Store) EndOrder(ctx context.Context, o Order) error {
-	return s.store(ctx, crashSafe, "store the result of "+o.Case,
+	return s.execOne(ctx, crashSafe, "store the result of "+o.Case,
 		`UPDATE orders SET result = $1 WHERE id = $2 AND workflow = $3 AND result = ''`,
 		string(o.Result), o.Case, o.Workflow)
 }
 
 // DropOrder forgets the order of a task.
 func (s *Store) DropOrder(ctx context.Context, task string) error {
-	return s.store(ctx, crashSafe, "take the order of "+task+" back", `DELETE FROM orders WHERE id = $1`, task)
+	return s.execOne(ctx, crashSafe, "take the order of "+task+" back", `DELETE FROM orders WHERE id = $1`, task)
 }

@@ -13,8 +13,8 @@ import (
 // MaxPage is the most rows that a page has.
 const MaxPage = 1000
 
-// page is a wish for so many rows, within bounds.
-func page(limit int) int { return min(max(limit, 1), MaxPage) }
+// pageOf limits a number of rows that was asked for to what a page may have.
+func pageOf(limit int) int { return min(max(limit, 1), MaxPage) }
 
 // RunQuery says which runs a page lists. Its zero value is all of them.
 type RunQuery struct {
@@ -56,21 +56,21 @@ func (s *Store) RunPage(ctx context.Context, q RunQuery, after RunMark, limit in
 		Run
 		row int64
 	}
-	found, err := list(ctx, &s.reads, func(l *listed) []any { return append(runFields(&l.Run), &l.row) },
+	found, err := listRows(ctx, &s.reads, func(l *listed) []any { return append(runFields(&l.Run), &l.row) },
 		`SELECT `+runColumns+`, rowid FROM runs`+c.where()+` ORDER BY started_at DESC, rowid DESC`+
-			c.limit(page(limit)+1), c.args...)
-	more = len(found) > page(limit)
+			c.limit(pageOf(limit)+1), c.args...)
+	more = len(found) > pageOf(limit)
 	owners := make([]*Owner, len(found))
 	for i := range found {
 		owners[i] = &found[i].Owner
 	}
 	if err == nil {
-		err = s.see(ctx, owners...)
+		err = s.clearDeadOwners(ctx, owners...)
 	}
-	for _, l := range found[:min(len(found), page(limit))] {
-		runs, next = append(runs, l.Run), RunMark{ms(l.StartedAt), l.row}
+	for _, l := range found[:min(len(found), pageOf(limit))] {
+		runs, next = append(runs, l.Run), RunMark{toMS(l.StartedAt), l.row}
 	}
-	return runs, next, more, s.explain(ctx, "list the runs", err)
+	return runs, next, more, s.explainError(ctx, "list the runs", err)
 }
 
 // conditions collects what rows must hold, and the values in it.
@@ -150,21 +150,21 @@ func (s *Store) CasePage(ctx context.Context, f CaseFilter, text string, after i
 		board.Case
 		seq int64
 	}
-	found, err := list(ctx, &s.reads, func(l *listed) []any { return append(listedFields(&l.Case), &l.seq) },
-		`SELECT `+listedColumns+`, c.seq`+caseTables+c.where()+` ORDER BY c.seq`+c.limit(page(limit)+1), c.args...)
-	shown := found[:min(len(found), page(limit))]
+	found, err := listRows(ctx, &s.reads, func(l *listed) []any { return append(listedFields(&l.Case), &l.seq) },
+		`SELECT `+listedColumns+`, c.seq`+caseTables+c.where()+` ORDER BY c.seq`+c.limit(pageOf(limit)+1), c.args...)
+	shown := found[:min(len(found), pageOf(limit))]
 	cases = append(cases, lists.Each(shown, func(l listed) board.Case { return l.Case })...)
 	if len(found) > len(shown) {
 		next = shown[len(shown)-1].seq
 	}
-	return cases, next, s.explain(ctx, "list the board", err)
+	return cases, next, s.explainError(ctx, "list the board", err)
 }
 
 // CaseTotal is how many cases a filter and a text find.
 func (s *Store) CaseTotal(ctx context.Context, f CaseFilter, text string) (n int, err error) {
 	c := f.searching(text)
 	_, err = s.reads.one(ctx, `SELECT count(*) FROM cases c`+c.where(), c.args, &n)
-	return n, s.explain(ctx, "count the board", err)
+	return n, s.explainError(ctx, "count the board", err)
 }
 
 func (f CaseFilter) searching(text string) *conditions {
@@ -185,9 +185,9 @@ type CaseChange struct {
 // CaseChanges returns at most limit changes of cases after the one with the
 // number after, oldest first.
 func (s *Store) CaseChanges(ctx context.Context, after int64, limit int) ([]CaseChange, error) {
-	return read(ctx, s, "read what changed on the board",
+	return readRows(ctx, s, "read what changed on the board",
 		func(c *CaseChange) []any { return append(entryFields(&c.Entry), &c.Seq, &c.ID) },
-		`SELECT `+entryColumns+`, seq, id FROM case_history WHERE seq > $1 ORDER BY seq LIMIT $2`, after, page(limit))
+		`SELECT `+entryColumns+`, seq, id FROM case_history WHERE seq > $1 ORDER BY seq LIMIT $2`, after, pageOf(limit))
 }
 
 // LastSeqs is the number of the last event, and of the last change of a case;
@@ -195,7 +195,7 @@ func (s *Store) CaseChanges(ctx context.Context, after int64, limit int) ([]Case
 func (s *Store) LastSeqs(ctx context.Context) (event, change int64, err error) {
 	_, err = s.reads.one(ctx, `SELECT coalesce((SELECT max(seq) FROM events), 0),
 		coalesce((SELECT max(seq) FROM case_history), 0)`, nil, &event, &change)
-	return event, change, s.explain(ctx, "find the last event", err)
+	return event, change, s.explainError(ctx, "find the last event", err)
 }
 
 // Marks are texts that change whenever a merge queue, or the autopilot with its
@@ -210,7 +210,7 @@ func (s *Store) Marks(ctx context.Context) (queue, autopilot string, err error) 
 			(SELECT coalesce(max(started_at + ended_at), 0) FROM sprints) || '.' ||
 			(SELECT count(*) || '.' || coalesce(sum(decided_at), 0) FROM case_reviews)`,
 		nil, &queue, &autopilot)
-	return queue, autopilot, s.explain(ctx, "look for changes of the queue", err)
+	return queue, autopilot, s.explainError(ctx, "look for changes of the queue", err)
 }
 
 // EventsOfKind returns the events of a run with one of the kinds, oldest
@@ -219,7 +219,7 @@ func (s *Store) EventsOfKind(ctx context.Context, run string, kinds ...string) (
 	c := &conditions{}
 	c.add(`run = ?`, run)
 	anyOf(c, `kind IN (…)`, kinds)
-	return read(ctx, s, "read the events of run "+run, eventFields,
+	return readRows(ctx, s, "read the events of run "+run, eventFields,
 		`SELECT `+eventColumns+` FROM (SELECT `+eventColumns+` FROM events`+c.where()+
 			` ORDER BY seq DESC`+c.limit(MaxPage)+`) AS last ORDER BY seq`, c.args...)
 }
@@ -229,8 +229,8 @@ type IterationMark struct{ Number, Attempt int }
 
 // IterationPage returns at most limit attempts of a run after a mark, in order.
 func (s *Store) IterationPage(ctx context.Context, run string, after IterationMark, limit int) ([]loop.Record, error) {
-	records, err := s.records(ctx,
+	records, err := s.readRecords(ctx,
 		`SELECT record FROM iterations WHERE run = $1 AND (number, attempt) > ($2, $3) ORDER BY number, attempt LIMIT $4`,
-		run, after.Number, after.Attempt, page(limit))
-	return records, s.explain(ctx, "read the iterations of run "+run, err)
+		run, after.Number, after.Attempt, pageOf(limit))
+	return records, s.explainError(ctx, "read the iterations of run "+run, err)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/journal"
 )
 
-// Queue is a merge queue as it is stored. Its zero Owner is nobody.
+// Queue is a merge queue as it is stored. The zero Owner means that no process works on it.
 type Queue struct {
 	Target    string
 	N         int64 // number of the last step, 0 before the first
@@ -49,14 +49,14 @@ func (s *Store) TakeQueue(ctx context.Context, target string, owner Owner, now t
 		if q, ok, err = readQueue(ctx, w, target); err != nil {
 			return err
 		}
-		lives, err := s.living(ctx, w, alive)
+		lives, err := s.aliveOrLeased(ctx, w, alive)
 		if err != nil {
 			return err
 		}
 		if ok && q.Owner.PID != 0 && q.Owner != owner && lives(q.Owner) {
 			return &QueueOwnedError{Target: target, Owner: q.Owner}
 		}
-		if err := s.own(ctx, w, owner); err != nil {
+		if err := s.registerLease(ctx, w, owner); err != nil {
 			return err
 		}
 		q.Target, q.Owner, q.State.Target = target, owner, target
@@ -64,15 +64,15 @@ func (s *Store) TakeQueue(ctx context.Context, target string, owner Owner, now t
 			INSERT INTO queues (target, n, owner_pid, owner_start, owner_boot, owner_host, updated_at, state)
 			VALUES ($1, 0, $2, $3, $4, $5, $6, '{}')
 			ON CONFLICT (target) DO UPDATE SET owner_pid = $2, owner_start = $3, owner_boot = $4, owner_host = $5`,
-			target, owner.PID, owner.Start, owner.Boot, owner.Host, ms(now))
+			target, owner.PID, owner.Start, owner.Boot, owner.Host, toMS(now))
 		return err
 	})
-	return q, s.explain(ctx, what, err)
+	return q, s.explainError(ctx, what, err)
 }
 
 // LeaveQueue ends the ownership of owner, if it is the owner.
 func (s *Store) LeaveQueue(ctx context.Context, target string, owner Owner) error {
-	return s.store(ctx, crashSafe, "leave the queue of "+target,
+	return s.execOne(ctx, crashSafe, "leave the queue of "+target,
 		`UPDATE queues SET owner_pid = 0, owner_start = '', owner_boot = '', owner_host = ''
 			WHERE target = $1 AND owner_pid = $2 AND owner_start = $3 AND owner_boot = $4 AND owner_host = $5`,
 		target, owner.PID, owner.Start, owner.Boot, owner.Host)
@@ -99,7 +99,7 @@ func (s *Store) CommitQueue(ctx context.Context, step QueueStep) error {
 	if len(step.State.Out.Landings) > 0 || step.State.Command.Kind == queue.DoLand || len(step.Taken) > 0 {
 		d = powerSafe
 	}
-	return s.change(ctx, d, fmt.Sprintf("store step %d of the queue of %s", step.Queue.N, step.Queue.Target),
+	return s.changeAs(ctx, d, fmt.Sprintf("store step %d of the queue of %s", step.Queue.N, step.Queue.Target),
 		func(ctx context.Context, w *statements) error {
 			if err := updateQueue(ctx, w, step); err != nil {
 				return err
@@ -108,7 +108,7 @@ func (s *Store) CommitQueue(ctx context.Context, step QueueStep) error {
 				return err
 			}
 			for _, id := range step.Taken {
-				if _, err := w.exec(ctx, `UPDATE queue_asks SET taken_at = $1 WHERE id = $2`, ms(step.At), id); err != nil {
+				if _, err := w.exec(ctx, `UPDATE queue_asks SET taken_at = $1 WHERE id = $2`, toMS(step.At), id); err != nil {
 					return err
 				}
 			}
@@ -125,7 +125,7 @@ func updateQueue(ctx context.Context, w *statements, step QueueStep) error {
 	}
 	n, err := w.exec(ctx, `UPDATE queues SET n = $1, updated_at = $2, state = $3
 		WHERE target = $4 AND n = $5 AND owner_pid = $6 AND owner_start = $7 AND owner_boot = $8 AND owner_host = $9`,
-		q.N, ms(step.At), string(state), q.Target, q.N-1, q.Owner.PID, q.Owner.Start, q.Owner.Boot, q.Owner.Host)
+		q.N, toMS(step.At), string(state), q.Target, q.N-1, q.Owner.PID, q.Owner.Start, q.Owner.Boot, q.Owner.Host)
 	if err != nil || n == 1 {
 		return err
 	}
@@ -139,7 +139,7 @@ func updateQueue(ctx context.Context, w *statements, step QueueStep) error {
 	return fmt.Errorf("%w: the queue of %s", ErrNotOwner, q.Target)
 }
 
-var putEntry = upsert("queue_entries", 2, "target, task, entry")
+var putEntry = upsertSQL("queue_entries", 2, "target, task, entry")
 
 // putEntries writes the entries that a step changed.
 func putEntries(ctx context.Context, w *statements, step QueueStep) error {
@@ -183,7 +183,7 @@ func storeOut(ctx context.Context, w *statements, step QueueStep) error {
 			return err
 		}
 		_, err = w.exec(ctx, `INSERT INTO landings (target, task, id, at, data) VALUES ($1, $2, $3, $4, $5)`,
-			step.Queue.Target, l.Task, l.Commit, ms(l.At), string(data))
+			step.Queue.Target, l.Task, l.Commit, toMS(l.At), string(data))
 		if err != nil {
 			return err
 		}
@@ -221,13 +221,14 @@ func moveQueued(ctx context.Context, w *statements, m queue.CaseMove, at time.Ti
 	return err
 }
 
-// readQueue is a queue with its entries. One query reads both, so nobody sees half of a step.
+// readQueue returns a queue with its entries. One query reads both, so no reader sees half
+// of a step.
 func readQueue(ctx context.Context, from *statements, target string) (q Queue, ok bool, err error) {
 	err = from.each(ctx, func(row scanner) error {
 		var task string
 		var data []byte
 		o := &q.Owner
-		if err := row.Scan(&task, &data, &q.N, &o.PID, &o.Start, &o.Boot, &o.Host, when(&q.UpdatedAt)); err != nil {
+		if err := row.Scan(&task, &data, &q.N, &o.PID, &o.Start, &o.Boot, &o.Host, scanTime(&q.UpdatedAt)); err != nil {
 			return err
 		}
 		if task == "" {
@@ -251,15 +252,15 @@ func readQueue(ctx context.Context, from *statements, target string) (q Queue, o
 // Queue returns a target's queue; ok is false when nothing was ever queued for it.
 func (s *Store) Queue(ctx context.Context, target string) (q Queue, ok bool, err error) {
 	if q, ok, err = readQueue(ctx, &s.reads, target); err == nil {
-		err = s.see(ctx, &q.Owner)
+		err = s.clearDeadOwners(ctx, &q.Owner)
 	}
-	return q, ok, s.explain(ctx, "read the queue of "+target, err)
+	return q, ok, s.explainError(ctx, "read the queue of "+target, err)
 }
 
 // QueueTargets returns the targets that have a queue or entries that wait for
 // one, by name.
 func (s *Store) QueueTargets(ctx context.Context) ([]string, error) {
-	return read(ctx, s, "list the queues", text,
+	return readRows(ctx, s, "list the queues", textField,
 		`SELECT target FROM queues UNION SELECT target FROM queue_asks WHERE taken_at = 0 ORDER BY target`)
 }
 
@@ -273,13 +274,13 @@ type QueueAsk struct {
 
 // AskQueue stores what is asked of a queue; it is on disk when it returns. A
 // task that is added becomes one in review in the same transaction, so that
-// nobody starts it again.
+// it is not started again.
 func (s *Store) AskQueue(ctx context.Context, ask QueueAsk) (id int64, err error) {
 	err = s.transact(ctx, powerSafe, func(ctx context.Context, w *statements) error {
 		id, err = askQueue(ctx, w, ask)
 		return err
 	})
-	return id, s.explain(ctx, "ask the queue of "+ask.Target, err)
+	return id, s.explainError(ctx, "ask the queue of "+ask.Target, err)
 }
 
 func askQueue(ctx context.Context, w *statements, ask QueueAsk) (id int64, err error) {
@@ -297,22 +298,22 @@ func askQueue(ctx context.Context, w *statements, ask QueueAsk) (id int64, err e
 		}
 	}
 	_, err = w.one(ctx, `INSERT INTO queue_asks (target, event, at, taken_at) VALUES ($1, $2, $3, 0) RETURNING id`,
-		[]any{ask.Target, string(data), ms(ask.At)}, &id)
+		[]any{ask.Target, string(data), toMS(ask.At)}, &id)
 	return id, err
 }
 
 // QueueAsks returns what is asked of a queue and not taken, oldest first, at
 // most limit. Who carries one out names its id in [QueueStep].Taken.
 func (s *Store) QueueAsks(ctx context.Context, target string, limit int) ([]QueueAsk, error) {
-	return read(ctx, s, "read what is asked of the queue of "+target,
-		func(a *QueueAsk) []any { return []any{&a.ID, &a.Target, document(&a.Event), when(&a.At)} },
+	return readRows(ctx, s, "read what is asked of the queue of "+target,
+		func(a *QueueAsk) []any { return []any{&a.ID, &a.Target, scanJSON(&a.Event), scanTime(&a.At)} },
 		`SELECT id, target, event, at FROM queue_asks WHERE target = $1 AND taken_at = 0 ORDER BY id LIMIT $2`, target, limit)
 }
 
 // UnmetNeeds returns what a task needs, or an operation above it does, and has
 // not landed.
 func (s *Store) UnmetNeeds(ctx context.Context, id string) ([]string, error) {
-	return read(ctx, s, "read what "+id+" needs", text, `WITH RECURSIVE above (id) AS (
+	return readRows(ctx, s, "read what "+id+" needs", textField, `WITH RECURSIVE above (id) AS (
 			SELECT id FROM cases WHERE id = $1 UNION SELECT c.parent FROM cases c JOIN above a ON a.id = c.id WHERE c.parent <> '')
 		SELECT DISTINCT n.need FROM above a JOIN case_needs n ON n.dependent = a.id JOIN cases c ON c.id = n.need
 		WHERE c.status <> 'done' ORDER BY n.need`, id)
@@ -321,7 +322,7 @@ func (s *Store) UnmetNeeds(ctx context.Context, id string) ([]string, error) {
 // Landings returns what landed on a target, the last first, at most limit;
 // with a task, only its landings.
 func (s *Store) Landings(ctx context.Context, target, task string, limit int) ([]queue.Landing, error) {
-	return read(ctx, s, "list what landed on "+target, func(l *queue.Landing) []any { return []any{document(l)} },
+	return readRows(ctx, s, "list what landed on "+target, func(l *queue.Landing) []any { return []any{scanJSON(l)} },
 		`SELECT data FROM landings WHERE target = $1 AND ($2 = '' OR task = $2) ORDER BY seq DESC LIMIT $3`, target, task, limit)
 }
 
@@ -346,7 +347,7 @@ func (s *Store) LandCases(ctx context.Context, landed []queue.Landing, now time.
 		}
 		return nil
 	})
-	return moved, s.explain(ctx, "repair the board", err)
+	return moved, s.explainError(ctx, "repair the board", err)
 }
 
 // GateRecord is the verdict of the gates on a tree.
@@ -359,9 +360,9 @@ type GateRecord struct {
 
 // GateRecord returns a stored verdict; ok is false when there is none.
 func (s *Store) GateRecord(ctx context.Context, key string) (r GateRecord, ok bool, err error) {
-	r, ok, err = first(ctx, &s.reads, func(r *GateRecord) []any { return []any{&r.Key, when(&r.At), document(r)} },
+	r, ok, err = firstRow(ctx, &s.reads, func(r *GateRecord) []any { return []any{&r.Key, scanTime(&r.At), scanJSON(r)} },
 		`SELECT key, at, record FROM gate_records WHERE key = $1`, key)
-	return r, ok, s.explain(ctx, "read a gate record", err)
+	return r, ok, s.explainError(ctx, "read a gate record", err)
 }
 
 // PutGateRecord stores a verdict in place of an older one.
@@ -370,15 +371,15 @@ func (s *Store) PutGateRecord(ctx context.Context, r GateRecord) error {
 	if err != nil {
 		return fmt.Errorf("cannot store a gate record: %v", err)
 	}
-	return s.store(ctx, crashSafe, "store a gate record", putGateRecord(), r.Key, r.Verdict.Tree, r.Verdict.Green, ms(r.At),
-		string(data))
+	return s.execOne(ctx, crashSafe, "store a gate record", putGateRecord(), r.Key, r.Verdict.Tree, r.Verdict.Green,
+		toMS(r.At), string(data))
 }
 
-var putGateRecord = upsert("gate_records", 1, "key, tree, green, at, record")
+var putGateRecord = upsertSQL("gate_records", 1, "key, tree, green, at, record")
 
 // GreenTree reports whether a tree has a green record, under any gates.
 func (s *Store) GreenTree(ctx context.Context, tree string) (bool, error) {
 	var found int
 	ok, err := s.reads.one(ctx, `SELECT 1 FROM gate_records WHERE tree = $1 AND green = 1 LIMIT 1`, []any{tree}, &found)
-	return ok, s.explain(ctx, "read a gate record", err)
+	return ok, s.explainError(ctx, "read a gate record", err)
 }

@@ -40,7 +40,7 @@ type Run struct {
 	CostPartial   bool // it is at least Cost
 	TokensIn      int64
 	TokensOut     int64
-	// Owner drives the run; the zero Owner is nobody.
+	// Owner drives the run; the zero Owner means that no process does.
 	Owner     Owner
 	StartedAt time.Time
 	UpdatedAt time.Time // zero in a commit: the event's time
@@ -56,10 +56,10 @@ func (r *Run) Title() string {
 	return r.Name + ": " + r.Work
 }
 
-// Owner is a process, so that it can be told from a later one with the same
+// Owner identifies a process, and distinguishes it from a later one with the same
 // number.
 type Owner struct {
-	PID   int    // 0 is nobody
+	PID   int    // 0 if there is no owner
 	Start string // when the process started, in the system's own words
 	Boot  string // which boot of the machine
 	Host  string
@@ -100,8 +100,8 @@ func (s *Store) Create(ctx context.Context, r Run, e journal.Event, alive func(O
 	if r.ID == "" || r.Owner.PID == 0 || e.Run != r.ID || e.N != 1 {
 		return fmt.Errorf("cannot %s: it needs an id, an owner and event 1 of this run", what)
 	}
-	return s.change(ctx, crashSafe, what, func(ctx context.Context, w *statements) error {
-		if again, err := created(ctx, w, r, e); again || err != nil {
+	return s.changeAs(ctx, crashSafe, what, func(ctx context.Context, w *statements) error {
+		if again, err := isCreated(ctx, w, r, e); again || err != nil {
 			return err
 		}
 		same, args := `root = $2`, []any{r.Name, r.Root}
@@ -111,12 +111,12 @@ func (s *Store) Create(ctx context.Context, r Run, e journal.Event, alive func(O
 		case s.shared: // another machine's clone at the same path is another one
 			same, args = same+` AND owner_host = $3`, append(args, r.Owner.Host)
 		}
-		lives, err := s.living(ctx, w, alive)
+		lives, err := s.aliveOrLeased(ctx, w, alive)
 		if err == nil {
-			err = free(ctx, w, lives, same, args...)
+			err = checkNotOwned(ctx, w, lives, same, args...)
 		}
 		if err == nil {
-			err = s.own(ctx, w, r.Owner)
+			err = s.registerLease(ctx, w, r.Owner)
 		}
 		if err != nil {
 			return err
@@ -129,10 +129,10 @@ func (s *Store) Create(ctx context.Context, r Run, e journal.Event, alive func(O
 	})
 }
 
-// created is true when this very run was created before, by the same owner:
-// its process did not learn that the commit had worked.
-func created(ctx context.Context, w *statements, r Run, e journal.Event) (bool, error) {
-	row, ok, err := head(ctx, w, r.ID)
+// isCreated reports whether the same owner created this very run before: its process did
+// not learn that the commit had succeeded.
+func isCreated(ctx context.Context, w *statements, r Run, e journal.Event) (bool, error) {
+	row, ok, err := readHead(ctx, w, r.ID)
 	if err != nil || !ok {
 		return false, err
 	}
@@ -146,9 +146,10 @@ func created(ctx context.Context, w *statements, r Run, e journal.Event) (bool, 
 	return true, nil
 }
 
-// free refuses while a live process owns a run with a name, $1, that is the same in another way.
-func free(ctx context.Context, w *statements, alive func(Owner) bool, same string, args ...any) error {
-	owned, err := list(ctx, w, func(r *Run) []any {
+// checkNotOwned refuses while a live process owns a run with a name, $1, that is the same
+// in another way.
+func checkNotOwned(ctx context.Context, w *statements, alive func(Owner) bool, same string, args ...any) error {
+	owned, err := listRows(ctx, w, func(r *Run) []any {
 		return []any{&r.ID, &r.Name, &r.Owner.PID, &r.Owner.Start, &r.Owner.Boot,
 			&r.Owner.Host}
 	},
@@ -169,7 +170,7 @@ func insertRun(ctx context.Context, w *statements, r Run, e journal.Event) error
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)`,
 		r.ID, r.Kind, r.Name, r.Root, r.Status, r.Why, e.N, r.Iteration, r.MaxIterations, r.Agent,
 		r.Cost, r.costKnown(), r.TokensIn, r.TokensOut, r.Owner.PID, r.Owner.Start, r.Owner.Boot, r.Owner.Host,
-		ms(r.StartedAt), ms(updatedAt(r, e)), ms(r.EndedAt), r.Elapsed.Milliseconds(), string(r.State))
+		toMS(r.StartedAt), toMS(updatedAt(r, e)), toMS(r.EndedAt), r.Elapsed.Milliseconds(), string(r.State))
 	if err != nil {
 		return err
 	}
@@ -177,8 +178,8 @@ func insertRun(ctx context.Context, w *statements, r Run, e journal.Event) error
 	return err
 }
 
-// Take makes owner the owner of a run that nobody drives, and returns the run
-// to go on from. While its owner is alive it refuses with a [RunningError];
+// Take makes owner the owner of a run that no process drives, and returns the run
+// to continue from. While its owner is alive it refuses with a [RunningError];
 // alive is also asked about owner itself, when it owned the run before, since
 // only the caller knows whether its own process still drives it. Of two that
 // take a run at once only one wins. Changes to the run itself come with the
@@ -190,21 +191,21 @@ func (s *Store) Take(ctx context.Context, id string, owner Owner, alive func(Own
 	}
 	var taken Run
 	err := s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) error {
-		r, ok, err := first(ctx, w, wholeRunFields, wholeRun+` WHERE id = $1`, id)
+		r, ok, err := firstRow(ctx, w, wholeRunFields, wholeRun+` WHERE id = $1`, id)
 		if err != nil {
 			return err
 		}
 		if !ok {
 			return fmt.Errorf("%w: %s", ErrNotFound, id)
 		}
-		lives, err := s.living(ctx, w, alive)
+		lives, err := s.aliveOrLeased(ctx, w, alive)
 		if err != nil {
 			return err
 		}
 		if r.Owner.PID != 0 && lives(r.Owner) {
 			return &RunningError{Run: id, Name: r.Name, Owner: r.Owner}
 		}
-		if err := s.own(ctx, w, owner); err != nil {
+		if err := s.registerLease(ctx, w, owner); err != nil {
 			return err
 		}
 		r.Owner = owner
@@ -215,7 +216,7 @@ func (s *Store) Take(ctx context.Context, id string, owner Owner, alive func(Own
 		return err
 	})
 	if err != nil {
-		return Run{}, s.explain(ctx, what, err)
+		return Run{}, s.explainError(ctx, what, err)
 	}
 	return taken, nil
 }
@@ -224,29 +225,29 @@ func (s *Store) Take(ctx context.Context, id string, owner Owner, alive func(Own
 // [ErrNotFound] or an [AmbiguousError].
 func (s *Store) Run(ctx context.Context, idOrPrefix string) (Run, error) {
 	what := "find run " + idOrPrefix
-	id, err := s.resolve(ctx, idOrPrefix)
+	id, err := s.resolvePrefix(ctx, idOrPrefix)
 	if err != nil {
-		return Run{}, s.explain(ctx, what, err)
+		return Run{}, s.explainError(ctx, what, err)
 	}
-	r, ok, err := first(ctx, &s.reads, wholeRunFields, wholeRun+` WHERE id = $1`, id)
+	r, ok, err := firstRow(ctx, &s.reads, wholeRunFields, wholeRun+` WHERE id = $1`, id)
 	if err == nil && !ok {
 		err = fmt.Errorf("%w: %s", ErrNotFound, idOrPrefix)
 	}
 	if err == nil {
-		err = s.see(ctx, &r.Owner)
+		err = s.clearDeadOwners(ctx, &r.Owner)
 	}
-	return r, s.explain(ctx, what, err)
+	return r, s.explainError(ctx, what, err)
 }
 
-// resolve makes a prefix an id. An id that is also the prefix of others is
+// resolvePrefix makes a prefix an id. An id that is also the prefix of others is
 // itself.
-func (s *Store) resolve(ctx context.Context, prefix string) (string, error) {
+func (s *Store) resolvePrefix(ctx context.Context, prefix string) (string, error) {
 	if prefix == "" {
 		return "", fmt.Errorf("%w: no id is given", ErrNotFound)
 	}
 	// In bytes, every text with the prefix lies between it and the prefix
 	// with the highest character after it; the index serves both bounds.
-	ids, err := texts(ctx, &s.reads, `SELECT id FROM runs WHERE id >= $1 AND id < $2 ORDER BY id LIMIT $3`,
+	ids, err := readTexts(ctx, &s.reads, `SELECT id FROM runs WHERE id >= $1 AND id < $2 ORDER BY id LIMIT $3`,
 		prefix, prefix+"\U0010FFFF", maxCandidates+1)
 	switch {
 	case err != nil:
@@ -262,7 +263,7 @@ func (s *Store) resolve(ctx context.Context, prefix string) (string, error) {
 
 // MoveRuns makes the runs of one root those of another: the repository was moved.
 func (s *Store) MoveRuns(ctx context.Context, from, to string) error {
-	return s.store(ctx, crashSafe, "move the runs of a root", `UPDATE runs SET root = ? WHERE root = ?`, to, from)
+	return s.execOne(ctx, crashSafe, "move the runs of a root", `UPDATE runs SET root = ? WHERE root = ?`, to, from)
 }
 
 // Latest returns the run of this root and name that was started last, or
@@ -273,7 +274,7 @@ func (s *Store) Latest(ctx context.Context, root, name string) (Run, error) {
 	var ok bool
 	var err error
 	if s.shared { // a task may be worked on any machine, and their clocks differ
-		r, ok, err = first(ctx, &s.reads, wholeRunFields, wholeRun+` WHERE kind = 'task' AND name = $1
+		r, ok, err = firstRow(ctx, &s.reads, wholeRunFields, wholeRun+` WHERE kind = 'task' AND name = $1
 			ORDER BY runs.rowid DESC LIMIT 1`, name)
 	}
 	if err == nil && !ok {
@@ -281,25 +282,25 @@ func (s *Store) Latest(ctx context.Context, root, name string) (Run, error) {
 		if root != "" {
 			where, args = where+` AND root = $2`, append(args, root)
 		}
-		r, ok, err = first(ctx, &s.reads, wholeRunFields,
+		r, ok, err = firstRow(ctx, &s.reads, wholeRunFields,
 			wholeRun+where+` ORDER BY started_at DESC, runs.rowid DESC LIMIT 1`, args...)
 	}
 	if err == nil && !ok {
 		err = fmt.Errorf("%w of %s in %s", ErrNotFound, name, root)
 	}
 	if err == nil {
-		err = s.see(ctx, &r.Owner)
+		err = s.clearDeadOwners(ctx, &r.Owner)
 	}
-	return r, s.explain(ctx, what, err)
+	return r, s.explainError(ctx, what, err)
 }
 
-// TaskUse is what all runs of a task have used but one, as far as it is known: those of
-// racers and of conflicts included.
+// TaskUse adds up the known usage of all runs of a task except one, those of racers and
+// of conflicts included.
 func (s *Store) TaskUse(ctx context.Context, task, but string) (u loop.Use, err error) {
 	_, err = s.reads.one(ctx, `SELECT coalesce(sum(cost), 0), coalesce(sum(tokens_in + tokens_out), 0),
 		coalesce(sum(CAST(coalesce(json_extract(state, '$.spent.calls'), '0') AS BIGINT)), 0)
 		FROM runs WHERE kind = 'task' AND id <> $1 AND `+taskOfRun+` = $2`, []any{but, task}, &u.Cost, &u.Tokens, &u.Calls)
-	return u, s.explain(ctx, "add up what the runs of "+task+" used", err)
+	return u, s.explainError(ctx, "add up what the runs of "+task+" used", err)
 }
 
 // runColumns are those of runFields, in its order.
@@ -317,7 +318,7 @@ func runFields(r *Run) []any {
 		&r.ID, &r.Kind, &r.Name, &r.Root, &r.Status, &r.Why, &r.N, &r.Iteration, &r.MaxIterations, &r.Agent,
 		&r.Cost, readCostKnown(r), &r.TokensIn, &r.TokensOut, &r.Owner.PID, &r.Owner.Start, &r.Owner.Boot,
 		&r.Owner.Host,
-		when(&r.StartedAt), when(&r.UpdatedAt), when(&r.EndedAt), took(&r.Elapsed),
+		scanTime(&r.StartedAt), scanTime(&r.UpdatedAt), scanTime(&r.EndedAt), scanDuration(&r.Elapsed),
 		&r.Work,
 	}
 }
@@ -327,7 +328,7 @@ const wholeRun = `SELECT ` + runColumns + `, state, setup FROM runs JOIN setups 
 
 func wholeRunFields(r *Run) []any { return append(runFields(r), raw(&r.State), raw(&r.Setup)) }
 
-// EndedRun is a run that has ended, or that nobody will take up again.
+// EndedRun is a run that has ended, or that will not be resumed.
 type EndedRun struct {
 	ID, Kind, Name, Status string
 	N                      int64
@@ -348,9 +349,9 @@ const (
 // were left by a pawl that was killed: a later one has taken their place, or the task
 // is done or gone.
 func (s *Store) EndedRuns(ctx context.Context) ([]EndedRun, error) {
-	return read(ctx, s, "list the runs that have ended", func(r *EndedRun) []any {
+	return readRows(ctx, s, "list the runs that have ended", func(r *EndedRun) []any {
 		o := &r.Owner
-		return []any{&r.ID, &r.Kind, &r.Name, &r.Status, &r.N, &o.PID, &o.Start, &o.Boot, &o.Host, when(&r.EndedAt),
+		return []any{&r.ID, &r.Kind, &r.Name, &r.Status, &r.N, &o.PID, &o.Start, &o.Boot, &o.Host, scanTime(&r.EndedAt),
 			&r.Last, &r.Open}
 	}, `SELECT id, kind, name, status, n, owner_pid, owner_start, owner_boot, owner_host,
 			CASE ended_at WHEN 0 THEN updated_at ELSE ended_at END AS over, NOT `+laterOfName+`, runs.kind = 'task' AND `+onBoard+`
@@ -371,7 +372,7 @@ func (s *Store) DropRun(ctx context.Context, r EndedRun) error {
 		_, err := w.exec(ctx, `DELETE FROM runs`+over, args...)
 		return err
 	})
-	return s.explain(ctx, "drop run "+r.ID, err)
+	return s.explainError(ctx, "drop run "+r.ID, err)
 }
 
 // oldEvents are events from before a time that are of no run, or of one that ended
@@ -381,14 +382,14 @@ const oldEvents = ` FROM events WHERE at < $1 AND NOT EXISTS (
 
 // CountEvents counts what DropEvents would delete.
 func (s *Store) CountEvents(ctx context.Context, before time.Time) (n int, err error) {
-	_, err = s.reads.one(ctx, `SELECT count(*)`+oldEvents, []any{ms(before)}, &n)
-	return n, s.explain(ctx, "count old events", err)
+	_, err = s.reads.one(ctx, `SELECT count(*)`+oldEvents, []any{toMS(before)}, &n)
+	return n, s.explainError(ctx, "count old events", err)
 }
 
 // DropEvents deletes the events from before a time, but those of runs that have
 // not ended or ended later.
 func (s *Store) DropEvents(ctx context.Context, before time.Time) error {
-	return s.store(ctx, crashSafe, "drop old events", `DELETE`+oldEvents, ms(before))
+	return s.execOne(ctx, crashSafe, "drop old events", `DELETE`+oldEvents, toMS(before))
 }
 
 // What a person, or another process, can ask of a run.
@@ -402,7 +403,7 @@ const (
 	ControlLimits  = "limits" // JSON, for a run that works
 )
 
-// Control is one wish for a run, until its owner takes it. It outlives both
+// Control is one request to a run, until its owner takes it. It outlives both
 // processes: a run that is resumed later finds it.
 type Control struct {
 	ID   int64 // rises
@@ -412,8 +413,7 @@ type Control struct {
 	At   time.Time
 }
 
-// Answers is true for a person's answer, of whatever kind.
-func (c Control) Answers() bool {
+func (c Control) IsAnswer() bool {
 	return c.Kind == ControlAnswer || c.Kind == ControlChoice || c.Kind == ControlReply
 }
 
@@ -422,31 +422,31 @@ func (c Control) Answers() bool {
 // [ErrNotFound] when there is no such run.
 func (s *Store) AddControl(ctx context.Context, c Control) (id int64, err error) {
 	d := crashSafe
-	if c.Answers() {
+	if c.IsAnswer() {
 		d = powerSafe
 	}
 	err = s.transact(ctx, d, func(ctx context.Context, w *statements) (err error) {
 		id, err = addControl(ctx, w, c)
 		return err
 	})
-	return id, s.explain(ctx, "ask run "+c.Run+" to "+c.Kind, err)
+	return id, s.explainError(ctx, "ask run "+c.Run+" to "+c.Kind, err)
 }
 
 func addControl(ctx context.Context, w *statements, c Control) (id int64, err error) {
-	if _, ok, err := head(ctx, w, c.Run); err != nil {
+	if _, ok, err := readHead(ctx, w, c.Run); err != nil {
 		return 0, err
 	} else if !ok {
 		return 0, fmt.Errorf("%w: %s", ErrNotFound, c.Run)
 	}
 	_, err = w.one(ctx, `INSERT INTO controls (run, kind, text, at, taken_at) VALUES ($1, $2, $3, $4, 0) RETURNING id`,
-		[]any{c.Run, c.Kind, c.Text, ms(c.At)}, &id)
+		[]any{c.Run, c.Kind, c.Text, toMS(c.At)}, &id)
 	return id, err
 }
 
 // Redirect asks the autopilot to start a task next, and a run to stop, in one
 // transaction. It returns [ErrNotFound] when there is no such run.
 func (s *Store) Redirect(ctx context.Context, run, task string, when time.Time) error {
-	return s.change(ctx, crashSafe, "give the slot of run "+run+" to "+task,
+	return s.changeAs(ctx, crashSafe, "give the slot of run "+run+" to "+task,
 		func(ctx context.Context, w *statements) error {
 			if _, err := askAutopilot(ctx, w, AutopilotControl{Kind: AutopilotStart, Text: task, At: when}); err != nil {
 				return err
@@ -456,11 +456,11 @@ func (s *Store) Redirect(ctx context.Context, run, task string, when time.Time) 
 		})
 }
 
-// Controls returns the rows of a run that nobody has taken, oldest first, and
-// leaves them so. Who must not lose one in a crash names their ids in
-// [Step].Taken of the commit that carries them out.
+// Controls returns the rows of a run that were not taken yet, oldest first, and leaves
+// them so. A caller that must not lose one in a crash names their ids in [Step].Taken of
+// the commit that carries them out.
 func (s *Store) Controls(ctx context.Context, run string) ([]Control, error) {
-	return read(ctx, s, "read what is asked of run "+run, func(c *Control) []any {
-		return []any{&c.ID, &c.Run, &c.Kind, &c.Text, when(&c.At)}
+	return readRows(ctx, s, "read what is asked of run "+run, func(c *Control) []any {
+		return []any{&c.ID, &c.Run, &c.Kind, &c.Text, scanTime(&c.At)}
 	}, `SELECT id, run, kind, text, at FROM controls WHERE run = $1 AND taken_at = 0 ORDER BY id`, run)
 }

@@ -20,37 +20,37 @@ const imported = `runs setups iterations events controls learned cases case_text
 // ErrNotEmpty says that a board is brought only to where there is none.
 var ErrNotEmpty = errors.New("there are tasks or runs on the shared board already")
 
-// Import brings the board of a file here, with its history, all or nothing: nobody
-// writes either one meanwhile. It was is when the same file was brought before, and
-// nothing is done then. While a process works by the file it refuses with a [RunningError].
+// Import brings the board of a file here, with its history, all or nothing: both are
+// locked for writing meanwhile. If the same file was imported before, was is the time of
+// that and nothing is done. While a process works by the file it refuses with a [RunningError].
 func (s *Store) Import(ctx context.Context, from *Store, now time.Time, alive func(Owner) bool,
 ) (rows int, was time.Time, err error) {
 	if !s.shared || from.shared {
 		return 0, was, errors.New("a board is brought from a file to a shared database only")
 	}
 	err = from.transact(ctx, crashSafe, func(ctx context.Context, r *statements) error {
-		if err := idle(ctx, r, alive); err != nil {
+		if err := checkIdle(ctx, r, alive); err != nil {
 			return err
 		}
 		return s.transact(ctx, powerSafe, func(ctx context.Context, w *statements) error {
 			source := s.place + from.Path()
-			found, err := w.one(ctx, `SELECT at FROM imports WHERE source = $1`, []any{source}, when(&was))
+			found, err := w.one(ctx, `SELECT at FROM imports WHERE source = $1`, []any{source}, scanTime(&was))
 			if found || err != nil {
 				return err
 			}
-			rows, err = s.take(ctx, r, w)
+			rows, err = s.copyTables(ctx, r, w)
 			if err == nil {
-				_, err = w.exec(ctx, `INSERT INTO imports (source, at) VALUES ($1, $2)`, source, ms(now))
+				_, err = w.exec(ctx, `INSERT INTO imports (source, at) VALUES ($1, $2)`, source, toMS(now))
 			}
 			return err
 		})
 	})
-	return rows, was, s.explain(ctx, "bring the board to "+s.Path(), err)
+	return rows, was, s.explainError(ctx, "bring the board to "+s.Path(), err)
 }
 
-// idle refuses while a process owns something.
-func idle(ctx context.Context, r *statements, alive func(Owner) bool) error {
-	owned, err := list(ctx, r, func(r *Run) []any {
+// checkIdle refuses while a process owns something.
+func checkIdle(ctx context.Context, r *statements, alive func(Owner) bool) error {
+	owned, err := listRows(ctx, r, func(r *Run) []any {
 		return []any{&r.Name, &r.ID, &r.Owner.PID, &r.Owner.Start, &r.Owner.Boot, &r.Owner.Host}
 	}, `SELECT name, id, owner_pid, owner_start, owner_boot, owner_host FROM runs WHERE owner_pid <> 0
 		UNION ALL SELECT 'the autopilot', session, owner_pid, owner_start, owner_boot, owner_host FROM autopilot
@@ -65,8 +65,8 @@ func idle(ctx context.Context, r *statements, alive func(Owner) bool) error {
 	return err
 }
 
-// take copies all tables. What they count is copied with them, so nothing is counted again.
-func (s *Store) take(ctx context.Context, r, w *statements) (rows int, err error) {
+// copyTables copies all tables. What they count is copied with them, so nothing is counted again.
+func (s *Store) copyTables(ctx context.Context, r, w *statements) (rows int, err error) {
 	var full bool
 	_, err = w.one(ctx, `SELECT EXISTS (SELECT 1 FROM cases) OR EXISTS (SELECT 1 FROM runs)`, nil, &full)
 	if err != nil || full {
@@ -97,7 +97,7 @@ func (s *Store) take(ctx context.Context, r, w *statements) (rows int, err error
 const atOnce = 500
 
 func (s *Store) takeTable(ctx context.Context, r, w *statements, table string) (rows int, err error) {
-	columns, err := texts(ctx, w, `SELECT column_name::text FROM information_schema.columns
+	columns, err := readTexts(ctx, w, `SELECT column_name::text FROM information_schema.columns
 		WHERE table_schema = current_schema() AND table_name = $1 AND column_name <> 'rowid' ORDER BY ordinal_position`, table)
 	if err != nil {
 		return 0, err
@@ -112,7 +112,7 @@ func (s *Store) takeTable(ctx context.Context, r, w *statements, table string) (
 			return nil
 		}
 		_, err := w.exec(ctx, `INSERT INTO `+table+` (`+strings.Join(columns, ", ")+`) VALUES `+
-			marks(len(values)/len(columns), len(columns)), values...)
+			placeholders(len(values)/len(columns), len(columns)), values...)
 		values = nil
 		return err
 	}
@@ -142,8 +142,8 @@ func (s *Store) takeTable(ctx context.Context, r, w *statements, table string) (
 	return rows, s.numberFrom(ctx, w, table)
 }
 
-// marks are the places of the values of some rows.
-func marks(rows, columns int) string {
+// placeholders returns the SQL for the values of some rows.
+func placeholders(rows, columns int) string {
 	var b strings.Builder
 	for i := range rows * columns {
 		switch {
@@ -161,7 +161,7 @@ func marks(rows, columns int) string {
 
 // numberFrom has new rows numbered after those that were copied.
 func (s *Store) numberFrom(ctx context.Context, w *statements, table string) error {
-	numbered, err := texts(ctx, w, `SELECT column_name::text FROM information_schema.columns
+	numbered, err := readTexts(ctx, w, `SELECT column_name::text FROM information_schema.columns
 		WHERE table_schema = current_schema() AND table_name = $1 AND is_identity = 'YES' AND column_name <> 'rowid'`, table)
 	for _, column := range numbered {
 		var last int64
@@ -204,7 +204,7 @@ func (s *Store) Restarted(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	again, err := db.Restarted(ctx)
-	return again, s.explain(ctx, "look at the database", err)
+	return again, s.explainError(ctx, "look at the database", err)
 }
 
 // notified is how long it is waited for a notice that was just sent.
@@ -229,11 +229,11 @@ func (s *Store) Inspect(ctx context.Context) (i Inspection, err error) {
 		i.Others, err = db.Others(ctx)
 	}
 	if err != nil {
-		return i, s.explain(ctx, "look at the database", err)
+		return i, s.explainError(ctx, "look at the database", err)
 	}
 	first, err := s.DataVersion(ctx)
 	if err == nil {
-		err = s.change(ctx, powerSafe, "write the database", func(ctx context.Context, w *statements) error {
+		err = s.changeAs(ctx, powerSafe, "write the database", func(ctx context.Context, w *statements) error {
 			if _, err := w.exec(ctx, beat, 0, "", "", "check"); err != nil {
 				return err
 			}

@@ -192,7 +192,7 @@ func TestRefusedByTheServer(t *testing.T) {
 	server.SQL(t, "postgres", `CREATE ROLE guest LOGIN`)
 	s, err := OpenShared(ctx, Shared{Address: server.Address("newer"), Repository: "acme/shop"})
 	must(t, err)
-	must(t, s.store(ctx, powerSafe, "be newer",
+	must(t, s.execOne(ctx, powerSafe, "be newer",
 		`INSERT INTO migrations (number, name, checksum, applied_at) VALUES (99, 'x', 'x', 0)`))
 	must(t, s.Close())
 	secret := func(address string) string { return strings.Replace(address, "pawl@", "pawl:hunter2@", 1) }

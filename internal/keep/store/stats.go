@@ -27,8 +27,8 @@ type FailureStat struct {
 // FailureStats sums up all failed iterations, and the attempts that a
 // provider's limit cut off, by class, the most frequent first.
 func (s *Store) FailureStats(ctx context.Context) ([]FailureStat, error) {
-	return read(ctx, s, "sum up the failures", func(f *FailureStat) []any {
-		return []any{&f.Class, &f.Count, &f.Transient, &f.Runs, &f.MeanCostUSD, &f.TimeLost, when(&f.Last)}
+	return readRows(ctx, s, "sum up the failures", func(f *FailureStat) []any {
+		return []any{&f.Class, &f.Count, &f.Transient, &f.Runs, &f.MeanCostUSD, &f.TimeLost, scanTime(&f.Last)}
 	}, `SELECT class, count(*), sum(transient), count(DISTINCT run),
 			sum(known * cost) / 1e6 / nullif(sum(known), 0), sum(elapsed) / 1e3, max(started_at) FROM (
 			SELECT run, elapsed, started_at, json_extract(record, '$.failure.class') AS class,
@@ -56,8 +56,8 @@ type GateStat struct {
 
 // GateStats sums up what the gates found, the flakiest first.
 func (s *Store) GateStats(ctx context.Context) ([]GateStat, error) {
-	return read(ctx, s, "sum up the gates", func(g *GateStat) []any {
-		return []any{&g.Gate, &g.Ran, &g.Red, &g.Flaky, when(&g.Last)}
+	return readRows(ctx, s, "sum up the gates", func(g *GateStat) []any {
+		return []any{&g.Gate, &g.Ran, &g.Red, &g.Flaky, scanTime(&g.Last)}
 	}, `SELECT name, count(*), count(*) FILTER (WHERE status <> 'passed') AS red,
 			count(*) FILTER (WHERE status = 'passed' AND tries > 1) AS flaky, max(at) FROM (
 			SELECT at, json_extract(value, '$.name') AS name, json_extract(value, '$.status') AS status,
@@ -81,8 +81,8 @@ type GuardStat struct {
 
 // GuardStats counts the guards that tripped, the most frequent first.
 func (s *Store) GuardStats(ctx context.Context) ([]GuardStat, error) {
-	return read(ctx, s, "count the guards that tripped", func(g *GuardStat) []any {
-		return []any{&g.Guard, &g.Trips, &g.Runs, &g.Completed, when(&g.Last), &g.Message, &g.LastRun}
+	return readRows(ctx, s, "count the guards that tripped", func(g *GuardStat) []any {
+		return []any{&g.Guard, &g.Trips, &g.Runs, &g.Completed, scanTime(&g.Last), &g.Message, &g.LastRun}
 	}, `SELECT guard, count(*), count(DISTINCT run), count(DISTINCT runs.id), max(at), max(CASE WHEN nth = 1 THEN message END),
 			max(CASE WHEN nth = 1 THEN run END) FROM (
 			SELECT run, at, guard, message, row_number() OVER (PARTITION BY guard ORDER BY at DESC, seq DESC) AS nth FROM (
@@ -113,8 +113,8 @@ type RefusalStat struct {
 // RefusalStats counts the refused commands, the most frequent first. A run is allowed when it, or a later
 // one of its name, works at the level permissive.
 func (s *Store) RefusalStats(ctx context.Context) ([]RefusalStat, error) {
-	return read(ctx, s, "count the refused commands", func(r *RefusalStat) []any {
-		return []any{&r.Pattern, &r.Refused, &r.Runs, &r.Allowed, when(&r.Last), &r.Command, &r.LastRun}
+	return readRows(ctx, s, "count the refused commands", func(r *RefusalStat) []any {
+		return []any{&r.Pattern, &r.Refused, &r.Runs, &r.Allowed, scanTime(&r.Last), &r.Command, &r.LastRun}
 	}, `SELECT pattern, count(*), count(DISTINCT run), count(DISTINCT CASE WHEN allowed THEN run END), max(at),
 			max(CASE WHEN nth = 1 THEN command END), max(CASE WHEN nth = 1 THEN run END) FROM (
 			SELECT i.run, i.started_at AS at, json_extract(i.record, '$.refused.pattern') AS pattern,
@@ -145,7 +145,7 @@ type UsageStat struct {
 // UsageByDay sums up the attempts since a time, by day and agent, oldest
 // first. zone is the person's, which decides where a day ends.
 func (s *Store) UsageByDay(ctx context.Context, since, now time.Time, zone *time.Location) ([]UsageStat, error) {
-	return read(ctx, s, "sum up what was used", func(u *UsageStat) []any {
+	return readRows(ctx, s, "sum up what was used", func(u *UsageStat) []any {
 		return []any{&u.Day, &u.Agent, &u.Runs, &u.Iterations, &u.Succeeded, &u.Failed, &u.Elapsed, &u.CostUSD,
 			&u.TokensIn, &u.TokensOut}
 	}, `SELECT day, agent, count(DISTINCT run),
@@ -157,7 +157,7 @@ func (s *Store) UsageByDay(ctx context.Context, since, now time.Time, zone *time
 				`+inRecord("cost_micro_usd")+` AS cost, `+costKnown+` AS known,
 				`+inRecord("tokens_in")+` AS tokens_in, `+inRecord("tokens_out")+` AS tokens_out
 			FROM iterations WHERE started_at >= $1) AS used
-		GROUP BY day, agent ORDER BY day, agent`, ms(since))
+		GROUP BY day, agent ORDER BY day, agent`, toMS(since))
 }
 
 // ThroughputStat is how many runs and cases came to an end on one day. The time is that of these runs.
@@ -175,7 +175,7 @@ type ThroughputStat struct {
 // ThroughputByDay counts what ended since a time, oldest day first; zone is
 // that of [Store.UsageByDay].
 func (s *Store) ThroughputByDay(ctx context.Context, since, now time.Time, zone *time.Location) ([]ThroughputStat, error) {
-	return read(ctx, s, "count what ended", func(t *ThroughputStat) []any {
+	return readRows(ctx, s, "count what ended", func(t *ThroughputStat) []any {
 		return []any{&t.Day, &t.Completed, &t.Failed, &t.Other, &t.Landed, &t.Iterations, &t.Worked, &t.Waited}
 	}, `SELECT `+dayOf("at", stats.Spans(since, now, zone))+` AS day, 
 		count(*) FILTER (WHERE status = 'completed'), count(*) FILTER (WHERE status IN ('failed', 'aborted')),
@@ -187,7 +187,7 @@ func (s *Store) ThroughputByDay(ctx context.Context, since, now time.Time, zone 
 			FROM runs WHERE ended_at >= $1 AND ended_at > 0
 			UNION ALL
 			SELECT at, 'landed', 0, 0, 0 FROM case_history WHERE at >= $1 AND action = 'land') AS ended
-		GROUP BY day ORDER BY day`, ms(since))
+		GROUP BY day ORDER BY day`, toMS(since))
 }
 
 // Tallies sum up what happened since a time, by day (oldest first), agent (by name),
@@ -197,14 +197,14 @@ func (s *Store) ThroughputByDay(ctx context.Context, since, now time.Time, zone 
 func (s *Store) Tallies(ctx context.Context, by stats.By, since, now time.Time, zone *time.Location,
 	limit int) ([]stats.Tally, error) {
 	query := tallyColumns + ` FROM (SELECT *, '' AS key FROM tallies WHERE quarter >= $1) AS t GROUP BY key`
-	args := []any{quarter(since)}
+	args := []any{quarterHour(since)}
 	switch by {
 	case stats.Day:
 		from := since
 		if from.IsZero() {
 			first := int64(0)
 			if _, err := s.reads.one(ctx, `SELECT coalesce(min(quarter), 0) * 900000 FROM tallies`, nil, &first); err != nil {
-				return nil, s.explain(ctx, "sum up what happened", err)
+				return nil, s.explainError(ctx, "sum up what happened", err)
 			}
 			from = time.UnixMilli(first)
 		}
@@ -219,16 +219,17 @@ func (s *Store) Tallies(ctx context.Context, by stats.By, since, now time.Time, 
 			GROUP BY key ORDER BY key DESC LIMIT $2`
 		args = append(args, limit)
 	case stats.Task:
-		query, args = taskTallies, []any{ms(since), limit}
+		query, args = taskTallies, []any{toMS(since), limit}
 	case stats.All:
 	}
-	return read(ctx, s, "sum up what happened", tallyFields, query, args...)
+	return readRows(ctx, s, "sum up what happened", tallyFields, query, args...)
 }
 
-// quarter is the first quarter of an hour that begins at a time or after it.
-func quarter(t time.Time) int64 {
+// quarterHour returns the number of the first quarter of an hour that begins at or after
+// t.
+func quarterHour(t time.Time) int64 {
 	const long = 15 * 60 * 1000
-	return (ms(t) + long - 1) / long
+	return (toMS(t) + long - 1) / long
 }
 
 // dayOf is the SQL of the day, 2006-01-02, of a column with milliseconds.
@@ -290,10 +291,10 @@ const taskTallies = tallyColumns + ` FROM (
 
 func tallyFields(t *stats.Tally) []any {
 	return []any{
-		&t.Key, &t.Iterations, &t.Succeeded, &t.Failed, &t.Retries, &t.Cured, took(&t.Elapsed),
-		took(&t.Fastest), took(&t.Slowest), &t.Cost, &t.CostKnown, &t.TokensIn, &t.TokensOut,
-		took(&t.Waited), took(&t.Asked), &t.Guards, &t.Conflicts, &t.Started, &t.Landed, &t.GaveUp, &t.TimedOut, &t.Blocked,
-		&t.Worked, &t.TaskIterations, &t.Fewest, &t.Most,
+		&t.Key, &t.Iterations, &t.Succeeded, &t.Failed, &t.Retries, &t.Cured, scanDuration(&t.Elapsed),
+		scanDuration(&t.Fastest), scanDuration(&t.Slowest), &t.Cost, &t.CostKnown, &t.TokensIn, &t.TokensOut,
+		scanDuration(&t.Waited), scanDuration(&t.Asked), &t.Guards, &t.Conflicts, &t.Started, &t.Landed, &t.GaveUp, &t.TimedOut,
+		&t.Blocked, &t.Worked, &t.TaskIterations, &t.Fewest, &t.Most,
 	}
 }
 
@@ -323,7 +324,7 @@ type StrategyStat struct {
 	LastUsed  time.Time `json:"last_used"`
 }
 
-// Stat is what programs read of it.
+// Stat returns the form that `pawl stats --json` and the API print.
 func (l Learned) Stat(now time.Time) StrategyStat {
 	one := StrategyStat{Class: string(l.Class), Strategy: l.Strategy, Successes: l.Successes, Failures: l.Failures,
 		LastUsed: l.UsedAt}
@@ -340,22 +341,22 @@ const maxLearned = 10_000
 // strategy. The tallies are as they were stored; [strategy.Faded] makes them
 // those of today.
 func (s *Store) Learned(ctx context.Context) ([]Learned, error) {
-	all, err := learned(ctx, &s.reads, `SELECT `+learnedColumns+` FROM learned ORDER BY class, strategy LIMIT $1`,
+	all, err := readLearned(ctx, &s.reads, `SELECT `+learnedColumns+` FROM learned ORDER BY class, strategy LIMIT $1`,
 		maxLearned)
-	return all, s.explain(ctx, "read what was learned of strategies", err)
+	return all, s.explainError(ctx, "read what was learned of strategies", err)
 }
 
 const learnedColumns = `class, strategy, wins, losses, day, successes, failures, used_at`
 
-func learned(ctx context.Context, w *statements, query string, args ...any) ([]Learned, error) {
-	return list(ctx, w, func(l *Learned) []any {
-		return []any{&l.Class, &l.Strategy, &l.Wins, &l.Losses, &l.Day, &l.Successes, &l.Failures, when(&l.UsedAt)}
+func readLearned(ctx context.Context, w *statements, query string, args ...any) ([]Learned, error) {
+	return listRows(ctx, w, func(l *Learned) []any {
+		return []any{&l.Class, &l.Strategy, &l.Wins, &l.Losses, &l.Day, &l.Successes, &l.Failures, scanTime(&l.UsedAt)}
 	}, query, args...)
 }
 
-// learn adds credits to what is stored, by the same arithmetic as the run that
+// storeCredits adds credits to what is stored, by the same arithmetic as the run that
 // earned them; runs at the same time add to each other.
-func learn(ctx context.Context, w *statements, credits []strategy.Credit, when time.Time) error {
+func storeCredits(ctx context.Context, w *statements, credits []strategy.Credit, when time.Time) error {
 	for _, c := range credits {
 		if err := learnOne(ctx, w, c, when); err != nil {
 			return err
@@ -365,7 +366,7 @@ func learn(ctx context.Context, w *statements, credits []strategy.Credit, when t
 }
 
 func learnOne(ctx context.Context, w *statements, c strategy.Credit, when time.Time) error {
-	rows, err := learned(ctx, w, `SELECT `+learnedColumns+` FROM learned WHERE class = $1`, string(c.Class))
+	rows, err := readLearned(ctx, w, `SELECT `+learnedColumns+` FROM learned WHERE class = $1`, string(c.Class))
 	if err != nil {
 		return err
 	}
@@ -381,7 +382,7 @@ func learnOne(ctx context.Context, w *statements, c strategy.Credit, when time.T
 	}
 	_, err = w.exec(ctx, `UPDATE learned SET successes = successes + $1, failures = failures + $2,
 		used_at = CASE WHEN used_at > $3 THEN used_at ELSE $3 END
-		WHERE class = $4 AND strategy = $5`, success, failed, ms(when), string(c.Class), c.Strategy)
+		WHERE class = $4 AND strategy = $5`, success, failed, toMS(when), string(c.Class), c.Strategy)
 	return err
 }
 

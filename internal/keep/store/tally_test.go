@@ -23,7 +23,7 @@ func old(t testing.TB) *Store {
 	t.Helper()
 	db, _, err := sqlite.Open(filepath.Join(t.TempDir(), "pawl.db"))
 	must(t, err)
-	s := over(db)
+	s := newStore(db)
 	t.Cleanup(func() { _ = s.Close() })
 	files, _ := db.Steps()
 	steps, err := database.Migrations(files)
@@ -197,7 +197,7 @@ func TestTalliesOfOlder(t *testing.T) {
 	for _, name := range added {
 		column(`DROP COLUMN ` + name)
 	}
-	must(t, before.migrate(t.Context()))
+	must(t, before.migrateSchema(t.Context()))
 	for _, by := range []stats.By{stats.All, stats.Day, stats.Sprint, stats.Task} {
 		a, b := tallies(t, now, by), tallies(t, before, by)
 		for i := range b { // what landed then was counted without its agents at conflicts

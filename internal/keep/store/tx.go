@@ -47,7 +47,7 @@ func retryBusy[T any](ctx context.Context, s *Store, try func() (T, error)) (T, 
 // and COMMIT are its own: with database/sql's Tx, statements that were
 // prepared once could not be used on a connection held for good.
 type connection struct {
-	turn  chan struct{} // holds one token: whoever has it writes
+	turn  chan struct{} // holds one token: the goroutine that has it writes
 	conn  *sql.Conn     // nil until it is needed, and again when it was lost
 	stmts statements
 }
@@ -58,14 +58,14 @@ func newConnection() *connection {
 	return w
 }
 
-func (w *connection) close() error {
+func (w *connection) closeConn() error {
 	<-w.turn
 	defer func() { w.turn <- struct{}{} }()
-	return w.drop()
+	return w.dropConnection()
 }
 
-// drop closes the connection; the next write opens another one.
-func (w *connection) drop() error {
+// dropConnection closes the connection; the next write opens another one.
+func (w *connection) dropConnection() error {
 	w.stmts.close()
 	if w.conn == nil {
 		return nil
@@ -78,8 +78,8 @@ func (w *connection) drop() error {
 	return err
 }
 
-// conn is the writing connection, opened where there is none. Whoever calls it
-// has the turn, or the store for itself.
+// conn returns the writing connection, and opens it if there is none. The caller has the
+// turn, or the store for itself.
 func (s *Store) conn(ctx context.Context) (*sql.Conn, error) {
 	w := s.write
 	if w.conn == nil {
@@ -104,42 +104,43 @@ func (s *Store) transact(ctx context.Context, d durability, do func(ctx context.
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	conn, err := s.begin(ctx, d)
+	conn, err := s.beginTransaction(ctx, d)
 	if err == nil {
-		err = s.finish(ctx, d, do)
+		err = s.finishTx(ctx, d, do)
 	} else if conn != nil {
 		s.db.End(context.WithoutCancel(ctx), conn, bool(d), false)
 	}
 	if err != nil && s.db.Lost(err) {
-		_ = w.drop() // it is lost
+		_ = w.dropConnection() // it is lost
 	}
 	return err
 }
 
-// begin opens a transaction. Nothing is done yet, so it is tried again where that may help.
-func (s *Store) begin(ctx context.Context, d durability) (*sql.Conn, error) {
+// beginTransaction opens a transaction. Nothing is done yet, so it is tried again where
+// that may help.
+func (s *Store) beginTransaction(ctx context.Context, d durability) (*sql.Conn, error) {
 	return retryBusy(ctx, s, func() (*sql.Conn, error) {
 		conn, err := s.conn(ctx)
 		if err == nil {
 			err = s.db.Begin(ctx, conn, bool(d))
 		}
 		if err != nil && s.db.Lost(err) {
-			_ = s.write.drop()
+			_ = s.write.dropConnection()
 			return nil, err
 		}
 		return conn, err
 	})
 }
 
-// change is [Store.transact]; what is the action that an error names.
-func (s *Store) change(ctx context.Context, d durability, what string,
+// changeAs runs [Store.transact]; what is the action that an error names.
+func (s *Store) changeAs(ctx context.Context, d durability, what string,
 	do func(ctx context.Context, w *statements) error) error {
-	return s.explain(ctx, what, s.transact(ctx, d, do))
+	return s.explainError(ctx, what, s.transact(ctx, d, do))
 }
 
-// finish runs do in the open transaction and commits, or rolls back. From the
+// finishTx runs do in the open transaction and commits, or rolls back. From the
 // commit on ctx does not count any more: it would leave open what happened.
-func (s *Store) finish(ctx context.Context, d durability, do func(ctx context.Context, w *statements) error) error {
+func (s *Store) finishTx(ctx context.Context, d durability, do func(ctx context.Context, w *statements) error) error {
 	done := false
 	conn, hard := s.write.conn, context.WithoutCancel(ctx)
 	defer func() { s.db.End(hard, conn, bool(d), done) }()
@@ -228,8 +229,9 @@ func (c *statements) one(ctx context.Context, query string, args []any, dest ...
 	return err == nil, err
 }
 
-// list reads the rows of a query; fields says where the columns of one go.
-func list[T any](ctx context.Context, from *statements, fields func(*T) []any, query string, args ...any) ([]T, error) {
+// listRows reads the rows of a query; fields says where the columns of one go.
+func listRows[T any](ctx context.Context, from *statements, fields func(*T) []any, query string, args ...any) ([]T,
+	error) {
 	var all []T
 	err := from.each(ctx, func(row scanner) error {
 		var v T
@@ -240,46 +242,46 @@ func list[T any](ctx context.Context, from *statements, fields func(*T) []any, q
 	return all, err
 }
 
-// first is [list] for the first row; ok is false when there is none.
-func first[T any](ctx context.Context, from *statements, fields func(*T) []any, query string, args ...any) (v T,
+// firstRow returns the first row of [listRows]; ok is false when there is none.
+func firstRow[T any](ctx context.Context, from *statements, fields func(*T) []any, query string, args ...any) (v T,
 	ok bool, err error) {
-	all, err := list(ctx, from, fields, query, args...)
+	all, err := listRows(ctx, from, fields, query, args...)
 	if err != nil || len(all) == 0 {
 		return v, false, err
 	}
 	return all[0], true, nil
 }
 
-// read is [list] on the store; what is the action that an error names.
-func read[T any](ctx context.Context, s *Store, what string, fields func(*T) []any, query string, args ...any) ([]T,
+// readRows runs [listRows] on the store; what is the action that an error names.
+func readRows[T any](ctx context.Context, s *Store, what string, fields func(*T) []any, query string, args ...any) ([]T,
 	error) {
-	all, err := list(ctx, &s.reads, fields, query, args...)
-	return all, s.explain(ctx, what, err)
+	all, err := listRows(ctx, &s.reads, fields, query, args...)
+	return all, s.explainError(ctx, what, err)
 }
 
-// texts reads a column of texts.
-func texts(ctx context.Context, from *statements, query string, args ...any) ([]string, error) {
-	return list(ctx, from, text, query, args...)
+// readTexts reads a column of texts.
+func readTexts(ctx context.Context, from *statements, query string, args ...any) ([]string, error) {
+	return listRows(ctx, from, textField, query, args...)
 }
 
-// text is the field of a row that is one text.
-func text(to *string) []any { return []any{to} }
+// textField returns the field of a row that is one text.
+func textField(to *string) []any { return []any{to} }
 
-// store runs one statement that writes, in a transaction of its own.
-func (s *Store) store(ctx context.Context, d durability, what, query string, args ...any) error {
-	return s.change(ctx, d, what, func(ctx context.Context, w *statements) error {
+// execOne runs one statement that writes, in a transaction of its own.
+func (s *Store) execOne(ctx context.Context, d durability, what, query string, args ...any) error {
+	return s.changeAs(ctx, d, what, func(ctx context.Context, w *statements) error {
 		_, err := w.exec(ctx, query, args...)
 		return err
 	})
 }
 
-// upsert is the SQL that stores a row in place of the one that has the same
+// upsertSQL returns the SQL that stores a row in place of the one that has the same
 // first columns, as many as the key has. It is put together on first use.
-func upsert(table string, key int, columns string) func() string {
-	return sync.OnceValue(func() string { return upsertion(table, key, columns) })
+func upsertSQL(table string, key int, columns string) func() string {
+	return sync.OnceValue(func() string { return buildUpsert(table, key, columns) })
 }
 
-func upsertion(table string, key int, columns string) string {
+func buildUpsert(table string, key int, columns string) string {
 	names := strings.Fields(strings.ReplaceAll(columns, ",", " "))
 	var marks, sets []string
 	for i, name := range names {
@@ -310,16 +312,16 @@ type column func(stored any) error
 // Scan makes it a [sql.Scanner].
 func (c column) Scan(stored any) error { return c(stored) }
 
-// when reads a time.
-func when(t *time.Time) column {
+// scanTime scans a time.
+func scanTime(t *time.Time) column {
 	return func(stored any) error {
-		*t = at(integer(stored))
+		*t = fromMS(toInteger(stored))
 		return nil
 	}
 }
 
-// integer is a stored number, which may be written out: a sum in PostgreSQL is.
-func integer(stored any) int64 {
+// toInteger returns a stored number, which may be written out: a sum in PostgreSQL is.
+func toInteger(stored any) int64 {
 	if n, ok := stored.(int64); ok {
 		return n
 	}
@@ -340,25 +342,25 @@ func (r *Run) costKnown() (n int) {
 // readCostKnown reads the number that [Run.costKnown] returned.
 func readCostKnown(r *Run) column {
 	return func(stored any) error {
-		r.CostKnown, r.CostPartial = integer(stored) > 0, integer(stored) > 1
+		r.CostKnown, r.CostPartial = toInteger(stored) > 0, toInteger(stored) > 1
 		return nil
 	}
 }
 
-// took reads a duration.
-func took(d *time.Duration) column {
+// scanDuration scans a duration.
+func scanDuration(d *time.Duration) column {
 	return func(stored any) error {
-		*d = time.Duration(integer(stored)) * time.Millisecond
+		*d = time.Duration(toInteger(stored)) * time.Millisecond
 		return nil
 	}
 }
 
-// document reads JSON into what v points to.
-func document(v any) column {
+// scanJSON scans JSON into what v points to.
+func scanJSON(v any) column {
 	return func(stored any) error { return json.Unmarshal(bytesOf(stored), v) }
 }
 
-// raw reads JSON as it is; none is nil.
+// raw scans JSON as it is; nil for an empty column.
 func raw(to *json.RawMessage) column {
 	return func(stored any) error {
 		*to = nil
@@ -380,16 +382,16 @@ func bytesOf(stored any) []byte {
 	return nil
 }
 
-// ms is a time as it is stored.
-func ms(t time.Time) int64 {
+// toMS returns a time in milliseconds, as it is stored.
+func toMS(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
 	}
 	return t.UnixMilli()
 }
 
-// at is a stored time.
-func at(ms int64) time.Time {
+// fromMS returns the time of stored milliseconds.
+func fromMS(ms int64) time.Time {
 	if ms == 0 {
 		return time.Time{}
 	}

@@ -56,7 +56,7 @@ func TestALockedDatabase(t *testing.T) {
 	if holder := <-told; !strings.HasPrefix(holder, want) {
 		t.Errorf("it waits for %q, want %s", holder, want)
 	}
-	if err := s.explain(t.Context(), "add", sqlite3.BUSY); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), want[len("which "):]) {
+	if err := s.explainError(t.Context(), "add", sqlite3.BUSY); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), want[len("which "):]) {
 		t.Errorf("who gives up is told %v", err)
 	}
 	if err := p.cmd.Process.Kill(); err != nil {

@@ -59,8 +59,8 @@ func (s *Store) SaveWorker(ctx context.Context, w Worker) error {
 		excluded.beat_at)
 		WHERE workers.boot IN ('', excluded.boot) OR workers.beat_at < clock_timestamp() - $11 * interval '1 second'`
 	args := []any{
-		w.Name, w.Host, w.PID, w.Version, joinTags(w.Labels), w.Slots, w.Used, w.Drains, ms(time.Now()), s.leases.boot,
-		s.leases.over.Seconds(),
+		w.Name, w.Host, w.PID, w.Version, joinTags(w.Labels), w.Slots, w.Used, w.Drains, toMS(time.Now()),
+		s.leases.boot, s.leases.over.Seconds(),
 	}
 	if err := s.Same(ctx); err != nil {
 		return err
@@ -77,12 +77,12 @@ func (s *Store) SaveWorker(ctx context.Context, w Worker) error {
 		return err
 	}
 	if i >= 0 && all[i].Drains == w.Drains && !all[i].Silent && slices.Equal(all[i].Labels, w.Labels) {
-		// nobody has to look, and nobody who writes is waited for
+		// this wakes no reader, and waits for no other writer
 		_, err := s.db.Reader().ExecContext(ctx, save, s.db.Values(args)...)
-		return s.explain(ctx, "say that the worker lives", err)
+		return s.explainError(ctx, "say that the worker lives", err)
 	}
 	var saved int64
-	err = s.change(ctx, powerSafe, "say that the worker lives", func(ctx context.Context, t *statements) error {
+	err = s.changeAs(ctx, powerSafe, "say that the worker lives", func(ctx context.Context, t *statements) error {
 		if _, err := t.exec(ctx, `DELETE FROM workers WHERE beat_at < clock_timestamp() - interval '1 day'`); err != nil {
 			return err
 		}
@@ -102,7 +102,7 @@ func (s *Store) Same(ctx context.Context) error {
 	if !shared {
 		return nil
 	}
-	return s.explain(ctx, "use the board", db.Same(ctx))
+	return s.explainError(ctx, "use the board", db.Same(ctx))
 }
 
 // mayLose is how much of the last time a server may have lost that has crashed, or whose place a copy took.
@@ -118,7 +118,7 @@ func (s *Store) compareBeat(all []Worker, i int) error {
 	isMissing := i < 0 && last.Sub(began) > mayLose
 	isPutBack := isOlder || isMissing
 	if db, shared := s.db.(*postgres.DB); shared && !last.IsZero() && isPutBack {
-		return s.explain(context.Background(), "use the board", db.GiveUp())
+		return s.explainError(context.Background(), "use the board", db.GiveUp())
 	}
 	if i >= 0 {
 		s.leases.said = all[i].BeatAt
@@ -134,21 +134,21 @@ func (s *Store) DropWorker(ctx context.Context, name string) error {
 	if !s.shared {
 		return nil
 	}
-	return s.change(ctx, powerSafe, "say that the worker ends", func(ctx context.Context, w *statements) error {
+	return s.changeAs(ctx, powerSafe, "say that the worker ends", func(ctx context.Context, w *statements) error {
 		_, err := w.exec(ctx, `DELETE FROM workers WHERE name = $1 AND boot IN ('', $2)`, name, s.leases.boot)
 		return err
 	})
 }
 
-// Workers are those that were heard of within a day, by name.
+// Workers returns the workers that sent a sign of life within a day, sorted by name.
 func (s *Store) Workers(ctx context.Context) ([]Worker, error) {
 	if !s.shared {
 		return nil, nil
 	}
-	all, err := read(ctx, s, "list the workers", func(w *Worker) []any {
+	all, err := readRows(ctx, s, "list the workers", func(w *Worker) []any {
 		return []any{
-			&w.Name, &w.Host, &w.PID, &w.Version, split(&w.Labels, "\n"), &w.Slots, &w.Used, &w.Drains, &w.Behind,
-			when(&w.BeatAt), &w.Silent, &w.boot,
+			&w.Name, &w.Host, &w.PID, &w.Version, scanList(&w.Labels, "\n"), &w.Slots, &w.Used, &w.Drains, &w.Behind,
+			scanTime(&w.BeatAt), &w.Silent, &w.boot,
 		}
 	}, `SELECT `+workerColumns+` FROM workers ORDER BY name`, s.leases.over.Seconds())
 	here, _ := os.Hostname()
@@ -173,13 +173,13 @@ func (s *Store) Unserved(ctx context.Context) ([]board.Case, error) {
 	}), err
 }
 
-// On a board that several machines have, nobody sees whether a process of another
-// machine lives. So who owns something beats a lease there, and counts as dead when it
-// is over. Times are the server's.
+// On a board that several machines share, no machine can see whether a process of another
+// lives. So each owner renews a lease there, and counts as dead when the lease expires.
+// Times are the server's.
 const leaseOver = 30 * time.Second
 
-// every is the time between two beats.
-func (l *leases) every() time.Duration { return max(l.over/3, 100*time.Millisecond) }
+// renewalInterval leaves time for two failed renewals before a lease expires.
+func (l *leases) renewalInterval() time.Duration { return max(l.over/3, 100*time.Millisecond) }
 
 // leases are those that this process beats.
 type leases struct {
@@ -196,9 +196,9 @@ type leases struct {
 const beat = `INSERT INTO leases (pid, start, boot, host, beat_at) VALUES ($1, $2, $3, $4, clock_timestamp())
 	ON CONFLICT (host, boot, pid, start) DO UPDATE SET beat_at = excluded.beat_at`
 
-// own begins the lease of an owner with a transaction, and beats it until the store
-// is closed.
-func (s *Store) own(ctx context.Context, w *statements, o Owner) error {
+// registerLease starts the lease of an owner in the transaction, and renews it until the
+// store is closed.
+func (s *Store) registerLease(ctx context.Context, w *statements, o Owner) error {
 	if !s.shared || o.PID == 0 {
 		return nil
 	}
@@ -223,7 +223,7 @@ func (s *Store) own(ctx context.Context, w *statements, o Owner) error {
 
 func (s *Store) keepLeases(ctx context.Context) {
 	defer close(s.leases.done)
-	tick := time.NewTicker(s.leases.every())
+	tick := time.NewTicker(s.leases.renewalInterval())
 	defer tick.Stop()
 	for {
 		select {
@@ -235,13 +235,13 @@ func (s *Store) keepLeases(ctx context.Context) {
 	}
 }
 
-// beatLeases wakes nobody, and waits for no other who writes. A beat that fails is
-// made up for by the next one.
+// beatLeases renews the leases. It wakes no reader, and waits for no other writer. After a
+// failure the next call renews them.
 func (s *Store) beatLeases(ctx context.Context) {
 	s.leases.mu.Lock()
 	mine := slices.Collect(maps.Keys(s.leases.mine))
 	s.leases.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, s.leases.every())
+	ctx, cancel := context.WithTimeout(ctx, s.leases.renewalInterval())
 	defer cancel()
 	if s.Same(ctx) != nil {
 		return
@@ -261,14 +261,16 @@ func (s *Store) endLeases() {
 	}
 }
 
-// living is alive where it can be seen, and else whether the lease is beaten. While
-// the server was away nobody could beat one.
-func (s *Store) living(ctx context.Context, from *statements, alive func(Owner) bool) (func(Owner) bool, error) {
+// aliveOrLeased returns a function like alive that also answers for owners on other
+// machines: those are alive while their lease is renewed. For one lease's time after a
+// start of the server all count as alive, since nothing could be renewed while it was
+// down.
+func (s *Store) aliveOrLeased(ctx context.Context, from *statements, alive func(Owner) bool) (func(Owner) bool, error) {
 	if !s.shared {
 		return alive, nil
 	}
 	beaten := map[Owner]bool{}
-	list, err := list(ctx, from, func(o *Owner) []any { return []any{&o.PID, &o.Start, &o.Boot, &o.Host} },
+	list, err := listRows(ctx, from, func(o *Owner) []any { return []any{&o.PID, &o.Start, &o.Boot, &o.Host} },
 		`SELECT pid, start, boot, host FROM leases WHERE beat_at > clock_timestamp() - $1 * interval '1 second'
 			OR pg_postmaster_start_time() > clock_timestamp() - $1 * interval '1 second'`, s.leases.over.Seconds())
 	for _, o := range list {
@@ -276,27 +278,28 @@ func (s *Store) living(ctx context.Context, from *statements, alive func(Owner) 
 	}
 	return func(o Owner) bool {
 		switch {
-		case s.seen(o):
+		case s.isVisible(o):
 			return alive(o)
 		case !beaten[o]:
 			return false
 		}
-		return alive(s.afar(o))
+		return alive(s.withDistinctHost(o))
 	}, err
 }
 
-// afar is an owner as who looks at processes has to take it: one that cannot be seen from here,
-// on a machine that is called as this one, has another host.
-func (s *Store) afar(o Owner) Owner {
-	if here, _ := os.Hostname(); o.Host == here && !s.seen(o) {
+// withDistinctHost renames the host of an owner that cannot be seen from here though its
+// machine has the same name as this one.
+func (s *Store) withDistinctHost(o Owner) Owner {
+	if here, _ := os.Hostname(); o.Host == here && !s.isVisible(o) {
 		o.Host += " (another one)"
 	}
 	return o
 }
 
-// seen is true for an owner whose process can be seen from here if it lives. A container that
-// was started again, and another machine that is called the same, have another boot.
-func (s *Store) seen(o Owner) bool {
+// isVisible reports whether the owner's process could be seen from here if it lives. A
+// container that was started again, and another machine with the same name, have another
+// boot.
+func (s *Store) isVisible(o Owner) bool {
 	if o.Host == "" {
 		return true
 	}
@@ -304,14 +307,14 @@ func (s *Store) seen(o Owner) bool {
 	return o.Host == here && slices.Contains([]string{"", o.Boot}, s.leases.boot)
 }
 
-// see forgets owners of other machines whose leases are over, and tells those apart that are
-// called as this one.
-func (s *Store) see(ctx context.Context, owners ...*Owner) error {
+// clearDeadOwners clears the owners on other machines whose leases have expired, and
+// gives machines with the name of this one a distinct name.
+func (s *Store) clearDeadOwners(ctx context.Context, owners ...*Owner) error {
 	for _, o := range owners {
-		if !s.shared || o.PID == 0 || s.seen(*o) {
+		if !s.shared || o.PID == 0 || s.isVisible(*o) {
 			continue
 		}
-		lives, err := s.living(ctx, &s.reads, func(Owner) bool { return true })
+		lives, err := s.aliveOrLeased(ctx, &s.reads, func(Owner) bool { return true })
 		if err != nil {
 			return err
 		}
@@ -319,7 +322,7 @@ func (s *Store) see(ctx context.Context, owners ...*Owner) error {
 			if !lives(*o) {
 				*o = Owner{}
 			}
-			*o = s.afar(*o)
+			*o = s.withDistinctHost(*o)
 		}
 		return nil
 	}

@@ -24,7 +24,7 @@ type Workspace struct {
 	Ports  int    // first of the block, 0 for none
 	Setup  string // hash of the setup that was done, empty for none
 	Landed bool   // its work has landed
-	Owner  Owner  // who works with it; the zero Owner is nobody
+	Owner  Owner  // the process that works with it; the zero Owner means none
 
 	TakenAt   time.Time
 	UpdatedAt time.Time
@@ -39,8 +39,8 @@ const workspaceColumns = `id, kind, state, why, repo, dir, own, folder, branch, 
 
 // Workspaces lists all rows in the order in which they were made.
 func (s *Store) Workspaces(ctx context.Context) ([]Workspace, error) {
-	all, err := s.workspaces(ctx, &s.reads)
-	return all, s.explain(ctx, "list the workspaces", err)
+	all, err := s.readWorkspaces(ctx, &s.reads)
+	return all, s.explainError(ctx, "list the workspaces", err)
 }
 
 // Workspace finds a row; ok is false when there is none.
@@ -54,13 +54,14 @@ func (s *Store) Workspace(ctx context.Context, id string) (w Workspace, ok bool,
 	return Workspace{}, false, err
 }
 
-// workspaces reads the rows of this place. An owner of another boot whose lease is over is none.
-func (s *Store) workspaces(ctx context.Context, w *statements) ([]Workspace, error) {
+// readWorkspaces reads the rows of this place. An owner of another boot whose lease is over
+// is none.
+func (s *Store) readWorkspaces(ctx context.Context, w *statements) ([]Workspace, error) {
 	all, err := workspaces(ctx, w, s.place)
 	if err != nil || !s.shared {
 		return all, err
 	}
-	lives, err := s.living(ctx, w, func(Owner) bool { return true })
+	lives, err := s.aliveOrLeased(ctx, w, func(Owner) bool { return true })
 	for i := range all {
 		if !lives(all[i].Owner) {
 			all[i].Owner = Owner{}
@@ -70,18 +71,18 @@ func (s *Store) workspaces(ctx context.Context, w *statements) ([]Workspace, err
 }
 
 func workspaces(ctx context.Context, w *statements, place string) ([]Workspace, error) {
-	return list(ctx, w, func(v *Workspace) []any {
+	return listRows(ctx, w, func(v *Workspace) []any {
 		return []any{
-			below(place, &v.ID), &v.Kind, &v.State, &v.Why, &v.Repo, &v.Dir, &v.Own, &v.Folder, &v.Branch, &v.Base, &v.Head,
-			&v.Ports, &v.Setup, &v.Landed, &v.Owner.PID, &v.Owner.Start, &v.Owner.Boot, &v.Owner.Host,
-			when(&v.TakenAt), when(&v.UpdatedAt), when(&v.KeepUntil),
+			scanID(place, &v.ID), &v.Kind, &v.State, &v.Why, &v.Repo, &v.Dir, &v.Own, &v.Folder, &v.Branch, &v.Base,
+			&v.Head, &v.Ports, &v.Setup, &v.Landed, &v.Owner.PID, &v.Owner.Start, &v.Owner.Boot, &v.Owner.Host,
+			scanTime(&v.TakenAt), scanTime(&v.UpdatedAt), scanTime(&v.KeepUntil),
 		}
 	}, `SELECT `+workspaceColumns+` FROM workspaces WHERE id >= $1 AND id < $2 ORDER BY rowid LIMIT $3`,
 		place, place+"\U0010FFFF", maxWorkspaces)
 }
 
-// below reads an id without the place that it begins with.
-func below(place string, id *string) column {
+// scanID scans an id without the place that it begins with.
+func scanID(place string, id *string) column {
 	return func(stored any) error {
 		*id = strings.TrimPrefix(string(bytesOf(stored)), place)
 		return nil
@@ -122,7 +123,7 @@ func (s *Store) editWorkspaces(ctx context.Context, edit func(all []Workspace) (
 	also func(context.Context, *statements) error) error {
 	var refused error
 	err := s.transact(ctx, powerSafe, func(ctx context.Context, w *statements) error {
-		all, err := s.workspaces(ctx, w)
+		all, err := s.readWorkspaces(ctx, w)
 		if err != nil {
 			return err
 		}
@@ -145,10 +146,10 @@ func (s *Store) editWorkspaces(ctx context.Context, edit func(all []Workspace) (
 	if refused != nil {
 		return refused
 	}
-	return s.explain(ctx, "store what is known of workspaces", err)
+	return s.explainError(ctx, "store what is known of workspaces", err)
 }
 
-var putWorkspaceQuery = upsert("workspaces", 1, workspaceColumns)
+var putWorkspaceQuery = upsertSQL("workspaces", 1, workspaceColumns)
 
 func putWorkspace(ctx context.Context, w *statements, place string, v Workspace) error {
 	if v.ID == "" || v.Dir == "" || v.Repo == "" {
@@ -156,6 +157,6 @@ func putWorkspace(ctx context.Context, w *statements, place string, v Workspace)
 	}
 	_, err := w.exec(ctx, putWorkspaceQuery(),
 		place+v.ID, v.Kind, v.State, v.Why, v.Repo, v.Dir, v.Own, v.Folder, v.Branch, v.Base, v.Head, v.Ports, v.Setup, v.Landed,
-		v.Owner.PID, v.Owner.Start, v.Owner.Boot, v.Owner.Host, ms(v.TakenAt), ms(v.UpdatedAt), ms(v.KeepUntil))
+		v.Owner.PID, v.Owner.Start, v.Owner.Boot, v.Owner.Host, toMS(v.TakenAt), toMS(v.UpdatedAt), toMS(v.KeepUntil))
 	return err
 }

@@ -60,7 +60,7 @@ func autopilotCommand(a *command.App) *cobra.Command {
 		askAutopilotCommand(a, store.AutopilotStop, "End the runs and the autopilot; the tasks go back to pending"),
 		autopilotModeCommand(a), autopilotStatusCommand(a))
 	addAutopilotFlags(cmd, &f)
-	a.Checks[cmd] = func([]string) error { return f.check(a) }
+	a.Checks[cmd] = func([]string) error { return f.checkFlags(a) }
 	cmd.Flags().BoolVar(&f.semiAuto, "semi-auto", false, "start only what 'pawl case start' assigns")
 	cmd.Flags().BoolVar(&f.keep, "keep", false, "stay when nothing is left to do")
 	cmd.Flags().BoolVar(&f.serve, "serve", false, "serve the web UI, too, until the autopilot ends")
@@ -78,8 +78,8 @@ func addAutopilotFlags(cmd *cobra.Command, f *autopilotFlags) {
 	fl.BoolVar(&f.run.Unsandboxed, "unsandboxed", false, "run without a sandbox at every level; reports say so")
 }
 
-// paths are the configuration keys that the flags set.
-func (f autopilotFlags) paths() map[string]string {
+// configKeys returns the configuration keys that the flags set.
+func (f autopilotFlags) configKeys() map[string]string {
 	m := f.run.Paths()
 	if f.parallel != "" {
 		m["autopilot.max_parallel"] = f.parallel
@@ -90,11 +90,11 @@ func (f autopilotFlags) paths() map[string]string {
 	return m
 }
 
-// check refuses flags that cannot be meant.
-func (f autopilotFlags) check(a *command.App) error {
-	c, err := a.Load(f.paths())
+// checkFlags refuses flags that cannot be meant.
+func (f autopilotFlags) checkFlags(a *command.App) error {
+	c, err := a.Load(f.configKeys())
 	if err == nil && f.sprint != nil {
-		_, err = f.sprint.target(c)
+		_, err = f.sprint.sprintTarget(c)
 	}
 	if err == nil && f.detach {
 		err = mayDetach(c)
@@ -104,18 +104,18 @@ func (f autopilotFlags) check(a *command.App) error {
 
 // workBoard works the board until its end.
 func workBoard(ctx context.Context, a *command.App, f autopilotFlags) error {
-	b, err := open(ctx, a, f)
+	b, err := openWorkplace(ctx, a, f)
 	if err != nil {
 		return err
 	}
 	defer b.s.Close()
-	leave, err := b.join(ctx)
+	leave, err := b.joinCluster(ctx)
 	if err != nil {
 		return err
 	}
 	defer leave()
 	if f.sprint != nil {
-		if err := sprint(ctx, b.s, f.sprint, &b.o); err != nil {
+		if err := setUpSprint(ctx, b.s, f.sprint, &b.o); err != nil {
 			return err
 		}
 	}
@@ -123,7 +123,7 @@ func workBoard(ctx context.Context, a *command.App, f autopilotFlags) error {
 		return b.handOver(ctx)
 	}
 	session.WarnNoGates(a, b.s.Plan, "Tasks complete")
-	work := func() error { return pilot(ctx, b.s, b.o, b.t.Verdict, b.screen) }
+	work := func() error { return runAutopilot(ctx, b.s, b.o, b.t.Verdict, b.screen) }
 	if f.serve {
 		return serve.Beside(ctx, a, b.s.Store, b.s.Config.Root, work)
 	}
@@ -139,12 +139,12 @@ type workplace struct {
 	asked  map[string]string // by the flags
 }
 
-// open makes all that is needed to work on tasks. The caller closes its session.
-func open(ctx context.Context, a *command.App, f autopilotFlags) (b workplace, err error) {
+// openWorkplace makes all that is needed to work on tasks. The caller closes its session.
+func openWorkplace(ctx context.Context, a *command.App, f autopilotFlags) (b workplace, err error) {
 	if err := session.NotInside(a); err != nil {
 		return b, err
 	}
-	c, err := a.Load(f.paths())
+	c, err := a.Load(f.configKeys())
 	if err != nil {
 		return b, err
 	}
@@ -158,7 +158,7 @@ func open(ctx context.Context, a *command.App, f autopilotFlags) (b workplace, e
 			s.Close()
 		}
 	}()
-	s.Store.OnWait(b.screen.waits)
+	s.Store.OnWait(b.screen.showDatabaseWait)
 	// What the repository lacks is reported before what the machine lacks.
 	repo, err := git.Open(ctx, c.Root)
 	if errors.Is(err, git.ErrNotRepository) {
@@ -175,26 +175,26 @@ func open(ctx context.Context, a *command.App, f autopilotFlags) (b workplace, e
 	}
 	b.t.Store = s.Store
 	session.Adapt(ctx, a, c, s.Store, &s.Plan.Policy)
-	b.o, err = autopilotOptions(ctx, s, f, b.t, repo)
+	b.o, err = buildOptions(ctx, s, f, b.t, repo)
 	return b, err
 }
 
 // watchAutopilot is the autopilot's screen, with hooks and notifications beside it.
 func watchAutopilot(ctx context.Context, s *session.Session, v sandbox.Verdict,
 	screen *autopilotScreen) func(autopilot.Notice) {
-	s.StartHooksIn(s.HookBox(ctx, v), s.Plan.Safety == sandbox.Paranoid, screen.warn)
+	s.StartHooksIn(s.HookBox(ctx, v), s.Plan.Safety == sandbox.Paranoid, screen.printWarning)
 	if s.Hooks == nil {
-		return screen.notice
+		return screen.showNotice
 	}
 	told := session.NewAutopilotHooks(s.Hooks, command.BranchName(s.Target))
 	return func(n autopilot.Notice) {
-		screen.notice(n)
+		screen.showNotice(n)
 		told.Notice(ctx, n)
 	}
 }
 
-// autopilotOptions are what the configuration and the flags come to.
-func autopilotOptions(ctx context.Context, s *session.Session, f autopilotFlags, t *session.TaskPlanner,
+// buildOptions combines the configuration and the flags.
+func buildOptions(ctx context.Context, s *session.Session, f autopilotFlags, t *session.TaskPlanner,
 	repo *git.Repo) (o autopilot.Options, err error) {
 	c, target := s.Config, s.Target
 	tree, err := workspace.Open(ctx, c.Root, workspace.Options{StateDir: s.StateDir, MaxFile: s.Plan.SnapshotMaxFile})
@@ -260,8 +260,8 @@ func autopilotOptions(ctx context.Context, s *session.Session, f autopilotFlags,
 	return o, err
 }
 
-// pilot runs the autopilot with signals and screen attached.
-func pilot(ctx context.Context, s *session.Session, o autopilot.Options, v sandbox.Verdict,
+// runAutopilot runs the autopilot with signals and screen attached.
+func runAutopilot(ctx context.Context, s *session.Session, o autopilot.Options, v sandbox.Verdict,
 	screen *autopilotScreen) error {
 	sig := engine.CatchSignals()
 	defer sig.Stop()
@@ -313,7 +313,7 @@ func drivenOnScreen(ctx context.Context, s *session.Session, o autopilot.Options
 	}
 	dashed := dashboardOptions(s.App, s.Store, s.Config.Root)
 	dashed.Hint = "Ctrl+C ends it. In another terminal: pawl autopilot pause"
-	screen.cover(true)
+	screen.setCovered(true)
 	err = dashboard.Own(ctx, dashed, func(wake func()) error {
 		notify := o.Notify
 		o.Notify = func(n autopilot.Notice) {
@@ -324,7 +324,7 @@ func drivenOnScreen(ctx context.Context, s *session.Session, o autopilot.Options
 		res, err = autopilot.Run(ctx, o)
 		return err
 	})
-	screen.cover(false)
+	screen.setCovered(false)
 	return res, err
 }
 

@@ -108,12 +108,13 @@ func printNeeds(v autopilot.View, line func(format string, args ...any)) {
 	}
 	for _, n := range v.NeedsYou {
 		line("  %s %s: %s%s", n.Case, n.What, report.Line(n.Title, 80), command.Aside(n.Why))
-		line("    %s", nextStep(n))
+		line("    %s", suggestCommands(n))
 	}
 }
 
-// nextStep is what a person can do about an entry. Each command works as printed.
-func nextStep(n autopilot.Need) string {
+// suggestCommands returns the commands by which a person can handle an entry. They can be
+// pasted as they are.
+func suggestCommands(n autopilot.Need) string {
 	look, then := "pawl show "+n.Case, "pawl case retry "+n.Case
 	switch {
 	case n.What == board.Review:
@@ -188,12 +189,12 @@ func sprintCommand(a *command.App) *cobra.Command {
 	fl.BoolVar(&f.onError, "pause-on-error", false, "pause when a task fails")
 	fl.BoolVar(&f.batch, "batch-review", false, "verified work waits for your review, all of it when the sprint has ended")
 	addAutopilotFlags(cmd, &p)
-	a.Checks[cmd] = func([]string) error { return p.check(a) }
+	a.Checks[cmd] = func([]string) error { return p.checkFlags(a) }
 	return cmd
 }
 
-// target is the sprint's: of the flags, else of the configuration.
-func (f *sprintFlags) target(c *config.Config) (config.SprintTarget, error) {
+// sprintTarget takes the target from the flags, else from the configuration.
+func (f *sprintFlags) sprintTarget(c *config.Config) (config.SprintTarget, error) {
 	var given []config.SprintTarget
 	for _, flag := range []struct{ name, kind, value string }{
 		{"count", config.TargetCount, f.count}, {"hours", config.TargetDuration, f.hours},
@@ -237,9 +238,9 @@ func targetJSON(t config.SprintTarget) schedule.SprintTarget {
 	return out
 }
 
-// sprint makes an autopilot a sprint.
-func sprint(ctx context.Context, s *session.Session, f *sprintFlags, o *autopilot.Options) error {
-	t, err := f.target(s.Config)
+// setUpSprint makes an autopilot a sprint.
+func setUpSprint(ctx context.Context, s *session.Session, f *sprintFlags, o *autopilot.Options) error {
+	t, err := f.sprintTarget(s.Config)
 	if err != nil {
 		return err
 	}
@@ -267,14 +268,13 @@ func sprint(ctx context.Context, s *session.Session, f *sprintFlags, o *autopilo
 		o.Sprint.Checkpoint = f.checkpoint
 	}
 	o.Filter = store.CaseFilter{
-		Within: given(f.ops, set.Filters.IncludeOperations), Tags: given(f.tags, set.Filters.IncludeTags),
-		NotTags: given(f.excluded, set.Filters.ExcludeTags),
+		Within: flagsOr(f.ops, set.Filters.IncludeOperations), Tags: flagsOr(f.tags, set.Filters.IncludeTags),
+		NotTags: flagsOr(f.excluded, set.Filters.ExcludeTags),
 	}
 	return knownCases(ctx, s, o.Filter.Within)
 }
 
-// given is what flags say, else what the configuration does.
-func given(flags, configured []string) []string {
+func flagsOr(flags, configured []string) []string {
 	if len(flags) > 0 {
 		return flags
 	}
@@ -333,15 +333,15 @@ func listSprints(a *command.App, live string, list []schedule.SprintStats) error
 	return command.Listing(a, list, "No sprints yet. Start one with: pawl sprint --count 10",
 		"SPRINT\tSTARTED\tTOOK\tTARGET\tTASKS\tCOMPLETE\tFAILED\tREVIEWING", func(s schedule.SprintStats) command.Row {
 			return command.Row{JSON: s, Cells: []any{
-				s.ID, command.Minute(time.UnixMilli(s.StartedAt)), took(s, live), targetWords(s.Target),
+				s.ID, command.Minute(time.UnixMilli(s.StartedAt)), formatElapsed(s, live), targetWords(s.Target),
 				s.TotalTasks, s.CompletedTasks, s.FailedTasks, s.ReviewingTasks,
 			}}
 		})
 }
 
-// took is how long a sprint took. The one that is running is live; another without
-// an end was cut off, until the next start of the autopilot writes it.
-func took(s schedule.SprintStats, live string) string {
+// formatElapsed returns the duration of a sprint, or "runs" if it is the one called live. Any
+// other sprint without an end was cut off; the next start of the autopilot stores its end.
+func formatElapsed(s schedule.SprintStats, live string) string {
 	switch {
 	case s.EndedAt == nil && s.ID == live:
 		return "runs"
@@ -373,7 +373,7 @@ func showSprint(a *command.App, live string, s schedule.SprintStats) error {
 	if a.JSON {
 		return a.Document(s)
 	}
-	how := took(s, live)
+	how := formatElapsed(s, live)
 	if s.EndedAt != nil {
 		how = "took " + how
 	}

@@ -39,73 +39,73 @@ type autopilotScreen struct {
 // mostKept bounds what is printed when the dashboard is gone.
 const mostKept = 20
 
-// cover keeps lines back while the dashboard has the screen, and afterwards
+// setCovered keeps lines back while the dashboard has the screen, and afterwards
 // prints the last of them.
-func (s *autopilotScreen) cover(covered bool) {
+func (s *autopilotScreen) setCovered(covered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.covered = covered
 	if !covered {
 		for _, line := range s.kept[max(0, len(s.kept)-mostKept):] {
-			s.print("%s", line)
+			s.printText("%s", line)
 		}
 		s.kept = nil
 	}
 }
 
-// notice takes one notice of the autopilot.
-func (s *autopilotScreen) notice(n autopilot.Notice) {
+// showNotice takes one notice of the autopilot.
+func (s *autopilotScreen) showNotice(n autopilot.Notice) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.a.JSON {
 		s.printJSON(n)
 	}
-	if s.a.Quiet && !urgent(n) {
+	if s.a.Quiet && !needsAction(n) {
 		return
 	}
-	if s.repeats(n) {
+	if s.shouldSuppress(n) {
 		return
 	}
 	switch n.Kind {
 	case autopilot.Began:
-		s.line(n.At, "Autopilot starts")
+		s.printLine(n.At, "Autopilot starts")
 	case autopilot.Recovered:
-		s.line(n.At, "%s: %s", n.Case, report.Line(n.Text, 300))
+		s.printLine(n.At, "%s: %s", n.Case, report.Line(n.Text, 300))
 	case autopilot.TaskBegan:
-		s.line(n.At, "%s starts: %s%s", n.Case, report.Line(n.Title, 100), command.Aside(n.Text))
+		s.printLine(n.At, "%s starts: %s%s", n.Case, report.Line(n.Title, 100), command.Aside(n.Text))
 	case autopilot.RunNotice:
-		s.run(n)
+		s.showRunNotice(n)
 	case autopilot.TaskEnded:
-		s.settled(n)
+		s.showTaskEnd(n)
 	case autopilot.Landed:
-		s.line(n.At, "%s landed: %s", n.Case, report.Line(n.Title, 100))
+		s.printLine(n.At, "%s landed: %s", n.Case, report.Line(n.Title, 100))
 	case autopilot.Alert:
-		s.line(n.At, "ATTENTION: %s", report.Line(n.Text, 500))
+		s.printLine(n.At, "ATTENTION: %s", report.Line(n.Text, 500))
 	case autopilot.Checkpoint:
-		s.line(n.At, "Checkpoint: %s is the target before the sprint", n.Text)
+		s.printLine(n.At, "Checkpoint: %s is the target before the sprint", n.Text)
 	case autopilot.Paused:
-		s.line(n.At, "Autopilot pauses: %s", report.Line(n.Text, 300))
+		s.printLine(n.At, "Autopilot pauses: %s", report.Line(n.Text, 300))
 	case autopilot.GoesOn:
-		s.line(n.At, "Autopilot goes on")
+		s.printLine(n.At, "Autopilot goes on")
 	case autopilot.QueueNote:
-		s.queue(n)
+		s.showQueueNote(n)
 	case autopilot.Warning:
-		s.print("Warning: %s", report.Line(prefixed(n.Case, n.Text), 500))
+		s.printText("Warning: %s", report.Line(prefixLines(n.Case, n.Text), 500))
 	case autopilot.Rested:
 		if s.a.Verbose {
-			s.line(n.At, "Waits: %s", report.Line(n.Text, 300))
+			s.printLine(n.At, "Waits: %s", report.Line(n.Text, 300))
 		}
 	case autopilot.Told:
-		s.line(n.At, "%s", report.Line(n.Text, 300))
+		s.printLine(n.At, "%s", report.Line(n.Text, 300))
 	case autopilot.TargetRed:
-		s.line(n.At, "Waits: %s", report.Line(n.Text, 600))
+		s.printLine(n.At, "Waits: %s", report.Line(n.Text, 600))
 	case autopilot.Over:
-		s.line(n.At, "Autopilot ends: %s", report.Line(n.Text, 600))
+		s.printLine(n.At, "Autopilot ends: %s", report.Line(n.Text, 600))
 	}
 }
 
-// urgent is true for what a person has to act on.
-func urgent(n autopilot.Notice) bool {
+// needsAction reports whether a person has to act on the notice.
+func needsAction(n autopilot.Notice) bool {
 	switch n.Kind {
 	case autopilot.Alert, autopilot.TargetRed:
 		return true
@@ -124,7 +124,7 @@ type said struct {
 	wait time.Duration
 }
 
-// The same is printed again after a while only, which grows while it goes on.
+// The same text is printed again only after an interval, which grows while the text keeps coming.
 const (
 	sayAgain  = time.Minute
 	saySeldom = 6 * time.Hour
@@ -132,16 +132,16 @@ const (
 	restsTold = 2
 )
 
-// repeats is true for what a person was told just now, and for what a task does whose
-// provider does not answer, once it is known.
-func (s *autopilotScreen) repeats(n autopilot.Notice) bool {
+// shouldSuppress reports whether the notice repeats what was printed a short time ago, or
+// is about a task whose provider is known not to answer.
+func (s *autopilotScreen) shouldSuppress(n autopilot.Notice) bool {
 	if s.rests == nil {
 		s.rests, s.said = map[string]int{}, map[string]said{}
 	}
 	switch n.Kind {
 	case autopilot.TaskEnded:
 		if v := n.Settlement; v.Later.IsZero() {
-			if v.Action == board.Stop && s.saidNow(n.Case+v.Why, n.At) { // it cannot be started, still
+			if v.Action == board.Stop && s.printedLately(n.Case+v.Why, n.At) { // it cannot be started, still
 				s.rests[n.Case] = restsTold
 				return !s.a.Verbose
 			}
@@ -156,25 +156,26 @@ func (s *autopilotScreen) repeats(n autopilot.Notice) bool {
 		} else if e.Kind == engine.RunResumed {
 			return !s.a.Verbose && s.rests[n.Case] >= restsTold
 		}
-		return n.Engine.Kind == engine.Warning && s.saidNow(n.Case+n.Engine.Text, n.At)
+		return n.Engine.Kind == engine.Warning && s.printedLately(n.Case+n.Engine.Text, n.At)
 	case autopilot.TaskBegan:
 		return !s.a.Verbose && s.rests[n.Case] >= restsTold
 	case autopilot.Alert, autopilot.Warning, autopilot.TargetRed:
-		return s.saidNow(n.Case+n.Text, n.At)
+		return s.printedLately(n.Case+n.Text, n.At)
 	case autopilot.QueueNote:
 		trouble := n.Note.Kind == queue.NoteTrouble || n.Note.Kind == queue.NoteWarning
-		return trouble && s.saidNow(n.Case+n.Text, n.At)
+		return trouble && s.printedLately(n.Case+n.Text, n.At)
 	}
 	return false
 }
 
-// saidNow is true for a text that was printed lately, and takes note of it.
-func (s *autopilotScreen) saidNow(text string, at time.Time) bool {
+// printedLately reports whether the text was printed a short time ago, and records it.
+// The interval grows while the same text keeps coming.
+func (s *autopilotScreen) printedLately(text string, at time.Time) bool {
 	last, wait := s.said[text], sayAgain
 	switch since := at.Sub(last.at); {
 	case since >= 0 && since < last.wait:
 		return true
-	case since < 2*last.wait: // it goes on
+	case since < 2*last.wait: // it keeps coming
 		wait = min(6*last.wait, saySeldom)
 	}
 	if len(s.said) >= mostSaid {
@@ -184,61 +185,62 @@ func (s *autopilotScreen) saidNow(text string, at time.Time) bool {
 	return false
 }
 
-// queue prints the notes of the merge queue. Landings are left out: they are printed
+// showQueueNote prints the notes of the merge queue. Landings are left out: they are printed
 // with their titles. So is a conflict that a person is asked about.
-func (s *autopilotScreen) queue(n autopilot.Notice) {
+func (s *autopilotScreen) showQueueNote(n autopilot.Notice) {
 	switch k := n.Note.Kind; k {
 	case queue.NoteLanded, queue.NoteEmpty:
 	case queue.NoteEscalated, queue.NoteStopped, queue.NoteTrouble:
-		s.line(n.At, "ATTENTION: %s", report.Line(prefixed(n.Case, n.Text), 500))
+		s.printLine(n.At, "ATTENTION: %s", report.Line(prefixLines(n.Case, n.Text), 500))
 	default:
 		if k != queue.NoteConflict || !n.Note.Parked {
-			s.line(n.At, "%s", report.Line(prefixed(n.Case, n.Text), 400))
+			s.printLine(n.At, "%s", report.Line(prefixLines(n.Case, n.Text), 400))
 		}
 	}
 }
 
-func prefixed(id, text string) string {
+func prefixLines(id, text string) string {
 	if id == "" {
 		return text
 	}
 	return id + ": " + text
 }
 
-// run shows what a person should see of a task's run.
-func (s *autopilotScreen) run(n autopilot.Notice) {
+// showRunNotice shows what a person should see of a task's run.
+func (s *autopilotScreen) showRunNotice(n autopilot.Notice) {
 	e := n.Engine
 	if n.Agent != "" {
 		n.Case += " (" + n.Agent + ")"
 	}
-	if !s.a.Verbose && tries(e) {
-		return // it is told once for all tasks
+	if !s.a.Verbose && isLimitedAttempt(e) {
+		return // it is printed once for all tasks
 	}
 	switch e.Kind {
 	case engine.RunResumed:
-		s.line(n.At, "%s goes on: run %s, after iteration %d", n.Case, e.Run, e.State.Iteration)
+		s.printLine(n.At, "%s goes on: run %s, after iteration %d", n.Case, e.Run, e.State.Iteration)
 	case engine.IterationStarted:
-		s.line(n.At, "%s: iteration %d/%d starts", n.Case, e.Command.Iteration, e.State.Limit)
+		s.printLine(n.At, "%s: iteration %d/%d starts", n.Case, e.Command.Iteration, e.State.Limit)
 	case engine.IterationEnded:
 		r := e.Record
 		what := string(r.Outcome)
 		if e.Summary != "" {
 			what += ": " + e.Summary
 		}
-		s.line(n.At, "%s: iteration %d ended after %s (%s)", n.Case, r.Number, loop.Duration(r.Elapsed),
+		s.printLine(n.At, "%s: iteration %d ended after %s (%s)", n.Case, r.Number, loop.Duration(r.Elapsed),
 			report.Line(what, 300))
 	case engine.WaitStarted:
-		s.line(n.At, "%s: waiting until %s (%s)", n.Case, console.Clock(e.Command.Until, e.At),
+		s.printLine(n.At, "%s: waiting until %s (%s)", n.Case, console.Clock(e.Command.Until, e.At),
 			report.Line(e.Command.Why, 200))
 	case engine.Note:
-		s.line(n.At, "%s: %s", n.Case, report.Line(e.Text, 500))
+		s.printLine(n.At, "%s: %s", n.Case, report.Line(e.Text, 500))
 	case engine.Warning:
-		s.print("Warning: %s: %s", n.Case, report.Line(e.Text, 500))
+		s.printText("Warning: %s: %s", n.Case, report.Line(e.Text, 500))
 	}
 }
 
-// tries is true for what a run does while its provider is limited.
-func tries(e engine.Notice) bool {
+// isLimitedAttempt reports whether the run retries, or waits, while its provider is
+// limited.
+func isLimitedAttempt(e engine.Notice) bool {
 	switch e.Kind {
 	case engine.IterationStarted:
 		return e.Command.Attempt > 1
@@ -256,7 +258,7 @@ var settledWords = map[board.Action]string{
 	board.Crash: "goes back to pending", board.Land: "is done",
 }
 
-func (s *autopilotScreen) settled(n autopilot.Notice) {
+func (s *autopilotScreen) showTaskEnd(n autopilot.Notice) {
 	v := n.Settlement
 	what := cmp.Or(settledWords[v.Action], "is left as it is")
 	switch {
@@ -265,28 +267,28 @@ func (s *autopilotScreen) settled(n autopilot.Notice) {
 	case v.Review:
 		what = "is verified and waits for your review"
 	}
-	s.line(n.At, "%s %s: %s", n.Case, what, report.Line(v.Why, 300))
+	s.printLine(n.At, "%s %s: %s", n.Case, what, report.Line(v.Why, 300))
 }
 
-// warn prints the warning of a hook; it may be called from any goroutine.
-func (s *autopilotScreen) warn(text string) {
+// printWarning prints the warning of a hook; it may be called from any goroutine.
+func (s *autopilotScreen) printWarning(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.print("Warning: %s", report.Line(text, 500))
+	s.printText("Warning: %s", report.Line(text, 500))
 }
 
-// waits says who has the database locked.
-func (s *autopilotScreen) waits(why string) {
+// showDatabaseWait says who has the database locked.
+func (s *autopilotScreen) showDatabaseWait(why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.line(time.Now(), "%s", command.LockedBy(why))
+	s.printLine(time.Now(), "%s", command.LockedBy(why))
 }
 
-func (s *autopilotScreen) line(at time.Time, format string, args ...any) {
-	s.print("[%s] %s", at.Local().Format("15:04:05"), fmt.Sprintf(format, args...))
+func (s *autopilotScreen) printLine(at time.Time, format string, args ...any) {
+	s.printText("[%s] %s", at.Local().Format("15:04:05"), fmt.Sprintf(format, args...))
 }
 
-func (s *autopilotScreen) print(format string, args ...any) {
+func (s *autopilotScreen) printText(format string, args ...any) {
 	switch {
 	case s.a.JSON:
 	case s.covered:
@@ -360,6 +362,6 @@ func dashboardOptions(a *command.App, db *store.Store, root string) dashboard.Op
 		Look: func(ctx context.Context) (autopilot.View, error) {
 			return autopilot.Status(ctx, db, root)
 		},
-		Next: nextStep, Out: console.Raw(a.Stderr), Color: a.Terminal().Color,
+		Next: suggestCommands, Out: console.Raw(a.Stderr), Color: a.Terminal().Color,
 	}
 }

@@ -32,7 +32,7 @@ func TestWhatCannotStartIsToldOnce(t *testing.T) {
 			{Kind: autopilot.TargetRed, Text: "the branch is not there"},
 		} {
 			n.At = at
-			s.notice(n)
+			s.showNotice(n)
 		}
 	}
 	for text, most := range map[string]int{"task-001 starts": 2, "goes back to pending": 1, "slots are taken": 1, "Waits: the branch": 1} {
@@ -54,7 +54,7 @@ func told(a command.App, all ...autopilot.Notice) string {
 		if n.At.IsZero() {
 			n.At = ten
 		}
-		s.notice(n)
+		s.showNotice(n)
 	}
 	return strings.ReplaceAll(out.String(), "["+ten.Local().Format("15:04:05")+"] ", "")
 }
@@ -195,21 +195,21 @@ func TestCovered(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	s := &autopilotScreen{a: &command.App{Stderr: &out}}
-	s.cover(true)
+	s.setCovered(true)
 	for i := range 3 * mostKept {
-		s.print("line %d", i+1)
+		s.printText("line %d", i+1)
 	}
 	if out.Len() > 0 {
 		t.Errorf("below the dashboard stands %q", out.String())
 	}
-	s.cover(false)
+	s.setCovered(false)
 	if lines := strings.Split(out.String(), "\n"); len(lines) != mostKept+1 || lines[0] != "line 41" {
 		t.Errorf("afterwards there are %d lines: %q", len(lines)-1, lines)
 	}
 	out.Reset()
-	s.print("more")
-	s.cover(true)
-	s.cover(false)
+	s.printText("more")
+	s.setCovered(true)
+	s.setCovered(false)
 	if out.String() != "more\n" {
 		t.Errorf("it goes on with %q", out.String())
 	}

@@ -27,7 +27,7 @@ import (
 func workerCommand(a *command.App) *cobra.Command {
 	var f workerFlags
 	cmd := command.Group("worker", "Work tasks that the cluster's engine orders, until you stop it",
-		func(ctx context.Context) error { return work(ctx, a, f) },
+		func(ctx context.Context) error { return runWorker(ctx, a, f) },
 		command.Leaf("kill", "End the worker of this machine and its agents at once, also while the engine is away",
 			command.AtMost(0), func(ctx context.Context, _ []string) error { return killWorker(ctx, a) }))
 	cmd.Long = "Work tasks that the engine of cluster.engine orders. An autopilot decides which; when nobody\n" +
@@ -53,8 +53,8 @@ type workerFlags struct {
 // maxLabels bounds the queues that a worker asks: one for each choice of labels.
 const maxLabels = 4
 
-// offer is what the flags come to; without --slots it has none.
-func (f *workerFlags) offer() (o autopilot.Offer, err error) {
+// parseOffer returns what this machine offers; without --slots that is no slot.
+func (f *workerFlags) parseOffer() (o autopilot.Offer, err error) {
 	o = autopilot.Offer{Drain: f.drain, Version: command.Version}
 	if f.slots != "" {
 		if o.Slots, err = strconv.Atoi(f.slots); err != nil || o.Slots < 1 {
@@ -80,31 +80,31 @@ func (f *workerFlags) offer() (o autopilot.Offer, err error) {
 
 var label = lazy.Regexp(`^[A-Za-z0-9._-]{1,40}$`)
 
-func work(ctx context.Context, a *command.App, f workerFlags) error {
-	offer, err := f.offer() // what was typed wrong is told before anything is opened
+func runWorker(ctx context.Context, a *command.App, f workerFlags) error {
+	offer, err := f.parseOffer() // report wrong flags before anything is opened
 	if err != nil {
 		return err
 	}
-	b, err := open(ctx, a, autopilotFlags{})
+	b, err := openWorkplace(ctx, a, autopilotFlags{})
 	if err != nil {
 		return err
 	}
 	defer b.s.Close()
 	c := b.s.Config
 	offer.Slots = cmp.Or(offer.Slots, c.Autopilot.MaxParallel)
-	if len(offer.Labels) > 0 && b.s.Store.Board() == "" {
+	if len(offer.Labels) > 0 && b.s.Store.BoardName() == "" {
 		return command.Usage("labels tell machines apart, and this board is one machine's: cluster.store is not set")
 	}
 	if c.Cluster.Engine == "" {
 		return command.Usage("a worker needs an engine: cluster.engine is not set").
 			Hint("Name it in pawl.yaml: cluster: {engine: temporal://host:7233/namespace}")
 	}
-	if err := b.travel(ctx); err != nil {
+	if err := b.findRemote(ctx); err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	b.o.Log, b.o.Notify = command.OpenLog(c.Root), b.screen.notice
+	b.o.Log, b.o.Notify = command.OpenLog(c.Root), b.screen.showNotice
 	with := ""
 	if len(offer.Labels) > 0 {
 		with = ", with the labels " + strings.Join(offer.Labels, ", ")
@@ -116,14 +116,14 @@ func work(ctx context.Context, a *command.App, f workerFlags) error {
 	wait := func() {}
 	offer.Begins = func() {
 		a.Say("Works up to %s at once%s", fault.Numbered(offer.Slots, "task"), with)
-		switch why := alone(c); {
+		switch why := reasonNoStandby(c); {
 		case why == "":
 			wait = b.standBy(ctx)
-		case b.s.Store.Board() != "":
+		case b.s.Store.BoardName() != "":
 			a.Say("Works tasks, but goes on with no autopilot whose process ended: %s", why)
 		}
 	}
-	err = a.Cluster.Work(ctx, at, b.repository(), offer, b.o)
+	err = a.Cluster.Work(ctx, at, b.boardName(), offer, b.o)
 	stop()
 	wait()
 	if err != nil {
@@ -155,8 +155,9 @@ func killWorker(ctx context.Context, a *command.App) error {
 	return nil
 }
 
-// alone says why no other process can go on with an autopilot; "" one can.
-func alone(c *config.Config) string {
+// reasonNoStandby returns why no other process could continue this autopilot; "" if one
+// can.
+func reasonNoStandby(c *config.Config) string {
 	switch {
 	case c.Cluster.Store == "":
 		return "the board is this machine's: cluster.store is not set"
@@ -169,7 +170,7 @@ func alone(c *config.Config) string {
 }
 
 func mayDetach(c *config.Config) error {
-	if why := alone(c); why != "" {
+	if why := reasonNoStandby(c); why != "" {
 		return command.Usage("--detach leaves the autopilot to the workers of a cluster, and %s", why).
 			Hint("Set it in pawl.yaml, and see that all is there: pawl cluster check")
 	}
@@ -202,18 +203,18 @@ func alreadyRuns(r *store.RunningError) error {
 		Hint("See what it does: pawl autopilot status").Hint("Stop it:          pawl autopilot stop")
 }
 
-// standBy goes on with the autopilot that is on until ctx is done.
+// standBy takes over an enabled autopilot whenever its process ends, until ctx is done.
 func (b *workplace) standBy(ctx context.Context) (wait func()) {
 	quiet := *b.s.App
 	quiet.Quiet = true // this worker has said what is to be said
 	return autopilot.StandBy(ctx, b.s.Store, b.o.Log, func(ctx context.Context) (
 		o autopilot.Options, _ func(), err error,
 	) {
-		d, err := open(ctx, &quiet, autopilotFlags{})
+		d, err := openWorkplace(ctx, &quiet, autopilotFlags{})
 		if err != nil {
 			return o, nil, err
 		}
-		leave, err := d.join(ctx)
+		leave, err := d.joinCluster(ctx)
 		if err != nil {
 			d.s.Close()
 			return o, nil, err
@@ -223,8 +224,8 @@ func (b *workplace) standBy(ctx context.Context) (wait func()) {
 	})
 }
 
-// join connects the autopilot to the engine, if the configuration names one.
-func (b *workplace) join(ctx context.Context) (leave func(), err error) {
+// joinCluster connects the autopilot to the engine, if the configuration names one.
+func (b *workplace) joinCluster(ctx context.Context) (leave func(), err error) {
 	if b.s.Config.Cluster.Engine == "" {
 		return func() {}, nil
 	}
@@ -237,18 +238,18 @@ func (b *workplace) join(ctx context.Context) (leave func(), err error) {
 		return nil, command.Usage("cluster.engine is set, and this program has no client of an engine").
 			Hint("Give the same command to the program that has it: pawl-cluster")
 	}
-	if err := b.travel(ctx); err != nil {
+	if err := b.findRemote(ctx); err != nil {
 		return nil, err
 	}
 	at, err := a.EngineAt(b.s.Config)
 	if err != nil {
 		return nil, err
 	}
-	b.o.Elsewhere, leave, err = a.Cluster.Join(ctx, at, b.repository(), b.s.Store, command.OpenLog(b.s.Config.Root))
+	b.o.Elsewhere, leave, err = a.Cluster.Join(ctx, at, b.boardName(), b.s.Store, command.OpenLog(b.s.Config.Root))
 	if err != nil {
 		return nil, err
 	}
-	b.o.HandsOn, b.o.Asked = alone(b.s.Config) == "", b.asked
+	b.o.HandsOn, b.o.Asked = reasonNoStandby(b.s.Config) == "", b.asked
 	if err := b.checkAsked(); err != nil {
 		leave()
 		return nil, err
@@ -281,7 +282,7 @@ func (b *workplace) checkAsked() error {
 
 // tellOthers names the workers that are there and take no orders from this autopilot.
 func (b *workplace) tellOthers(ctx context.Context) {
-	workers, _ := b.s.Store.Workers(ctx) // a list that cannot be had names nobody
+	workers, _ := b.s.Store.Workers(ctx) // without a list no worker is named
 	for _, w := range workers {
 		if !w.Silent && w.Version != command.Version {
 			b.s.App.Say("Warning: worker %s is pawl %s and this is %s; put the same on all machines", w.Name, w.Version,
@@ -290,21 +291,21 @@ func (b *workplace) tellOthers(ctx context.Context) {
 	}
 }
 
-// repository names the board on the engine: as its database calls it, or that of
+// boardName names the board on the engine: as its database calls it, or that of
 // this checkout on this machine.
-func (b *workplace) repository() string {
-	if name := b.s.Store.Board(); name != "" {
+func (b *workplace) boardName() string {
+	if name := b.s.Store.BoardName(); name != "" {
 		return name
 	}
 	host, _ := os.Hostname()
 	return host + ":" + filepath.Base(b.s.StateDir)
 }
 
-// travel finds the remote by which work goes from machine to machine, where the board
+// findRemote finds the remote by which work goes from machine to machine, where the board
 // is shared by several.
-func (b *workplace) travel(ctx context.Context) error {
+func (b *workplace) findRemote(ctx context.Context) error {
 	c := b.s.Config.Cluster
-	if b.s.Store.Board() == "" {
+	if b.s.Store.BoardName() == "" {
 		return nil
 	}
 	if _, err := b.o.Repo.RemoteURL(ctx, c.Remote); err != nil {

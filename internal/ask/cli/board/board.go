@@ -192,7 +192,7 @@ func cleanCases(ctx context.Context, a *command.App, p *action.Operator, clones 
 	if len(ids) == 0 && len(all) == 0 {
 		a.Say("There are no workspaces.")
 	} else if len(all) > 0 {
-		a.Say("%s %s; %s stay.", map[bool]string{true: "Would free", false: "Freed"}[dry], megabytes(freed), megabytes(stay))
+		a.Say("%s %s; %s stay.", map[bool]string{true: "Would free", false: "Freed"}[dry], formatMegabytes(freed), formatMegabytes(stay))
 	}
 	if stuck > 0 {
 		return fmt.Errorf("%s not removed",
@@ -213,7 +213,7 @@ func sayVerdict(a *command.App, v pool.Verdict, dry bool) error {
 	if !v.Remove {
 		what = "stays"
 	}
-	a.Result("%-16s  %-8s  %8s  %s\n", v.ID, what, megabytes(v.Bytes), report.Line(v.Reason, 400))
+	a.Result("%-16s  %-8s  %8s  %s\n", v.ID, what, formatMegabytes(v.Bytes), report.Line(v.Reason, 400))
 	if v.Ref != "" {
 		a.Result("  its work is kept: %s\n", v.Ref)
 	}
@@ -223,8 +223,8 @@ func sayVerdict(a *command.App, v pool.Verdict, dry bool) error {
 	return nil
 }
 
-// megabytes is a size for a person.
-func megabytes(n int64) string {
+// formatMegabytes returns a size for a person.
+func formatMegabytes(n int64) string {
 	switch {
 	case n >= 10_000_000:
 		return fmt.Sprintf("%d MB", n/1_000_000)

@@ -55,7 +55,7 @@ func caseAddCommand(a *command.App) *cobra.Command {
 			return addOne(cmd.Context(), a, f)
 		},
 	}
-	f.common(cmd)
+	f.addCommonFlags(cmd)
 	cmd.Flags().BoolVar(&f.operation, "operation", false, "add an operation, which groups tasks")
 	cmd.Flags().StringVarP(&f.file, "file", "f", "", "add all of `FILE`; - is stdin")
 	cmd.Flags().BoolVar(&f.update, "update", false, "with -f: change what is on the board, until work on it begins")
@@ -68,8 +68,8 @@ var caseFlags = []string{
 	"operation", "policy", "iteration-control",
 }
 
-// common are the flags that add and edit share.
-func (f *caseFields) common(cmd *cobra.Command) {
+// addCommonFlags adds the flags that add and edit share.
+func (f *caseFields) addCommonFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVarP(&f.description, "description", "d", "", "what is to be done, as `TEXT`; - reads stdin")
 	flags.StringArrayVar(&f.acceptance, "acceptance", nil, "what must hold in the end, as `TEXT` (repeatable)")
@@ -131,7 +131,7 @@ func addOne(ctx context.Context, a *command.App, f caseFields) error {
 	if f.operation {
 		c.Type = board.Operation
 	}
-	if err := f.controls(&c); err != nil {
+	if err := f.applyControls(&c); err != nil {
 		return err
 	}
 	return addCases(ctx, a, []board.Draft{{Case: c}}, false)
@@ -216,7 +216,6 @@ func addCases(ctx context.Context, a *command.App, drafts []board.Draft, sum boo
 	})
 }
 
-// warnOfRace says what is wrong with a tag that asks for a race.
 func warnOfRace(a *command.App, c *board.Case) {
 	if trouble := schedule.RaceTrouble(c.Tags); trouble != "" {
 		a.Say("Warning: %s: %s", c.ID, trouble)
@@ -247,11 +246,11 @@ func caseEditCommand(a *command.App) *cobra.Command {
 			if f.description, err = a.ReadText(f.description); err != nil {
 				return err
 			}
-			c, err := p.Store.EditCase(ctx, id, board.Person, time.Now(), func(c *board.Case) error { return f.apply(cmd, c) })
+			c, err := p.Store.EditCase(ctx, id, board.Person, time.Now(), func(c *board.Case) error { return f.applyFlags(cmd, c) })
 			warnOfRace(a, &c)
 			return a.Done(action.Done{Case: c, Text: c.ID + " is changed."}, err)
 		})
-	f.common(cmd)
+	f.addCommonFlags(cmd)
 	cmd.Flags().StringVar(&f.title, "title", "", "another `TITLE`")
 	cmd.Flags().Var(&names{list: &f.unneed, what: "id"}, "unneed",
 		"the `ID` of a task that it does not need any more (repeatable)")
@@ -259,17 +258,17 @@ func caseEditCommand(a *command.App) *cobra.Command {
 	return cmd
 }
 
-// apply changes a case by the flags that were given.
-func (f *caseFields) apply(cmd *cobra.Command, c *board.Case) (err error) {
+// applyFlags changes a case by the flags that were given.
+func (f *caseFields) applyFlags(cmd *cobra.Command, c *board.Case) (err error) {
 	needs := lists.Each(f.unneed, board.Normal)
-	if c.Needs, err = without(c.Needs, needs, c.ID+" does not need %s"); err != nil {
+	if c.Needs, err = removeNames(c.Needs, needs, c.ID+" does not need %s"); err != nil {
 		return err
 	}
-	if c.Tags, err = without(c.Tags, f.untag, c.ID+" has no tag %q"); err != nil {
+	if c.Tags, err = removeNames(c.Tags, f.untag, c.ID+" has no tag %q"); err != nil {
 		return err
 	}
 	c.Needs, c.Tags = append(c.Needs, f.needs...), append(c.Tags, f.tags...)
-	if err := f.controls(c); err != nil {
+	if err := f.applyControls(c); err != nil {
 		return err
 	}
 	changed := cmd.Flags().Changed
@@ -319,8 +318,8 @@ func readChecks(flag string, texts []string, mayClear bool) (list []board.TaskCh
 	return list, nil
 }
 
-// controls says how work on a case ends.
-func (f *caseFields) controls(c *board.Case) (err error) {
+// applyControls says how work on a case ends.
+func (f *caseFields) applyControls(c *board.Case) (err error) {
 	switch f.policy {
 	case "":
 	case string(loop.Task), string(loop.Controlled):
@@ -337,8 +336,8 @@ func (f *caseFields) controls(c *board.Case) (err error) {
 	return nil
 }
 
-// without is list without the names in away; all of these must be in it.
-func without(list, away []string, missing string) ([]string, error) {
+// removeNames returns list without the names in away; all of these must be in it.
+func removeNames(list, away []string, missing string) ([]string, error) {
 	for _, name := range away {
 		if !slices.Contains(list, name) {
 			return nil, command.Usage(missing, report.Line(name, 60))

@@ -22,7 +22,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
-// listAtMost is how many cases a table has when nobody says otherwise.
+// listAtMost is the default for the number of cases in a table.
 const listAtMost = 200
 
 func caseListCommand(a *command.App) *cobra.Command {
@@ -82,7 +82,7 @@ func listCases(ctx context.Context, a *command.App, db *store.Store, f store.Cas
 		return err
 	}
 	if len(list) == 0 {
-		sayNoCases(a, f, counts, ready)
+		explainEmptyList(a, f, counts, ready)
 		return nil
 	}
 	more := limit > 0 && len(list) > limit
@@ -93,25 +93,24 @@ func listCases(ctx context.Context, a *command.App, db *store.Store, f store.Cas
 	if more {
 		a.Say("There are more; --limit 0 lists all.")
 	}
-	a.Say("%s", tally(counts, ready))
+	a.Say("%s", formatTally(counts, ready))
 	return nil
 }
 
-// sayNoCases says why nothing was listed.
-func sayNoCases(a *command.App, f store.CaseFilter, counts map[board.Status]int, ready int) {
+func explainEmptyList(a *command.App, f store.CaseFilter, counts map[board.Status]int, ready int) {
 	narrowed := f.Ready || f.Tag != "" || f.Parent != ""
 	switch {
 	case len(counts) == 0:
 		a.Say("The board is empty. Add a task with: pawl case add TITLE")
 	case f.Open && !narrowed:
-		a.Say("Nothing is open; 'pawl case list --all' lists what is done. %s", tally(counts, ready))
+		a.Say("Nothing is open; 'pawl case list --all' lists what is done. %s", formatTally(counts, ready))
 	default:
-		a.Say("Nothing matches. %s", tally(counts, ready))
+		a.Say("Nothing matches. %s", formatTally(counts, ready))
 	}
 }
 
-// tally sums the board up in a line.
-func tally(counts map[board.Status]int, ready int) string {
+// formatTally sums the board up in a line.
+func formatTally(counts map[board.Status]int, ready int) string {
 	all := 0
 	var parts []string
 	for _, s := range board.Statuses {
@@ -238,7 +237,7 @@ func caseSyncCommand(a *command.App) *cobra.Command {
 }
 
 func syncIssues(ctx context.Context, a *command.App, p *action.Operator) error {
-	c, repo, target, err := session.Repository(ctx, a)
+	c, repo, target, err := session.OpenRepository(ctx, a)
 	if err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ func showCase(ctx context.Context, a *command.App, db *store.Store, id string) e
 	if err != nil {
 		return err
 	}
-	landed, err := whereLanded(ctx, db, id)
+	landed, err := findLanding(ctx, db, id)
 	if err != nil {
 		return err
 	}
@@ -91,9 +91,9 @@ func showCase(ctx context.Context, a *command.App, db *store.Store, id string) e
 	return nil
 }
 
-// whereLanded says where the work of a task is: here only, or pushed; "" when it has
-// not landed.
-func whereLanded(ctx context.Context, db *store.Store, id string) (string, error) {
+// findLanding returns a description of where the work of a task has landed: on this
+// machine only, or pushed. It is "" if the task has not landed.
+func findLanding(ctx context.Context, db *store.Store, id string) (string, error) {
 	targets, err := db.QueueTargets(ctx)
 	if err != nil {
 		return "", err

@@ -48,7 +48,7 @@ func checkCommand(a *command.App) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case !cmd.Flags().Changed("history"):
-				return decide(cmd.Context(), a, append(args, "")[0], reset)
+				return decideNext(cmd.Context(), a, append(args, "")[0], reset)
 			case len(args) > 0, reset:
 				return command.Usage("--history takes its file itself, and nothing else: pawl check --history FILE")
 			}
@@ -61,11 +61,11 @@ func checkCommand(a *command.App) *cobra.Command {
 	return cmd
 }
 
-func decide(ctx context.Context, a *command.App, from string, reset bool) error {
-	if reset && from != "" && from != "-" && !isInput(a, from) {
-		return forget(ctx, a, from)
+func decideNext(ctx context.Context, a *command.App, from string, reset bool) error {
+	if reset && from != "" && from != "-" && !isInputFile(a, from) {
+		return resetTask(ctx, a, from)
 	}
-	name, data, err := input(a, from)
+	name, data, err := readInput(a, from)
 	if err != nil {
 		return err
 	}
@@ -78,16 +78,16 @@ func decide(ctx context.Context, a *command.App, from string, reset bool) error 
 		return err
 	}
 	k := &check{a: a, in: in, set: checkSettings(c, in), root: c.Root, log: checklog.Log{Task: in.TaskID}}
-	return k.run(ctx, reset)
+	return k.decideAndPrint(ctx, reset)
 }
 
-// isInput is true for a file that is there, or that is meant as one.
-func isInput(a *command.App, name string) bool {
-	return command.IsFile(name) || strings.HasSuffix(name, ".json") || files.IsFile(a.InDir(name))
+// isInputFile reports whether the file exists, or the name looks like one.
+func isInputFile(a *command.App, name string) bool {
+	return command.LooksLikeFile(name) || strings.HasSuffix(name, ".json") || files.IsFile(a.InDir(name))
 }
 
-// input reads FILE, or stdin for "-" and "".
-func input(a *command.App, from string) (name string, data []byte, err error) {
+// readInput reads FILE, or stdin for "-" and "".
+func readInput(a *command.App, from string) (name string, data []byte, err error) {
 	if from == "" && a.Interactive() {
 		return "", nil, command.Usage("nothing to check: name a FILE, or - to type it").
 			Hint("The format: pawl check --help, docs/iteration-control.md")
@@ -135,11 +135,11 @@ type check struct {
 	cured  failure.Class // what a person must cure first
 }
 
-func (k *check) run(ctx context.Context, reset bool) error {
-	o := k.outcome()
+func (k *check) decideAndPrint(ctx context.Context, reset bool) error {
+	o := k.buildOutcome()
 	k.action, _ = control.Decide(o.Attempt, k.set)
-	k.record(ctx, o, reset)
-	d := k.decision(ctx, o)
+	k.recordAttempt(ctx, o, reset)
+	d := k.buildDecision(ctx, o)
 	if err := printDecision(k.a, d, k.in.JSON || k.a.JSON); err != nil {
 		return err
 	}
@@ -154,8 +154,8 @@ func (k *check) run(ctx context.Context, reset bool) error {
 	return nil
 }
 
-// outcome is the input as iteration control sees it.
-func (k *check) outcome() control.Outcome {
+// buildOutcome returns the input as iteration control sees it.
+func (k *check) buildOutcome() control.Outcome {
 	in := k.in
 	o := control.Outcome{Attempt: control.Attempt{Number: in.CurrentIteration, Tests: control.Tests(in.TestResult.Status),
 		Review: control.Undecided}}
@@ -176,9 +176,9 @@ func (k *check) outcome() control.Outcome {
 	return o
 }
 
-// record keeps the attempt, and reads those before it into k.log. What cannot
-// be recorded is a warning, and the decision stands.
-func (k *check) record(ctx context.Context, o control.Outcome, reset bool) {
+// recordAttempt stores the attempt, and reads the earlier ones into k.log. An error is only
+// printed as a warning, and does not change the decision.
+func (k *check) recordAttempt(ctx context.Context, o control.Outcome, reset bool) {
 	tree := checkTree(ctx, k.a, k.root)
 	store, err := checklog.Open(ctx, k.root)
 	if err == nil {
@@ -187,7 +187,7 @@ func (k *check) record(ctx context.Context, o control.Outcome, reset bool) {
 			err = cerr
 		}
 	} else {
-		k.log = k.next(o)
+		k.log = k.nextLog(o)
 	}
 	if err != nil {
 		k.a.Say("Warning: %v", err)
@@ -198,14 +198,14 @@ func (k *check) recordIn(ctx context.Context, store *checklog.Store, tree *works
 	reset bool) error {
 	before, err := store.Load(k.in.TaskID)
 	if err != nil && !errors.Is(err, checklog.ErrCorrupt) {
-		k.log = k.next(o)
+		k.log = k.nextLog(o)
 		return err
 	}
 	if reset {
 		before = checklog.Log{Task: k.in.TaskID}
 	}
 	k.log = before
-	k.log = k.next(o)
+	k.log = k.nextLog(o)
 	if k.log.Base == "" && tree != nil {
 		now, _ := tree.See(ctx, checkRun)
 		k.log.Base = now.Head.Commit
@@ -217,9 +217,9 @@ func (k *check) recordIn(ctx context.Context, store *checklog.Store, tree *works
 	return errors.Join(err, store.Save(k.log))
 }
 
-// next is the log with this attempt. Numbers that begin anew begin a round:
+// nextLog returns the log with this attempt. Numbers that begin anew begin a round:
 // after an escalation a person answered, and the count is 0 again.
-func (k *check) next(o control.Outcome) checklog.Log {
+func (k *check) nextLog(o control.Outcome) checklog.Log {
 	now := checklog.Attempt{Round: 1, Iteration: o.Number, At: time.Now().UTC(), Summary: o.Summary(), Where: o.Where()}
 	if o.Failure != nil {
 		now.Class, now.Fingerprint = string(o.Failure.Class), o.Failure.Fingerprint
@@ -234,7 +234,7 @@ func (k *check) next(o control.Outcome) checklog.Log {
 			now.Round++
 		}
 	}
-	k.settle(o.Failure, k.sameBefore(now)+1)
+	k.escalateRetry(o.Failure, k.sameBefore(now)+1)
 	now.Action = string(k.action)
 	return k.log.Add(now)
 }
@@ -253,9 +253,10 @@ func (k *check) sameBefore(now checklog.Attempt) int {
 	return n
 }
 
-// settle changes a plain retry to what a loop would do: a failure that only a person can
-// cure, and one that comes again and again, go to a person, who is told whose it is.
-func (k *check) settle(f *failure.Analysis, same int) {
+// escalateRetry changes a plain retry to what a loop would do: a failure that only a
+// person can cure, and one that keeps coming back, become questions to a person, with who
+// is to act.
+func (k *check) escalateRetry(f *failure.Analysis, same int) {
 	asks := k.action == control.Escalate
 	if f == nil || k.action != control.Retry && !asks {
 		return
@@ -274,7 +275,7 @@ func (k *check) settle(f *failure.Analysis, same int) {
 		k.why = "This may pass by itself (" + string(f.Class) + "). The work is not to blame."
 	case f.Kind == failure.Transient:
 		k.why = fmt.Sprintf("This may pass by itself (%s): wait%s, and try again. The work is not to blame.", f.Class,
-			until(f.WaitUntil))
+			formatUntil(f.WaitUntil))
 	case asks: // the pattern is in the context
 	case same >= planner.RepeatedThreshold:
 		k.action, k.why = control.Escalate, again+"."
@@ -285,7 +286,7 @@ func (k *check) settle(f *failure.Analysis, same int) {
 	}
 }
 
-func until(t time.Time) string {
+func formatUntil(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
@@ -315,8 +316,8 @@ func checkTree(ctx context.Context, a *command.App, root string) *workspace.Chec
 	return tree
 }
 
-// forget is check --reset TASK.
-func forget(ctx context.Context, a *command.App, task string) error {
+// resetTask is check --reset TASK.
+func resetTask(ctx context.Context, a *command.App, task string) error {
 	root, err := a.Root()
 	if err != nil {
 		return err
@@ -337,17 +338,17 @@ func forget(ctx context.Context, a *command.App, task string) error {
 	return nil
 }
 
-// attempts are those that an escalation lists, oldest first.
-func (k *check) attempts() (lines []string, past []control.Past) {
+// listAttempts returns the attempts of an escalation, oldest first.
+func (k *check) listAttempts() (lines []string, past []control.Past) {
 	if k.in.Attempts != nil {
-		return k.given()
+		return k.givenAttempts()
 	}
 	all := k.log.Attempts
 	round := all[len(all)-1].Round
 	for _, at := range all {
-		line := fmt.Sprintf("Iteration %d: %s", at.Iteration, dashed(at.Summary))
+		line := fmt.Sprintf("Iteration %d: %s", at.Iteration, formatSummary(at.Summary))
 		if at.Round < round {
-			line = fmt.Sprintf("Round %d, iteration %d: %s", at.Round, at.Iteration, dashed(at.Summary))
+			line = fmt.Sprintf("Round %d, iteration %d: %s", at.Round, at.Iteration, formatSummary(at.Summary))
 		} else if at.Class != "" {
 			past = append(past, control.Past{Class: failure.Class(at.Class), Fingerprint: at.Fingerprint, Summary: at.Summary,
 				Where: at.Where})
@@ -357,24 +358,24 @@ func (k *check) attempts() (lines []string, past []control.Past) {
 	return lines, past
 }
 
-// given are the attempts of the input, and this one.
-func (k *check) given() (lines []string, past []control.Past) {
+// givenAttempts returns the attempts of the input, and this one.
+func (k *check) givenAttempts() (lines []string, past []control.Past) {
 	for i, at := range k.in.Attempts {
 		at.Iteration = cmp.Or(at.Iteration, i+1)
 		if at.Iteration == k.in.CurrentIteration {
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("Iteration %d: %s", at.Iteration, dashed(at.Summary)))
+		lines = append(lines, fmt.Sprintf("Iteration %d: %s", at.Iteration, formatSummary(at.Summary)))
 		past = append(past, control.Past{Class: failure.TestFailure, Fingerprint: summaryPrint(at.Summary),
 			Summary: at.Summary})
 	}
 	now := k.log.Attempts[len(k.log.Attempts)-1]
-	return append(lines, fmt.Sprintf("Iteration %d: %s", now.Iteration, dashed(now.Summary))),
+	return append(lines, fmt.Sprintf("Iteration %d: %s", now.Iteration, formatSummary(now.Summary))),
 		append(past, control.Past{Class: failure.Class(now.Class), Fingerprint: summaryPrint(now.Summary),
 			Summary: now.Summary})
 }
 
-// dashed is a summary as a list of attempts shows it: "Test failed - why".
-func dashed(summary string) string {
+// formatSummary returns a summary as a list of attempts shows it: "Test failed - why".
+func formatSummary(summary string) string {
 	return strings.Replace(strings.Join(strings.Fields(summary), " "), ": ", " - ", 1)
 }

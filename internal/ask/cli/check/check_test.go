@@ -105,7 +105,7 @@ func TestNext(t *testing.T) {
 			o.Tests, o.Review = control.Passed, control.Rejected
 		}
 		k.action = c.action
-		k.log = k.next(o)
+		k.log = k.nextLog(o)
 		got := k.log.Attempts[len(k.log.Attempts)-1]
 		if got.Iteration != c.number || got.Round != c.round || got.Class != c.class || (got.Fingerprint == "") != (c.class == "") ||
 			got.Action != string(c.action) {

@@ -44,7 +44,7 @@ type decisionContext struct {
 	Diff     string `json:"diff,omitempty"`
 }
 
-func (k *check) decision(ctx context.Context, o control.Outcome) decision {
+func (k *check) buildDecision(ctx context.Context, o control.Outcome) decision {
 	d := decision{Action: string(k.action), TaskID: k.in.TaskID, Message: k.why}
 	switch k.action {
 	case control.Proceed:
@@ -61,11 +61,11 @@ func (k *check) decision(ctx context.Context, o control.Outcome) decision {
 		}
 	case control.Escalate:
 		d.Iteration = o.Number
-		lines, past := k.attempts()
+		lines, past := k.listAttempts()
 		d.Context = &decisionContext{Attempts: strings.Join(lines, "\n") + "\n", Pattern: control.Pattern(past)}
 		d.Context.Pattern = cmp.Or(d.Context.Pattern, "none in "+fault.Numbered(len(past), "attempt"))
 		if k.set.IncludeDiff {
-			d.Context.Diff = k.diff(ctx)
+			d.Context.Diff = k.beginningOfDiff(ctx)
 		}
 		q := control.Ask(o.Number, o, control.Offer{Cured: k.cured, Elsewhere: true})
 		d.Question = q.Text + "\n"
@@ -76,9 +76,9 @@ func (k *check) decision(ctx context.Context, o control.Outcome) decision {
 	return d
 }
 
-// diff is the beginning of what the attempts changed: the work tree against
+// beginningOfDiff returns the beginning of what the attempts changed: the work tree against
 // the commit that was checked out at the first of them. "" outside of git.
-func (k *check) diff(ctx context.Context) string {
+func (k *check) beginningOfDiff(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, command.DiffBound)
 	defer cancel()
 	tree := checkTree(ctx, k.a, k.root)
@@ -144,12 +144,12 @@ func writeYAML(b *strings.Builder, pad string, m yaml.MapSlice) {
 				b.WriteString(" []")
 			}
 			for _, text := range v {
-				b.WriteString("\n" + pad + "  - " + quoted(text))
+				b.WriteString("\n" + pad + "  - " + quoteJSON(text))
 			}
 			b.WriteString("\n")
 		case string:
 			if !isBlock(v) {
-				b.WriteString(" " + quoted(v) + "\n")
+				b.WriteString(" " + quoteJSON(v) + "\n")
 				continue
 			}
 			b.WriteString(" |\n")
@@ -179,8 +179,8 @@ func isBlock(text string) bool {
 	return !odd && blockForm().MatchString(text)
 }
 
-// quoted is text as JSON writes it, which YAML reads too.
-func quoted(text any) string {
+// quoteJSON returns text as JSON writes it, which YAML reads too.
+func quoteJSON(text any) string {
 	line, err := jsonOf(text, "")
 	if err != nil { // text always encodes
 		panic(err)
@@ -197,7 +197,7 @@ type guardResult struct {
 
 // checkHistory is check --history.
 func checkHistory(a *command.App, from string) error {
-	name, data, err := input(a, from)
+	name, data, err := readInput(a, from)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ import (
 const (
 	// tellingBytes is how much of a log is shown as it is.
 	tellingBytes = 900
-	// exitUnknown stands for an exit status that nobody named.
+	// exitUnknown stands for an exit status that was not given.
 	exitUnknown = -1
 )
 
@@ -58,20 +58,20 @@ func explainCommand(a *command.App) *cobra.Command {
 				}
 				args = []string{"-"}
 			}
-			return explain(a, args, name, exit)
+			return explainFailure(a, args, name, exit)
 		})
 	cmd.Flags().IntVar(&exit, "exit", exitUnknown, "the exit status of what wrote the log is `N`")
 	cmd.Flags().StringVar(&name, "agent", "", "the log is a recorded stream of the agent `NAME`")
 	return cmd
 }
 
-// explain analyses the logs and prints what the last one shows.
-func explain(a *command.App, logs []string, name string, exit int) error {
+// explainFailure analyses the logs and prints what the last one shows.
+func explainFailure(a *command.App, logs []string, name string, exit int) error {
 	var history []failure.Analysis
 	var last explained
 	now := time.Now()
 	for _, log := range logs {
-		e, err := evidence(a, log, name, exit)
+		e, err := readEvidence(a, log, name, exit)
 		if err != nil {
 			return err
 		}
@@ -88,13 +88,13 @@ func explain(a *command.App, logs []string, name string, exit int) error {
 	if a.JSON {
 		return a.Document(last)
 	}
-	a.Result("%s", explanation(a, last, now))
+	a.Result("%s", formatExplanation(a, last, now))
 	return nil
 }
 
-// evidence reads one log. An exit status that is not named is looked for in
+// readEvidence reads one log. An exit status that is not named is looked for in
 // the log itself.
-func evidence(a *command.App, file, name string, exit int) (e failure.Evidence, err error) {
+func readEvidence(a *command.App, file, name string, exit int) (e failure.Evidence, err error) {
 	in, from, err := a.OpenInput(file)
 	if err != nil {
 		return e, err
@@ -255,27 +255,26 @@ var kindWords = map[failure.Kind]string{
 	failure.Permanent: "a person has to act",
 }
 
-// explanation says it to a person.
-func explanation(a *command.App, x explained, now time.Time) string {
+func formatExplanation(a *command.App, x explained, now time.Time) string {
 	if !x.failed {
 		return a.Painted("32", "No failure is found in it.") + "\n"
 	}
 	p := &page{width: min(console.Width(a.Stdout), widest), all: a.Verbose}
-	p.WriteString(title(a, x))
-	p.facts(x, now)
-	p.items(x)
+	p.WriteString(formatTitle(a, x))
+	p.writeFacts(x, now)
+	p.writeItems(x)
 	if len(x.Actions) > 0 {
 		p.WriteString("\nWhat to do\n")
 	}
 	for i, act := range x.Actions {
 		mark := fmt.Sprintf("  %d. ", i+1)
-		p.text(mark, strings.Repeat(" ", len(mark)), report.Line(act, 400))
+		p.writeText(mark, strings.Repeat(" ", len(mark)), report.Line(act, 400))
 	}
 	return p.String()
 }
 
-// title is the class, and below it the summary without the class.
-func title(a *command.App, x explained) string {
+// formatTitle returns the class, and below it the summary without the class.
+func formatTitle(a *command.App, x explained) string {
 	color := "31"
 	if x.Kind == failure.Transient {
 		color = "33"
@@ -299,13 +298,13 @@ type page struct {
 	all   bool // also what is many
 }
 
-// text writes s behind a mark, its further lines behind next.
-func (p *page) text(mark, next, s string) {
+// writeText writes s behind a mark, its further lines behind next.
+func (p *page) writeText(mark, next, s string) {
 	lines := ansi.Wrap(s, max(20, p.width-len(next)), "")
 	p.WriteString(mark + strings.ReplaceAll(lines, "\n", "\n"+next) + "\n")
 }
 
-func (p *page) facts(x explained, now time.Time) {
+func (p *page) writeFacts(x explained, now time.Time) {
 	fact := func(name, value string) { fmt.Fprintf(p, "  %-12s%s\n", name, value) }
 	p.WriteString("\n")
 	fact("class", string(x.Class))
@@ -335,8 +334,8 @@ func (p *page) facts(x explained, now time.Time) {
 	fact("fingerprint", x.Fingerprint)
 }
 
-// items lists where it failed, with the messages.
-func (p *page) items(x explained) {
+// writeItems lists where it failed, with the messages.
+func (p *page) writeItems(x explained) {
 	places := false
 	for _, i := range x.Items {
 		places = places || i.File != "" || i.Test != ""
@@ -352,15 +351,15 @@ func (p *page) items(x explained) {
 			fmt.Fprintf(p, "  … and %d more (-v shows them)\n", len(x.Items)-i)
 			break
 		}
-		p.item(it)
+		p.writeItem(it)
 	}
 	if places && x.Telling != "" && p.all {
 		p.WriteString("\nLines that tell most\n")
-		p.text("  ", "  ", command.CleanLines(x.Telling, 2000))
+		p.writeText("  ", "  ", command.CleanLines(x.Telling, 2000))
 	}
 }
 
-func (p *page) item(it failure.Item) {
+func (p *page) writeItem(it failure.Item) {
 	at := report.Line(it.File, 200)
 	for _, n := range []int{it.Line, it.Column} {
 		if n > 0 {
@@ -378,7 +377,7 @@ func (p *page) item(it failure.Item) {
 	}
 	for _, l := range lines {
 		if l != "" {
-			p.text(indent, indent, l)
+			p.writeText(indent, indent, l)
 		}
 	}
 	if it.Compares(strings.Join(lines, "\n")) {

@@ -34,7 +34,7 @@ type Checked struct {
 	Lines []Line `json:"lines"`
 }
 
-func check(ctx context.Context, a *command.App, c *config.Config, db *store.Store) error {
+func checkCluster(ctx context.Context, a *command.App, c *config.Config, db *store.Store) error {
 	i, err := db.Inspect(ctx)
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func check(ctx context.Context, a *command.App, c *config.Config, db *store.Stor
 	if a.JSON {
 		err = a.JSONLine(v)
 	} else {
-		v.show(a)
+		v.printTo(a)
 	}
 	for _, l := range v.Lines {
 		if err == nil && !l.OK {
@@ -230,7 +230,7 @@ func oneLine(err error) string { return strings.Join(strings.Fields(err.Error())
 // shown is how many other boards are named.
 const shown = 10
 
-func (v *Checked) show(a *command.App) {
+func (v *Checked) printTo(a *command.App) {
 	rows := lists.Each(v.Lines, func(l Line) []any { return []any{l.Name, l.Says} })
 	a.Table("", rows, 0)
 	if len(v.Others) > 0 {

@@ -34,12 +34,12 @@ func Command(a *command.App) *cobra.Command {
 	return command.Group("cluster", "The board in a database that several people or machines share", nil,
 		command.Leaf("check", "Try the shared database, folder, remote and engine: what works, and what to do where it does not",
 			command.AtMost(0),
-			func(ctx context.Context, _ []string) error { return withShared(ctx, a, check) }),
+			func(ctx context.Context, _ []string) error { return withShared(ctx, a, checkCluster) }),
 		command.Leaf("status", "Say which machine does what on the shared board", command.AtMost(0),
-			func(ctx context.Context, _ []string) error { return withShared(ctx, a, status) }),
+			func(ctx context.Context, _ []string) error { return withShared(ctx, a, showStatus) }),
 		upCommand(a),
 		command.Leaf("import", "Bring this machine's board with its history to the shared database", command.AtMost(0),
-			func(ctx context.Context, _ []string) error { return withShared(ctx, a, bring) }))
+			func(ctx context.Context, _ []string) error { return withShared(ctx, a, importBoard) }))
 }
 
 // withShared opens the database that the configuration names.
@@ -63,7 +63,7 @@ func withShared(ctx context.Context, a *command.App,
 
 // Work is what a process of some machine does on the board.
 type Work struct {
-	Machine   string    `json:"machine"` // "" is none: nobody drives the run now
+	Machine   string    `json:"machine"` // "" if no process drives the run now
 	PID       int       `json:"pid,omitempty"`
 	What      string    `json:"what"` // autopilot, or the kind of the run
 	Name      string    `json:"name,omitempty"`
@@ -73,7 +73,7 @@ type Work struct {
 	At        time.Time `json:"at"` // its last step
 }
 
-func status(ctx context.Context, a *command.App, _ *config.Config, db *store.Store) error {
+func showStatus(ctx context.Context, a *command.App, _ *config.Config, db *store.Store) error {
 	pilot, there, err := db.Autopilot(ctx)
 	if err != nil {
 		return err
@@ -99,25 +99,26 @@ func status(ctx context.Context, a *command.App, _ *config.Config, db *store.Sto
 		return err
 	}
 	out := Status{Workers: append([]store.Worker{}, workers...), Work: all}
-	if out.Waiting, err = waiting(ctx, db); err != nil {
+	if out.Waiting, err = listWaiting(ctx, db); err != nil {
 		return err
 	}
 	if a.JSON {
 		return a.JSONLine(out)
 	}
-	out.show(a)
+	out.printTo(a)
 	return nil
 }
 
-// Status is what goes on on the shared board.
+// Status is the state of the shared board.
 type Status struct {
 	Workers []store.Worker `json:"workers"`
 	Work    []Work         `json:"work"`
 	Waiting []string       `json:"waiting"` // what waits, and for what
 }
 
-// waiting says what waits for workers, and what for its turn to land.
-func waiting(ctx context.Context, db *store.Store) ([]string, error) {
+// listWaiting returns a line for each kind of task that waits for a worker, and for each
+// queue in which work waits to land.
+func listWaiting(ctx context.Context, db *store.Store) ([]string, error) {
 	lines := []string{}
 	idle, err := autopilot.IdleOf(ctx, db)
 	if err != nil {
@@ -144,7 +145,7 @@ func waiting(ctx context.Context, db *store.Store) ([]string, error) {
 	return lines, err
 }
 
-func (s *Status) show(a *command.App) {
+func (s *Status) printTo(a *command.App) {
 	var rows [][]any
 	for _, w := range s.Workers {
 		does := fmt.Sprintf("%d of %d", w.Used, w.Slots)
@@ -182,8 +183,8 @@ func (s *Status) show(a *command.App) {
 	}
 }
 
-// bring brings the board of this machine.
-func bring(ctx context.Context, a *command.App, c *config.Config, db *store.Store) error {
+// importBoard copies the board of this machine into the shared database.
+func importBoard(ctx context.Context, a *command.App, c *config.Config, db *store.Store) error {
 	path := filepath.Join(config.StateDir(c.Root, a.Env), "pawl.db")
 	if _, err := os.Stat(path); err != nil {
 		return command.Usage("this machine has no board of the repository: there is no %s", path)
@@ -218,7 +219,7 @@ func upCommand(a *command.App) *cobra.Command {
 			if !local {
 				return command.Usage("servers of other machines are set up by hand: write --local")
 			}
-			return up(ctx, a)
+			return runServers(ctx, a)
 		})
 	cmd.Flags().BoolVar(&local, "local", false, "with the PostgreSQL and the Temporal CLI that are installed")
 	return cmd
@@ -234,14 +235,14 @@ type servers struct {
 // upWithin is how long a server may take to answer.
 const upWithin = time.Minute
 
-func up(ctx context.Context, a *command.App) error {
+func runServers(ctx context.Context, a *command.App) error {
 	c, err := a.Load(nil)
 	if err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	postgres, temporal := installed(a)
+	postgres, temporal := findServers(a)
 	switch {
 	case postgres == "":
 		return command.Usage("PostgreSQL is not installed here").Hint("On Debian: apt-get install postgresql")
@@ -256,56 +257,56 @@ func up(ctx context.Context, a *command.App) error {
 		return err
 	}
 	defer s.reaper.Close()
-	if err := s.initialise(filepath.Dir(postgres)); err != nil {
+	if err := s.initDatabase(filepath.Dir(postgres)); err != nil {
 		return err
 	}
-	return s.run(ctx, postgres, temporal)
+	return s.runBoth(ctx, postgres, temporal)
 }
 
-func (s *servers) data() string { return filepath.Join(s.dir, "data") }
+func (s *servers) dataDir() string { return filepath.Join(s.dir, "data") }
 
-// initialise makes the database, where there is none.
-func (s *servers) initialise(programs string) error {
+// initDatabase makes the database, where there is none.
+func (s *servers) initDatabase(programs string) error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return fmt.Errorf("cannot make the servers' folder: %v", err)
 	}
-	if _, err := os.Stat(filepath.Join(s.data(), "PG_VERSION")); err == nil {
+	if _, err := os.Stat(filepath.Join(s.dataDir(), "PG_VERSION")); err == nil {
 		return nil
 	}
-	c, err := s.start("initdb", filepath.Join(programs, "initdb"), "-D", s.data(),
+	c, err := s.startServer("initdb", filepath.Join(programs, "initdb"), "-D", s.dataDir(),
 		"-A", "trust", "-U", "pawl", "-E", "UTF8", "--locale=C")
 	if err != nil {
 		return err
 	}
 	if <-c.Done(); c.Status() != 0 {
-		return s.failed("initdb")
+		return s.errorFailed("initdb")
 	}
 	return nil
 }
 
-// run has both servers run until ctx is done.
-func (s *servers) run(ctx context.Context, postgres, temporal string) error {
-	database, err := s.start("postgres", postgres, "-D", s.data(), "-k", s.dir, "-c", "listen_addresses=")
+// runBoth has both servers run until ctx is done.
+func (s *servers) runBoth(ctx context.Context, postgres, temporal string) error {
+	database, err := s.startServer("postgres", postgres, "-D", s.dataDir(), "-k", s.dir, "-c", "listen_addresses=")
 	if err != nil {
 		return err
 	}
-	defer end(database)
-	address, err := freePort(ctx)
+	defer endServer(database)
+	address, err := findFreePort(ctx)
 	if err != nil {
 		return err
 	}
 	host, port, _ := net.SplitHostPort(address)
-	engine, err := s.start("temporal", temporal, "server", "start-dev", "--headless", "--ip", host, "--port", port,
-		"--namespace", "pawl", "--db-filename", filepath.Join(s.dir, "engine.db"))
+	engine, err := s.startServer("temporal", temporal, "server", "start-dev", "--headless", "--ip", host, "--port",
+		port, "--namespace", "pawl", "--db-filename", filepath.Join(s.dir, "engine.db"))
 	if err != nil {
 		return err
 	}
-	defer end(engine)
-	if !answers(ctx, "unix", filepath.Join(s.dir, ".s.PGSQL.5432"), database) {
-		return s.failed("postgres")
+	defer endServer(engine)
+	if !waitForAnswer(ctx, "unix", filepath.Join(s.dir, ".s.PGSQL.5432"), database) {
+		return s.errorFailed("postgres")
 	}
-	if !answers(ctx, "tcp", address, engine) {
-		return s.failed("temporal")
+	if !waitForAnswer(ctx, "tcp", address, engine) {
+		return s.errorFailed("temporal")
 	}
 	s.a.Say("A database and an engine run, with what they keep in %s. In other terminals:\n", s.dir)
 	s.a.Result("export PAWL_CLUSTER_STORE='postgres://pawl@/postgres?host=%s' PAWL_CLUSTER_ENGINE=temporal://%s/pawl\n"+
@@ -316,14 +317,14 @@ func (s *servers) run(ctx context.Context, postgres, temporal string) error {
 	case <-ctx.Done():
 		return nil
 	case <-database.Done():
-		return s.failed("postgres")
+		return s.errorFailed("postgres")
 	case <-engine.Done():
-		return s.failed("temporal")
+		return s.errorFailed("temporal")
 	}
 }
 
-// installed are the servers' programs; "" is none.
-func installed(a *command.App) (postgres, temporal string) {
+// findServers returns the servers' programs; "" is none.
+func findServers(a *command.App) (postgres, temporal string) {
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres") // Debian has none on the PATH
 	if postgres, _ = a.LookPath("postgres"); len(found) > 0 {
 		postgres = found[len(found)-1]
@@ -332,11 +333,11 @@ func installed(a *command.App) (postgres, temporal string) {
 	return postgres, temporal
 }
 
-func (s *servers) log(name string) string { return filepath.Join(s.dir, name+".log") }
+func (s *servers) logPath(name string) string { return filepath.Join(s.dir, name+".log") }
 
-// start starts a program that writes to a log.
-func (s *servers) start(name string, args ...string) (*process.Child, error) {
-	out, err := os.Create(s.log(name))
+// startServer starts a program that writes to a log.
+func (s *servers) startServer(name string, args ...string) (*process.Child, error) {
+	out, err := os.Create(s.logPath(name))
 	if err != nil {
 		return nil, fmt.Errorf("cannot make the log of %s: %v", name, err)
 	}
@@ -344,12 +345,12 @@ func (s *servers) start(name string, args ...string) (*process.Child, error) {
 	return s.reaper.Start(process.Command{Args: args, Dir: s.dir, Env: s.a.Env, Stdout: out, Stderr: out})
 }
 
-func (s *servers) failed(name string) error {
-	return fmt.Errorf("%s has ended, or does not answer: %s says why", name, s.log(name))
+func (s *servers) errorFailed(name string) error {
+	return fmt.Errorf("%s has ended, or does not answer: %s says why", name, s.logPath(name))
 }
 
-// freePort is an address that nobody listens on.
-func freePort(ctx context.Context) (string, error) {
+// findFreePort returns an address on which no process listens.
+func findFreePort(ctx context.Context) (string, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", fmt.Errorf("cannot find a port for the engine: %v", err)
@@ -357,8 +358,8 @@ func freePort(ctx context.Context) (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// answers waits until a server does.
-func answers(ctx context.Context, network, address string, server *process.Child) bool {
+// waitForAnswer returns false if the server ends, or does not answer in time.
+func waitForAnswer(ctx context.Context, network, address string, server *process.Child) bool {
 	ctx, cancel := context.WithTimeout(ctx, upWithin)
 	defer cancel()
 	for {
@@ -375,8 +376,8 @@ func answers(ctx context.Context, network, address string, server *process.Child
 	}
 }
 
-// end ends a server, and waits for it.
-func end(c *process.Child) {
+// endServer ends a server, and waits for it.
+func endServer(c *process.Child) {
 	_ = syscall.Kill(c.PID, syscall.SIGINT)
 	<-c.Done()
 }

@@ -67,7 +67,7 @@ type Cluster interface {
 	Work(ctx context.Context, at autopilot.EngineAt, repo string, f autopilot.Offer, o autopilot.Options) error
 	// Inspect looks whether the engine can be reached and has the namespace.
 	Inspect(ctx context.Context, at autopilot.EngineAt, repo string) (autopilot.EngineState, error)
-	// Kill ends the worker of a state folder at once with its agents, and asks nobody.
+	// Kill ends the worker of a state folder and its agents at once, without a question.
 	Kill(ctx context.Context, stateDir string) (worked bool, tasks []string, err error)
 }
 
@@ -206,7 +206,6 @@ func Leaf(use, short string, args cobra.PositionalArgs,
 // TextOnly marks a command that has no JSON to print.
 func TextOnly(cmd *cobra.Command) { cmd.Annotations = map[string]string{textOnly: "yes"} }
 
-// IsTextOnly is whether it is marked.
 func IsTextOnly(cmd *cobra.Command) bool { return cmd.Annotations[textOnly] != "" }
 
 const textOnly = "text-only"
@@ -447,11 +446,11 @@ func (a *App) Interactive() bool {
 	return !a.JSON && console.OnTerminal(a.Stdin) && a.onTerminal()
 }
 
-// Terminal is where runs are shown.
+// Terminal combines the output streams with the flags that change how runs are shown.
 func (a *App) Terminal() console.Terminal {
 	return console.Terminal{
-		Results: a.Stdout, Progress: a.Stderr, Drawn: a.onTerminal(), Color: a.colored(), Verbose: a.Verbose, Quiet: a.Quiet,
-		JSON: a.JSON,
+		Results: a.Stdout, Progress: a.Stderr, Drawn: a.onTerminal(), Color: a.wantsColorOnStderr(), Verbose: a.Verbose,
+		Quiet: a.Quiet, JSON: a.JSON,
 	}
 }
 
@@ -463,8 +462,7 @@ func (a *App) onTerminal() bool {
 // wantsColor is false where the environment speaks against color.
 func (a *App) wantsColor() bool { return a.Getenv("TERM") != "dumb" && a.Getenv("NO_COLOR") == "" }
 
-// colored says whether to use color on stderr.
-func (a *App) colored() bool {
+func (a *App) wantsColorOnStderr() bool {
 	if a.Color == "auto" {
 		return a.onTerminal() && a.wantsColor()
 	}

@@ -41,7 +41,7 @@ func (a *App) Complete(root *cobra.Command) {
 			}
 			_ = root.RegisterFlagCompletionFunc(f.Name, func(cmd *cobra.Command, _ []string, _ string) ([]string,
 				cobra.ShellCompDirective) {
-				return a.offers(cmd, what)
+				return a.completeWord(cmd, what)
 			})
 		})
 	}
@@ -55,23 +55,23 @@ func (a *App) Complete(root *cobra.Command) {
 		if len(given) > 0 && !many {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return a.offers(cmd, what)
+		return a.completeWord(cmd, what)
 	}
 }
 
-// offers are what may stand for a word of a usage.
-func (a *App) offers(cmd *cobra.Command, what string) ([]string, cobra.ShellCompDirective) {
+// completeWord returns the completions of a placeholder in a command's usage line.
+func (a *App) completeWord(cmd *cobra.Command, what string) ([]string, cobra.ShellCompDirective) {
 	const inOrder = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 	switch what {
 	case "NAME":
 		return a.procedureNames(), cobra.ShellCompDirectiveDefault // or a workflow file
 	case "RUN", "NAME|RUN":
-		return a.runs(cmd.Context(), cmd.Name()), inOrder
+		return a.completeRuns(cmd.Context(), cmd.Name()), inOrder
 	case "ID", "TASK":
 		if cmd.Parent() != nil && cmd.Parent().Name() == "sprint" {
-			return a.sprints(cmd.Context()), inOrder
+			return a.completeSprints(cmd.Context()), inOrder
 		}
-		return a.cases(cmd.Context()), inOrder
+		return a.completeCases(cmd.Context()), inOrder
 	}
 	if strings.Contains(what, "FILE") || what == "DIR" || what == "FOLDER" || what == "PATH" {
 		return nil, cobra.ShellCompDirectiveDefault
@@ -133,7 +133,7 @@ func (a *App) procedureNames() []string {
 	}
 	var list []string
 	for _, n := range slices.Sorted(maps.Keys(c.Procedures)) {
-		list = append(list, offer(n, c.Procedures[n].Summary))
+		list = append(list, completion(n, c.Procedures[n].Summary))
 	}
 	return list
 }
@@ -157,8 +157,8 @@ func (a *App) strategyNames() []string {
 	return names
 }
 
-// offer is a word to choose, with what it is.
-func offer(word, about string) string {
+// completion returns a word to choose, with its description.
+func completion(word, about string) string {
 	if about = report.Line(about, 60); about == "" {
 		return word
 	}
@@ -168,8 +168,8 @@ func offer(word, about string) string {
 // maxOffers bounds what is offered at once.
 const maxOffers = 200
 
-// runs are the runs that a command can do something with, the newest first.
-func (a *App) runs(ctx context.Context, verb string) (list []string) {
+// completeRuns returns the runs that a command can do something with, the newest first.
+func (a *App) completeRuns(ctx context.Context, verb string) (list []string) {
 	a.peekStore(ctx, func(db *store.Store, root string) {
 		found, _, _, err := db.RunPage(ctx, store.RunQuery{Root: root}, store.RunMark{}, maxOffers)
 		if err != nil {
@@ -177,7 +177,7 @@ func (a *App) runs(ctx context.Context, verb string) (list []string) {
 		}
 		var ids []string
 		for _, r := range found {
-			if !takes(verb, loop.Status(r.Status)) {
+			if !commandApplies(verb, loop.Status(r.Status)) {
 				continue
 			}
 			about := r.Status
@@ -185,18 +185,18 @@ func (a *App) runs(ctx context.Context, verb string) (list []string) {
 				about += ": " + r.Work
 			}
 			isListed := func(o string) bool { return strings.HasPrefix(o, r.Name+"\t") }
-			if plain(r.Name) && !slices.ContainsFunc(list, isListed) {
-				list = append(list, offer(r.Name, "its last run, "+about))
+			if needsNoQuotes(r.Name) && !slices.ContainsFunc(list, isListed) {
+				list = append(list, completion(r.Name, "its last run, "+about))
 			}
-			ids = append(ids, offer(r.ID, r.Name+", "+about))
+			ids = append(ids, completion(r.ID, r.Name+", "+about))
 		}
 		list = append(list, ids...)
 	})
 	return list
 }
 
-// plain is false for a name that a shell would have to quote.
-func plain(name string) bool {
+// needsNoQuotes reports whether a shell takes the name as it is.
+func needsNoQuotes(name string) bool {
 	const signs = "-_.:/"
 	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
 		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
@@ -204,8 +204,8 @@ func plain(name string) bool {
 	})
 }
 
-// takes is whether a command has something to do with a run of a status.
-func takes(verb string, st loop.Status) bool {
+// commandApplies reports whether a command has an effect on a run of that status.
+func commandApplies(verb string, st loop.Status) bool {
 	switch verb {
 	case "stop", "pause":
 		return st.Active()
@@ -217,8 +217,8 @@ func takes(verb string, st loop.Status) bool {
 	return true
 }
 
-// found are the words of what is in the database.
-func found[T any](ctx context.Context, a *App, find func(*store.Store) ([]T, error), word func(T) string) (list []string) {
+// listFrom returns a word for each row that find reads from the database.
+func listFrom[T any](ctx context.Context, a *App, find func(*store.Store) ([]T, error), word func(T) string) (list []string) {
 	a.peekStore(ctx, func(db *store.Store, _ string) {
 		all, _ := find(db) // without it nothing is offered
 		list = lists.Each(all[:min(len(all), maxOffers)], word)
@@ -226,22 +226,22 @@ func found[T any](ctx context.Context, a *App, find func(*store.Store) ([]T, err
 	return list
 }
 
-func (a *App) cases(ctx context.Context) []string {
-	return found(ctx, a, func(db *store.Store) ([]board.Case, error) { return db.Cases(ctx, store.CaseFilter{}) },
-		func(c board.Case) string { return offer(c.ID, string(c.Status)+", "+c.Title) })
+func (a *App) completeCases(ctx context.Context) []string {
+	return listFrom(ctx, a, func(db *store.Store) ([]board.Case, error) { return db.Cases(ctx, store.CaseFilter{}) },
+		func(c board.Case) string { return completion(c.ID, string(c.Status)+", "+c.Title) })
 }
 
 // caseTags reads the tags of all tasks, each once.
 func caseTags(ctx context.Context, a *App) []string {
-	all := found(ctx, a, func(db *store.Store) ([]board.Case, error) { return db.Cases(ctx, store.CaseFilter{}) },
+	all := listFrom(ctx, a, func(db *store.Store) ([]board.Case, error) { return db.Cases(ctx, store.CaseFilter{}) },
 		func(c board.Case) string { return strings.Join(c.Tags, "\n") })
 	tags := strings.Fields(strings.Join(all, "\n"))
 	slices.Sort(tags)
 	return slices.Compact(tags)
 }
 
-func (a *App) sprints(ctx context.Context) []string {
-	return found(ctx, a, func(db *store.Store) ([]store.Sprint, error) { return db.Sprints(ctx, maxOffers) },
+func (a *App) completeSprints(ctx context.Context) []string {
+	return listFrom(ctx, a, func(db *store.Store) ([]store.Sprint, error) { return db.Sprints(ctx, maxOffers) },
 		func(s store.Sprint) string { return s.ID })
 }
 
@@ -262,10 +262,10 @@ func (a *App) peekStore(ctx context.Context, do func(*store.Store, string)) {
 	do(db, root)
 }
 
-// meant names the run that a mistyped name is nearest to.
-func (a *App) meant(name string) string {
+// suggestRun names the run that a mistyped name is nearest to.
+func (a *App) suggestRun(name string) string {
 	var names []string
-	for _, o := range a.runs(context.Background(), "show") {
+	for _, o := range a.completeRuns(context.Background(), "show") {
 		word, _, _ := strings.Cut(o, "\t")
 		names = append(names, word)
 	}

@@ -56,18 +56,18 @@ func (a *App) Database(ctx context.Context, c *config.Config) (*store.Store, err
 		if others := db.OthersWhenMade(); len(others) > 0 {
 			a.Say("A new board was made for %s. The database has %s already, as %s. If one of them was meant, name it in "+
 				"cluster.store, …?repository=NAME, or by the remote origin; 'pawl cluster check' lists them.",
-				db.Board(), fault.Numbered(len(others), "other board"), others[0])
+				db.BoardName(), fault.Numbered(len(others), "other board"), others[0])
 		}
 		_ = config.KeepRoot(c.Root, a.Env, FindCommit(ctx, c.Root)) // without it another server does not list it
 	}
 	return db, err
 }
 
-// KnowsShared refuses a database that only the repository names, that the person has not
-// used with it, and that would be told their password: who just looks at a fresh clone
-// gives no stranger's server one.
+// KnowsShared refuses a database that only the repository names, that the user has not used
+// with it, and that would receive the user's password. So a look at a fresh clone sends no
+// password to a stranger's server.
 func (a *App) KnowsShared(c *config.Config) error {
-	if c.Cluster.Store == "" || !c.IsOfProject("cluster.store") || !a.tellsPassword() {
+	if c.Cluster.Store == "" || !c.IsOfProject("cluster.store") || !a.sendsPasswordToAnyServer() {
 		return nil
 	}
 	if _, err := os.Stat(a.usedShared(c)); err == nil {
@@ -81,9 +81,9 @@ func (a *App) KnowsShared(c *config.Config) error {
 		Hint("If you know it: pawl cluster check")
 }
 
-// tellsPassword is whether any server gets the person's password: one in the environment,
-// or one that ~/.pgpass has for all hosts.
-func (a *App) tellsPassword() bool {
+// sendsPasswordToAnyServer reports whether the user's password is in the environment, or
+// ~/.pgpass has one for all hosts.
+func (a *App) sendsPasswordToAnyServer() bool {
 	if a.Getenv("PGPASSWORD") != "" {
 		return true
 	}
@@ -138,7 +138,7 @@ func (a *App) ClaimState(ctx context.Context) error {
 	return err
 }
 
-// FindCommit finds commits of the repository at root; none where git cannot tell.
+// FindCommit finds commits of the repository at root; none if git fails.
 func FindCommit(ctx context.Context, root string) config.FindCommit {
 	return func(name string) string {
 		repo, err := git.OpenStore(ctx, root)
@@ -182,12 +182,12 @@ func sharedBy(ctx context.Context, c *config.Config) store.Shared {
 	return s
 }
 
-// database is [App.Database] for who may look without a valid configuration. One
+// openDatabase returns [App.Database] for who may look without a valid configuration. One
 // that is invalid names no other database only where nothing speaks of a cluster.
-func (a *App) database(ctx context.Context, root string) (*store.Store, error) {
+func (a *App) openDatabase(ctx context.Context, root string) (*store.Store, error) {
 	quiet := *a
 	quiet.Quiet = true // warnings are for who uses the rest of it
-	c, read, err := quiet.load(nil)
+	c, read, err := quiet.loadConfig(nil)
 	if err != nil {
 		for _, f := range read {
 			if strings.Contains(f.Text, "cluster") {
@@ -200,7 +200,7 @@ func (a *App) database(ctx context.Context, root string) (*store.Store, error) {
 		return a.LocalDatabase(ctx, root)
 	}
 	if c.Cluster.Store != "" {
-		if err := a.trusted(read); err != nil {
+		if err := a.askTrust(read); err != nil {
 			return nil, err
 		}
 	}
@@ -210,8 +210,9 @@ func (a *App) database(ctx context.Context, root string) (*store.Store, error) {
 	return a.Database(ctx, c)
 }
 
-// Retention is what the configuration says about what is over, now.
-func Retention(
+// RetentionOptions takes the limits from the configuration and the current time from the
+// clock. Outside of git there is no tree, since there are no refs to remove.
+func RetentionOptions(
 	ctx context.Context, c *config.Config, stateDir string, db *store.Store,
 ) (o retention.Options, err error) {
 	tree, err := workspace.Open(ctx, c.Root, workspace.Options{StateDir: stateDir})
@@ -232,7 +233,7 @@ func (a *App) Store(ctx context.Context) (*store.Store, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	db, err := a.database(ctx, root)
+	db, err := a.openDatabase(ctx, root)
 	if err != nil {
 		return nil, "", err
 	}
@@ -274,9 +275,9 @@ func (a *App) WithRun(ctx context.Context, name string, do func(*action.Operator
 		name = a.RunName(name)
 		run, err := FindRun(ctx, p.Store, p.Root, name)
 		if err != nil {
-			return a.LookupError(err, name)
+			return a.ExplainNotFound(err, name)
 		}
-		if run, err = p.LetGo(ctx, run); err != nil {
+		if run, err = p.WaitUntilReleased(ctx, run); err != nil {
 			return err
 		}
 		return do(p, run)
@@ -288,7 +289,7 @@ func (a *App) WithRun(ctx context.Context, name string, do func(*action.Operator
 // the board has that task.
 func FindRun(ctx context.Context, db *store.Store, root, name string) (store.Run, error) {
 	run, err := db.Latest(ctx, root, name)
-	if errors.Is(err, store.ErrNotFound) && db.Board() != "" {
+	if errors.Is(err, store.ErrNotFound) && db.BoardName() != "" {
 		run, err = db.Latest(ctx, "", name) // of another machine's clone
 	}
 	if _, _, isCase := board.ParseID(name); isCase && errors.Is(err, store.ErrNotFound) {
@@ -306,16 +307,17 @@ func FindRun(ctx context.Context, db *store.Store, root, name string) (store.Run
 // Outputs opens the folder with what a run printed in an iteration: on this machine, or
 // as the board's machines share it.
 func (a *App) Outputs(db *store.Store, r store.Run, iteration int) (*os.Root, error) {
-	return outputs.Open(filepath.Join(config.StateDir(r.Root, a.Env), "runs"), db.Files(), r.ID, strconv.Itoa(iteration))
+	return outputs.Open(filepath.Join(config.StateDir(r.Root, a.Env), "runs"), db.OutputsFolder(), r.ID, strconv.Itoa(iteration))
 }
 
-// LookupError says what a person can do when a run is not found.
-func (a *App) LookupError(err error, name string) error {
+// ExplainNotFound adds hints to the error of a run that is not found. Other errors are
+// returned as they are.
+func (a *App) ExplainNotFound(err error, name string) error {
 	var known *fault.Error
 	switch {
 	case errors.As(err, &known):
 	case errors.Is(err, store.ErrNotFound):
-		e := Usage("there is no run or procedure %q with a run here%s", name, a.meant(name)).
+		e := Usage("there is no run or procedure %q with a run here%s", name, a.suggestRun(name)).
 			Hint("List the runs: pawl ps -a")
 		if _, _, isCase := board.ParseID(name); isCase {
 			e = e.Hint("A task has a run once it was started: pawl case show %s", board.Normal(name))
@@ -327,7 +329,7 @@ func (a *App) LookupError(err error, name string) error {
 	return err
 }
 
-// RunName is what a run is looked up by: of a workflow file, its name.
+// RunName returns the name to look a run up by: that of the workflow in a file, else arg.
 func (a *App) RunName(arg string) string {
 	if !strings.HasSuffix(arg, ".yaml") && !strings.HasSuffix(arg, ".yml") {
 		return arg

@@ -70,7 +70,7 @@ func TestSuggestions(t *testing.T) {
 func TestIsFile(t *testing.T) {
 	t.Parallel()
 	for arg, want := range map[string]bool{"build": false, "flow.yaml": true, "flow.yml": true, "./flow": true, "a/b": true, "yaml": false} {
-		if IsFile(arg) != want {
+		if LooksLikeFile(arg) != want {
 			t.Errorf("%s: %t", arg, !want)
 		}
 	}

@@ -128,8 +128,9 @@ func CannotRead(name string, err error) error {
 	return fault.Of(fault.Refused, fmt.Errorf("cannot read %s: %w", name, err))
 }
 
-// IsFile is true for an argument that means a file and not a procedure.
-func IsFile(arg string) bool {
+// LooksLikeFile reports whether an argument is a path, and not the name of a procedure.
+// The file need not exist.
+func LooksLikeFile(arg string) bool {
 	return strings.HasSuffix(arg, ".yaml") || strings.HasSuffix(arg, ".yml") || strings.Contains(arg, "/")
 }
 
@@ -195,8 +196,8 @@ func (a *App) Columns() int {
 // and the last are never cut below.
 const lastColumn, leastWidest, leastLast = 20, 16, 10
 
-// narrowed takes from the widest of the columns what the last one lacks.
-func narrowed(wide []int, width int) {
+// narrowColumns takes from the widest of the columns what the last one lacks.
+func narrowColumns(wide []int, width int) {
 	left := width
 	for _, w := range wide {
 		left -= w + 2
@@ -228,7 +229,7 @@ func (a *App) Table(header string, rows [][]any, width int) {
 			wide[i] = max(wide[i], ansi.StringWidth(c))
 		}
 	}
-	narrowed(wide, width)
+	narrowColumns(wide, width)
 	left := width
 	for _, w := range wide {
 		left -= w + 2

@@ -20,8 +20,8 @@ import (
 // Load reads the configuration with the flags of a run in force. A file that changed
 // while an agent had the tree is not believed before a person says so.
 func (a *App) Load(flags map[string]string) (*config.Config, error) {
-	c, read, err := a.load(flags)
-	if terr := a.trusted(read); terr != nil {
+	c, read, err := a.loadConfig(flags)
+	if terr := a.askTrust(read); terr != nil {
 		return nil, terr
 	}
 	return c, err
@@ -30,11 +30,11 @@ func (a *App) Load(flags map[string]string) (*config.Config, error) {
 // Peek is [App.Load] for who only looks: what an agent may have changed is shown
 // like anything else, and no command may be taken from it.
 func (a *App) Peek() (*config.Config, error) {
-	c, _, err := a.load(nil)
+	c, _, err := a.loadConfig(nil)
 	return c, err
 }
 
-func (a *App) load(flags map[string]string) (c *config.Config, read []trust.File, err error) {
+func (a *App) loadConfig(flags map[string]string) (c *config.Config, read []trust.File, err error) {
 	c, err = config.Load(config.Options{
 		Dir: a.Dir, File: a.File, Over: a.Over, Env: a.Env, Flags: flags,
 		Builtin: prompt.Builtin, BuiltinNames: prompt.Builtins(),
@@ -53,7 +53,7 @@ func (a *App) load(flags map[string]string) (c *config.Config, read []trust.File
 // LoadWorkflow is [App.Load] for a workflow file.
 func (a *App) LoadWorkflow(name string) (*config.Workflow, error) {
 	w, err := config.LoadWorkflow(a.Dir, name, a.pinned...)
-	if terr := a.trusted(w.Files); terr != nil {
+	if terr := a.askTrust(w.Files); terr != nil {
 		return nil, terr
 	}
 	if err != nil {
@@ -72,19 +72,19 @@ func (a *App) PinTo(root, run string) {
 	a.pinned = trust.Kept(config.StateDir(root, a.Env), run)
 	for _, f := range a.pinned {
 		if trust.Read(root, f.Path) != f {
-			a.Say("Note: %s changed while an agent had it; the run goes on with what it was before.", shortly(root, f.Path))
+			a.Say("Note: %s changed while an agent had it; the run goes on with what it was before.", shortPath(root, f.Path))
 			a.Say("  To use it as it is: pawl resume %s --trust-config", run)
 		}
 	}
 }
 
-// trusted asks about files that changed while an agent had the tree.
-func (a *App) trusted(read []trust.File) error {
+// askTrust asks about files that changed while an agent had the tree.
+func (a *App) askTrust(read []trust.File) error {
 	root, err := config.FindRoot(a.Dir)
 	if err != nil || len(read) == 0 {
 		return err
 	}
-	if err := a.outside(root); err != nil {
+	if err := a.refuseWorkspace(root); err != nil {
 		return err
 	}
 	// Records of a root further up count too: an agent may have made this one.
@@ -109,9 +109,9 @@ func (a *App) trusted(read []trust.File) error {
 			continue // of several runs
 		}
 		now = append(now, c.Now)
-		names = append(names, shortly(root, c.Now.Path))
-		a.Say("%s changed while an agent had it (run %s of %s):", shortly(root, c.Now.Path), c.Run, report.Line(c.Name, 80))
-		for _, line := range difference(c.Was, c.Now) {
+		names = append(names, shortPath(root, c.Now.Path))
+		a.Say("%s changed while an agent had it (run %s of %s):", shortPath(root, c.Now.Path), c.Run, report.Line(c.Name, 80))
+		for _, line := range changedLines(c.Was, c.Now) {
 			a.Say("  %s", line)
 		}
 	}
@@ -126,9 +126,9 @@ func (a *App) trusted(read []trust.File) error {
 	return trust.Accept(dirs, now)
 }
 
-// outside refuses to take commands from the folder of a workspace, which is an agent's
+// refuseWorkspace refuses to take commands from the folder of a workspace, which is an agent's
 // to write for as long as it is there. Agents and gates, who are in one, may.
-func (a *App) outside(root string) error {
+func (a *App) refuseWorkspace(root string) error {
 	base, err := filepath.EvalSymlinks(config.StateBase(a.Env))
 	if err != nil || a.TrustConfig || a.Getenv("PAWL_RUN") != "" {
 		return nil //nolint:nilerr // without the folder there is no workspace
@@ -140,8 +140,8 @@ func (a *App) outside(root string) error {
 		Hint("Start pawl in your own repository, or take it as it is: --trust-config")
 }
 
-// shortly is a path as seen from the root, if it lies there.
-func shortly(root, path string) string {
+// shortPath returns a path as seen from the root, if it lies there.
+func shortPath(root, path string) string {
 	if rel, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(rel) {
 		path = rel
 	}
@@ -151,9 +151,9 @@ func shortly(root, path string) string {
 // maxDifference bounds the lines that are shown of a change.
 const maxDifference = 60
 
-// difference is what changed between two texts, in lines: the part between their
-// common beginning and their common end.
-func difference(was, now trust.File) []string {
+// changedLines drops the common beginning and the common end of two texts, and returns
+// the lines between, marked as removed or added.
+func changedLines(was, now trust.File) []string {
 	before, after := linesOf(was), linesOf(now)
 	for len(before) > 0 && len(after) > 0 && before[0] == after[0] {
 		before, after = before[1:], after[1:]

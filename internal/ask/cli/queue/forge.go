@@ -34,7 +34,7 @@ type forgeState struct {
 }
 
 func checkForge(ctx context.Context, a *command.App) error {
-	c, repo, target, err := session.Repository(ctx, a)
+	c, repo, target, err := session.OpenRepository(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func checkForge(ctx context.Context, a *command.App) error {
 // LookAtForge takes in what has happened at the forge: issues here, pull requests and
 // checks by the pawl that works on the queue, if there is one.
 func LookAtForge(ctx context.Context, a *command.App, p *action.Operator) error {
-	c, repo, target, err := session.Repository(ctx, a)
+	c, repo, target, err := session.OpenRepository(ctx, a)
 	if err != nil {
 		return err
 	}

@@ -71,7 +71,7 @@ func openQueue(ctx context.Context, a *command.App, c *config.Config, db *store.
 	if err != nil {
 		return nil, err
 	}
-	o, err := l.Options(ctx, func(n queue.Note) { session.SayNote(a, n) })
+	o, err := l.QueueOptions(ctx, func(n queue.Note) { session.SayNote(a, n) })
 	if err != nil {
 		return nil, err
 	}
@@ -105,8 +105,8 @@ func queueWishCommand(a *command.App, wish queue.Wish, entries bool, short strin
 	return cmd
 }
 
-// AskQueue asks, and has it taken in: here when nobody works on the queue, and
-// by whoever works on it within moments.
+// AskQueue stores the requests and has them carried out: by this process if no other
+// works on the queue, and else by that one within moments.
 func AskQueue(ctx context.Context, a *command.App, q *OpenQueue, asks []queue.Ask) error {
 	for _, ask := range asks {
 		if ask.ID != "" {
@@ -152,7 +152,7 @@ func inQueue(ctx context.Context, q *OpenQueue, id string) error {
 	return command.Usage("%s is not in the queue", id).Hint("See what is: pawl queue")
 }
 
-// maxAsks is how many entries that nobody has taken in yet are looked at.
+// maxAsks limits the number of new entries that are read at once.
 const maxAsks = 10_000
 
 func queueAddCommand(a *command.App) *cobra.Command {
@@ -191,7 +191,7 @@ func queueTask(ctx context.Context, q *OpenQueue, text, commit string, allow []s
 		return "", command.Usage("%s is an operation; only tasks are landed", id)
 	}
 	if commit == "" {
-		if commit, err = collected(ctx, q, id); err != nil {
+		if commit, err = findWorkCommit(ctx, q, id); err != nil {
 			return "", err
 		}
 	} else if found, err := q.l.Repo.Find(ctx, commit); err != nil || found == "" {
@@ -201,8 +201,9 @@ func queueTask(ctx context.Context, q *OpenQueue, text, commit string, allow []s
 	return id, q.Add(ctx, e)
 }
 
-// collected is the commit of a task's work, and its branch where there is none.
-func collected(ctx context.Context, q *OpenQueue, id string) (string, error) {
+// findWorkCommit returns the commit of a task's work, or of its branch if that is not
+// recorded.
+func findWorkCommit(ctx context.Context, q *OpenQueue, id string) (string, error) {
 	for _, ref := range []string{"refs/pawl/tasks/" + id, "refs/heads/pawl/" + id} {
 		commit, err := q.l.Repo.Find(ctx, ref)
 		if err != nil || commit != "" {
@@ -276,7 +277,7 @@ func landNow(ctx context.Context, a *command.App, p *action.Operator, tasks []st
 	}
 	s := &session.Session{App: a, Config: c, Plan: l.Plan, StateDir: config.StateDir(c.Root, a.Env)}
 	defer s.Close()
-	o, err := l.Options(ctx, s.QueueNotes(ctx))
+	o, err := l.QueueOptions(ctx, s.QueueNotes(ctx))
 	if err != nil {
 		return err
 	}
@@ -286,7 +287,7 @@ func landNow(ctx context.Context, a *command.App, p *action.Operator, tasks []st
 	s.WatchLanding(ctx, l, &o)
 	if clones, err := a.Pool(ctx, c, p.Store); err == nil {
 		l.UseWorkspaces(&o, clones)
-		o.Resolve = resolving(ctx, a, c, l.Repo, p.Store, clones, unsandboxed)
+		o.Resolve = buildResolver(ctx, a, c, l.Repo, p.Store, clones, unsandboxed)
 	}
 	o.Policy.Ask = false // a person is here
 	m, err := merge.Open(ctx, o)
@@ -299,7 +300,7 @@ func landNow(ctx context.Context, a *command.App, p *action.Operator, tasks []st
 			return err
 		}
 	}
-	return drain(ctx, a, q)
+	return drainQueue(ctx, a, q)
 }
 
 // queueAndRelease queues a task that is not queued as it is, and lets it go on
@@ -325,8 +326,8 @@ func queueAndRelease(ctx context.Context, q *OpenQueue, text, commit string, all
 	return nil
 }
 
-// resolving is an agent for conflicts; nil where none can run.
-func resolving(ctx context.Context, a *command.App, c *config.Config, repo *git.Repo, db *store.Store, p *pool.Pool,
+// buildResolver returns an agent for conflicts; nil where none can run.
+func buildResolver(ctx context.Context, a *command.App, c *config.Config, repo *git.Repo, db *store.Store, p *pool.Pool,
 	unsandboxed bool) func(context.Context, merge.Problem) (string, error) {
 	if c.Merge.ConflictRetries == 0 {
 		return nil
@@ -341,7 +342,7 @@ func resolving(ctx context.Context, a *command.App, c *config.Config, repo *git.
 	return t.Resolver(p, db).Resolve
 }
 
-func drain(ctx context.Context, a *command.App, q *OpenQueue) error {
+func drainQueue(ctx context.Context, a *command.App, q *OpenQueue) error {
 	err := q.Drain(ctx)
 	var owned *store.QueueOwnedError
 	switch {

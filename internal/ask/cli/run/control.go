@@ -42,7 +42,7 @@ func answerCommand(a *command.App) *cobra.Command {
 			if err != nil || !goesOn {
 				return err
 			}
-			return resume(ctx, a, run, planner.Flags{})
+			return resumeByName(ctx, a, run, planner.Flags{})
 		})
 	cmd.Flags().BoolVar(&stay, "no-resume", false, "keep the answer, and do not go on with the run")
 	cmd.Flags().StringVar(&step, "step", "", "the step of a workflow that is answered, where several ask")
@@ -85,15 +85,15 @@ func rollbackCommand(a *command.App) *cobra.Command {
 func applyCommand(a *command.App) *cobra.Command {
 	var o action.ApplyOptions
 	cmd := a.OnRun("apply RUN", "Bring what a run came to, and what was not delivered, into your files",
-		func(p *action.Operator, ctx context.Context, r store.Run) error { return apply(ctx, a, p, r, o) })
+		func(p *action.Operator, ctx context.Context, r store.Run) error { return applyWork(ctx, a, p, r, o) })
 	cmd.Flags().BoolVar(&o.Check, "check", false, "say what would be done, and do nothing")
 	cmd.Flags().BoolVarP(&o.Confirmed, "yes", "y", false,
 		"also apply protected files, and those that programs of yours run by themselves, such as git hooks")
 	return cmd
 }
 
-// apply prints what became of a result. That it does not fit is a failure.
-func apply(ctx context.Context, a *command.App, p *action.Operator, r store.Run, o action.ApplyOptions) error {
+// applyWork delivers the run's work and prints the result. A conflict is an error.
+func applyWork(ctx context.Context, a *command.App, p *action.Operator, r store.Run, o action.ApplyOptions) error {
 	out, err := p.Apply(ctx, r, o)
 	if err != nil {
 		return err
@@ -139,7 +139,7 @@ func settleCommand(a *command.App) *cobra.Command {
 				if choice == "" {
 					return showConflicts(ctx, a, p, r)
 				}
-				return settle(ctx, a, p, r, args[1], choice)
+				return takeSide(ctx, a, p, r, args[1], choice)
 			})
 		})
 	for i, use := range []string{"keep your lines where both changed them", "take the agent's lines there",
@@ -151,7 +151,7 @@ func settleCommand(a *command.App) *cobra.Command {
 
 // showConflicts prints both sides of each file.
 func showConflicts(ctx context.Context, a *command.App, p *action.Operator, r store.Run) error {
-	all, err := p.Conflicts(ctx, r)
+	all, err := p.ListConflicts(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -190,11 +190,11 @@ func bringsWorkHome(r store.Run) string {
 	return "pawl resume " + r.ID
 }
 
-// settle stores which side of a file the person chose.
-func settle(ctx context.Context, a *command.App, p *action.Operator, r store.Run, path string, choice delivery.Choice,
+// takeSide stores which side of a file the user chose.
+func takeSide(ctx context.Context, a *command.App, p *action.Operator, r store.Run, path string, choice delivery.Choice,
 ) error {
 	left, err := p.SettleConflict(ctx, r, path, choice,
-		func(text []byte) ([]byte, error) { return edit(ctx, a, path, text) })
+		func(text []byte) ([]byte, error) { return editText(ctx, a, path, text) })
 	if err != nil {
 		return err
 	}
@@ -206,8 +206,8 @@ func settle(ctx context.Context, a *command.App, p *action.Operator, r store.Run
 	return nil
 }
 
-// edit has the person write a text in their editor.
-func edit(ctx context.Context, a *command.App, path string, text []byte) ([]byte, error) {
+// editText has the person write a text in their editor.
+func editText(ctx context.Context, a *command.App, path string, text []byte) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "pawl-settle-")
 	if err != nil {
 		return nil, err
@@ -226,18 +226,18 @@ func edit(ctx context.Context, a *command.App, path string, text []byte) ([]byte
 func gcCommand(a *command.App) *cobra.Command {
 	var dry bool
 	cmd := command.Leaf("gc", "Remove what is over: old runs, their output, old events", command.AtMost(0),
-		func(ctx context.Context, _ []string) error { return gc(ctx, a, dry) })
+		func(ctx context.Context, _ []string) error { return collectGarbage(ctx, a, dry) })
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what would be removed")
 	return cmd
 }
 
-func gc(ctx context.Context, a *command.App, dry bool) error {
+func collectGarbage(ctx context.Context, a *command.App, dry bool) error {
 	c, err := a.Load(nil)
 	if err != nil {
 		return err
 	}
 	return a.WithOperator(ctx, func(p *action.Operator) error {
-		o, err := command.Retention(ctx, c, config.StateDir(c.Root, a.Env), p.Store)
+		o, err := command.RetentionOptions(ctx, c, config.StateDir(c.Root, a.Env), p.Store)
 		if err != nil {
 			return err
 		}

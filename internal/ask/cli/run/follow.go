@@ -26,7 +26,7 @@ import (
 // in which agents, gates and steps are seen while they work. Nothing is asked of the
 // process that drives a run, so it works from anywhere, before a run, and after it.
 
-// story is one run, and how far it is told.
+// story is one run, and how far it has been printed.
 type story struct {
 	a       *command.App
 	p       *action.Operator
@@ -37,10 +37,10 @@ type story struct {
 	state   loop.State   // as far as the events up to that say
 	decided loop.Command // the last
 
-	begun attempt           // the last whose beginning is told
-	ended attempt           // the last whose end is told
-	reads map[string]int64  // how far files of events and output are told
-	seen  map[string]string // gates that were told: "" when one began, and how one ended
+	begun attempt           // the last whose beginning was printed
+	ended attempt           // the last whose end was printed
+	reads map[string]int64  // how far files of events and output were printed
+	seen  map[string]string // gates that were printed: "" when one began, and how one ended
 
 	open map[attempt]*os.Root // folders of what it prints, while one looks
 }
@@ -48,19 +48,19 @@ type story struct {
 // attempt is one try of an iteration.
 type attempt struct{ number, try int }
 
-// tell prints what there is of a run, and with follow what comes, until it rests. One
-// that has not begun is waited for when mayCome is set.
-func (s *story) tell(ctx context.Context, name string, follow, mayCome bool) error {
+// printStory prints what is stored of a run; with follow it continues until the run rests.
+// With mayCome it waits for a run that has not begun.
+func (s *story) printStory(ctx context.Context, name string, follow, mayCome bool) error {
 	sig := engine.CatchSignals()
 	defer sig.Stop()
 	tick := time.NewTicker(journal.Poll)
 	defer tick.Stop()
 	for {
-		if err := s.find(ctx, name, mayCome); err != nil {
+		if err := s.findRun(ctx, name, mayCome); err != nil {
 			return err
 		}
 		if s.run.ID != "" {
-			rests, err := s.look(ctx, follow)
+			rests, err := s.printNew(ctx, follow)
 			if err != nil || !follow || rests {
 				return err
 			}
@@ -73,8 +73,8 @@ func (s *story) tell(ctx context.Context, name string, follow, mayCome bool) err
 	}
 }
 
-// find finds the run, once.
-func (s *story) find(ctx context.Context, name string, mayCome bool) error {
+// findRun looks the run up, once.
+func (s *story) findRun(ctx context.Context, name string, mayCome bool) error {
 	if s.run.ID != "" {
 		return nil
 	}
@@ -85,11 +85,12 @@ func (s *story) find(ctx context.Context, name string, mayCome bool) error {
 	s.run, s.state.Limit = r, r.MaxIterations
 	s.screen = console.New(console.Terminal{Progress: s.a.Stdout, Verbose: true, Thinking: s.a.Verbose,
 		Color: s.a.Painted("1", "") != ""}, r.Name)
-	return s.a.LookupError(err, name)
+	return s.a.ExplainNotFound(err, name)
 }
 
-// look tells what is new; rests is whether no more will come.
-func (s *story) look(ctx context.Context, follow bool) (rests bool, err error) {
+// printNew prints what is new since the last call; rests is true if nothing more will
+// come.
+func (s *story) printNew(ctx context.Context, follow bool) (rests bool, err error) {
 	s.open = map[attempt]*os.Root{}
 	defer func() {
 		for _, dir := range s.open {
@@ -117,13 +118,13 @@ func (s *story) look(ctx context.Context, follow bool) (rests bool, err error) {
 		if s.raw {
 			printEvent(s.a, e)
 		} else {
-			s.event(ctx, e)
+			s.showEvent(ctx, e)
 		}
 		over = e.Kind == journal.Finished || e.Kind == journal.Paused || e.Kind == journal.QuestionAsked ||
 			over && e.N == 0 // beside its story
 	}
 	if !s.raw {
-		s.live(ctx)
+		s.printLive(ctx)
 	}
 	drives := now.Owner.PID != 0 && engine.Alive(now.Owner)
 	rests = over || !drives && !loop.Status(now.Status).Active()
@@ -135,29 +136,29 @@ func (s *story) look(ctx context.Context, follow bool) (rests bool, err error) {
 	return rests, nil
 }
 
-// live tells what an agent, a gate or the steps do now.
-func (s *story) live(ctx context.Context) {
+// printLive prints the new output of the agent, the gate or the steps that run now.
+func (s *story) printLive(ctx context.Context) {
 	if !loop.Status(s.run.Status).Active() {
 		return
 	}
 	if s.run.Kind == "workflow" {
-		s.liveSteps(ctx)
+		s.printStepOutputs(ctx)
 		return
 	}
 	now, at, ok := s.underWay()
-	if !ok || now == s.ended && !s.reviews(now) {
+	if !ok || now == s.ended && !s.hasReview(now) {
 		return
 	}
 	if now != s.ended {
-		s.begin(at, loop.Command{Iteration: now.number, Attempt: now.try, Agent: s.run.Agent})
+		s.showAttempt(at, loop.Command{Iteration: now.number, Attempt: now.try, Agent: s.run.Agent})
 	}
-	s.drain(now)
-	s.gates(now)
+	s.printAgentEvents(now)
+	s.printGates(now)
 }
 
 // underWay is the attempt whose files are there now.
 func (s *story) underWay() (now attempt, at time.Time, ok bool) {
-	dir := s.folder(attempt{number: s.run.Iteration})
+	dir := s.openOutputs(attempt{number: s.run.Iteration})
 	if dir == nil {
 		return now, at, false
 	}
@@ -165,14 +166,15 @@ func (s *story) underWay() (now attempt, at time.Time, ok bool) {
 	return attempt{s.run.Iteration, max(try, 1)}, at, ok && s.run.Iteration > 0
 }
 
-func (s *story) reviews(at attempt) bool {
-	dir := s.folder(at)
-	return dir != nil && there(dir, "review.begun.json")
+func (s *story) hasReview(at attempt) bool {
+	dir := s.openOutputs(at)
+	return dir != nil && fileExists(dir, "review.begun.json")
 }
 
-// folder is where the files of an attempt are: those of one that was cut off are kept
-// aside. It is nil where there is none, and stays open until the look is over.
-func (s *story) folder(at attempt) *os.Root {
+// openOutputs opens the folder with the files of an attempt; an attempt that was cut off
+// has a folder of its own. It returns nil if there is none. The folder stays open until
+// printNew returns.
+func (s *story) openOutputs(at attempt) *os.Root {
 	if dir := s.open[at]; dir != nil {
 		return dir
 	}
@@ -188,32 +190,31 @@ func (s *story) folder(at attempt) *os.Root {
 	return dir
 }
 
-// there is true for a file that is in a folder.
-func there(dir *os.Root, name string) bool {
+func fileExists(dir *os.Root, name string) bool {
 	info, err := dir.Stat(name)
 	return err == nil && !info.IsDir()
 }
 
-// drain tells what the agent of an attempt, and those of its reviews, said and did
-// since the last time.
-func (s *story) drain(at attempt) {
-	dir := s.folder(at)
+// printAgentEvents prints the new events of the attempt's agent and of its reviewers.
+func (s *story) printAgentEvents(at attempt) {
+	dir := s.openOutputs(at)
 	key := fmt.Sprintf("%d.%d", at.number, at.try)
-	s.agentEvents(key+"agent", dir, "agent.events.jsonl", "agent")
+	s.printEventFile(key+"agent", dir, "agent.events.jsonl", "agent")
 	for try := 1; ; try++ {
 		name := "review"
 		if try > 1 {
 			name = fmt.Sprintf("review-%d", try)
 		}
-		if !s.agentEvents(key+name, dir, name+".events.jsonl", "reviewer") {
+		if !s.printEventFile(key+name, dir, name+".events.jsonl", "reviewer") {
 			return
 		}
 	}
 }
 
-// agentEvents tells what is new in a file of events; false where there is none.
-func (s *story) agentEvents(key string, dir *os.Root, name, who string) bool {
-	f := opened(dir, name)
+// printEventFile prints the new events in a file. It returns false if the file does not
+// exist.
+func (s *story) printEventFile(key string, dir *os.Root, name, who string) bool {
+	f := openStream(dir, name)
 	if f == nil {
 		return false
 	}
@@ -233,15 +234,15 @@ func (s *story) agentEvents(key string, dir *os.Root, name, who string) bool {
 			if who != "agent" {
 				n.Step = &engine.StepNotice{Step: who}
 			}
-			s.notice(time.Time{}, n)
+			s.showNotice(time.Time{}, n)
 		}
 	}
 	s.reads[key] = lines.End
 	return true
 }
 
-// opened is a stream that can be read; nil is none.
-func opened(dir *os.Root, name string) *spool.Reader {
+// openStream returns nil if the file cannot be read.
+func openStream(dir *os.Root, name string) *spool.Reader {
 	if dir == nil {
 		return nil
 	}
@@ -252,13 +253,13 @@ func opened(dir *os.Root, name string) *spool.Reader {
 	return f
 }
 
-// gates tells which gate has begun, and how the one before it ended.
-func (s *story) gates(now attempt) {
+// printGates prints which gate has begun, and how the one before it ended.
+func (s *story) printGates(now attempt) {
 	state, err := engine.StateOf(s.run)
 	if err != nil || now == s.ended {
 		return
 	}
-	n, dir := 0, s.folder(now)
+	n, dir := 0, s.openOutputs(now)
 	var last engine.Check
 	if dir == nil {
 		return
@@ -269,54 +270,53 @@ func (s *story) gates(now attempt) {
 		}
 		n++
 		file := fmt.Sprintf("gate-%d", n)
-		nothing := !there(dir, file+".result.json.tmp") && !there(dir, file+".result.json")
+		nothing := !fileExists(dir, file+".result.json.tmp") && !fileExists(dir, file+".result.json")
 		key := gateKey(now, n)
 		if _, seen := s.seen[key]; nothing || seen {
 			last = check
 			continue
 		}
 		if g, ok := engine.ReadGate(dir, n-1, last); ok {
-			s.gate(now, n-1, g)
+			s.showGate(now, n-1, g)
 		}
 		s.seen[key], last = "", check
-		s.notice(time.Now(), engine.Notice{Kind: engine.GateStarted, Gate: loop.Gate{Name: check.Name}})
+		s.showNotice(time.Now(), engine.Notice{Kind: engine.GateStarted, Gate: loop.Gate{Name: check.Name}})
 	}
 }
 
 func gateKey(now attempt, n int) string { return fmt.Sprintf("%d.%d gate %d", now.number, now.try, n) }
 
-// liveSteps tells what the steps of a workflow print.
-func (s *story) liveSteps(ctx context.Context) {
+func (s *story) printStepOutputs(ctx context.Context) {
 	rows, err := s.p.Store.Steps(ctx, s.run.ID)
 	if err != nil {
 		return // the journal says it with the next look
 	}
 	for _, row := range rows {
-		s.stepFiles(row)
+		s.printStepOutput(row)
 	}
 }
 
-// stepFiles tells what is new of an execution.
-func (s *story) stepFiles(row store.StepRun) {
+// printStepOutput prints the new output of one execution of a step.
+func (s *story) printStepOutput(row store.StepRun) {
 	files, err := flow.Files(row)
 	if err != nil || files == "" {
 		return
 	}
 	key := fmt.Sprintf("%s %d", row.Step, row.N)
-	dir := s.folder(attempt{number: row.Iteration})
-	if s.agentEvents(key, dir, files+".events.jsonl", row.Step) {
+	dir := s.openOutputs(attempt{number: row.Iteration})
+	if s.printEventFile(key, dir, files+".events.jsonl", row.Step) {
 		return
 	}
 	over := row.Status != store.StepRunning
 	for _, end := range []string{".out", ".err"} {
-		s.output(key+end, dir, files+end, row.Step, over)
+		s.printOutputFile(key+end, dir, files+end, row.Step, over)
 	}
 }
 
-// output tells what is new in a file of output, by whole lines; a last one without its
-// end when over is set.
-func (s *story) output(key string, dir *os.Root, name, who string, over bool) {
-	f := opened(dir, name)
+// printOutputFile prints the new whole lines of a file of output. With over it also
+// prints a last line without a newline.
+func (s *story) printOutputFile(key string, dir *os.Root, name, who string, over bool) {
+	f := openStream(dir, name)
 	if f == nil {
 		return
 	}
@@ -337,12 +337,13 @@ func (s *story) output(key string, dir *os.Root, name, who string, over bool) {
 }
 
 func (s *story) outputLine(step string, line []byte) {
-	s.notice(time.Time{}, engine.Notice{Kind: engine.StepOutput,
+	s.showNotice(time.Time{}, engine.Notice{Kind: engine.StepOutput,
 		Step: &engine.StepNotice{Step: step, Line: report.Line(string(line), 500)}})
 }
 
-// mayBegin is whether a name can have a run that has not begun.
-func (s *story) mayBegin(ctx context.Context, name string) bool {
+// canHaveRun reports whether the name is a procedure or a task, of which a run can begin
+// later.
+func (s *story) canHaveRun(ctx context.Context, name string) bool {
 	if c, err := s.a.Peek(); err == nil {
 		if _, known := c.Procedures[name]; known {
 			return true

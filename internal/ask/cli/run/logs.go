@@ -35,7 +35,7 @@ func logsCommand(a *command.App) *cobra.Command {
 			if iteration == 0 && step == "" && gate == "" && !stderr {
 				return a.WithOperator(ctx, func(p *action.Operator) error {
 					s := &story{a: a, p: p, raw: raw || a.JSON, reads: map[string]int64{}, seen: map[string]string{}}
-					return s.start(ctx, args[0], follow)
+					return s.printLogs(ctx, args[0], follow)
 				})
 			}
 			return a.WithRun(ctx, args[0], func(p *action.Operator, r store.Run) error {
@@ -58,17 +58,17 @@ func logsCommand(a *command.App) *cobra.Command {
 	return cmd
 }
 
-// start tells of a run. With follow it waits for one that has not begun, and refuses a
-// name that no run can ever have here.
-func (s *story) start(ctx context.Context, arg string, follow bool) error {
+// printLogs prints the logs of a run. With follow it waits for one that has not begun,
+// and refuses a name that no run can ever have here.
+func (s *story) printLogs(ctx context.Context, arg string, follow bool) error {
 	name := s.a.RunName(arg)
-	mayBegin := command.IsFile(arg) && files.IsFile(s.a.InDir(arg)) || s.mayBegin(ctx, name)
+	mayBegin := command.LooksLikeFile(arg) && files.IsFile(s.a.InDir(arg)) || s.canHaveRun(ctx, name)
 	_, err := command.FindRun(ctx, s.p.Store, s.p.Root, name)
 	if errors.Is(err, store.ErrNotFound) && follow && mayBegin {
 		s.a.Say("%s has no run yet. Waiting for it to start.", name)
-		return s.tell(ctx, name, true, true)
+		return s.printStory(ctx, name, true, true)
 	}
-	return s.tell(ctx, name, follow, false)
+	return s.printStory(ctx, name, follow, false)
 }
 
 func printEvent(a *command.App, e journal.Event) {
@@ -81,7 +81,7 @@ func printEvent(a *command.App, e journal.Event) {
 
 // eventText is the part of an event's data that a person reads.
 func eventText(e journal.Event) string {
-	data := decode[struct {
+	data := decodeData[struct {
 		Text, Why, Name, Option string
 		Choice                  int
 	}](e)
@@ -101,7 +101,7 @@ func iterationOutput(a *command.App, st *store.Store, r store.Run, n int, review
 	dir, err := a.Outputs(st, r, n)
 	if errors.Is(err, fs.ErrNotExist) {
 		if n <= r.Iteration {
-			return notHere(st, r, n)
+			return errorNoOutput(st, r, n)
 		}
 		return command.Usage("run %s has no iteration %d", r.ID, n)
 	}
@@ -135,13 +135,14 @@ func iterationOutput(a *command.App, st *store.Store, r store.Run, n int, review
 	return err
 }
 
-// notHere says why what an iteration printed cannot be shown.
-func notHere(st *store.Store, r store.Run, n int) error {
+// errorNoOutput explains on which machine the output of an iteration is, or why it is
+// lost.
+func errorNoOutput(st *store.Store, r store.Run, n int) error {
 	e := command.Usage("what iteration %d of run %s printed is not on this machine", n, r.ID)
 	if r.Owner.Host != "" {
 		e = e.Hint("It is on %s: run this there", r.Owner.Host)
 	}
-	if st.Files() == nil {
+	if st.OutputsFolder() == nil {
 		return e.Hint("To see the runs of other machines, share what they print: cluster.files (docs/cluster.md)")
 	}
 	return e.Hint("It was removed, or was never copied to cluster.files")
@@ -188,7 +189,7 @@ func gateOutput(ctx context.Context, a *command.App, st *store.Store, r store.Ru
 // lastReview is the output of the last review of an iteration.
 func lastReview(dir *os.Root) string {
 	name := "review.out"
-	for try := 2; there(dir, fmt.Sprintf("review-%d.begun.json", try)); try++ {
+	for try := 2; fileExists(dir, fmt.Sprintf("review-%d.begun.json", try)); try++ {
 		name = fmt.Sprintf("review-%d.out", try)
 	}
 	return name
@@ -206,7 +207,7 @@ func stepOutput(ctx context.Context, a *command.App, st *store.Store, r store.Ru
 		return row.Step != cmp.Or(step, row.Step) || row.Iteration != cmp.Or(iteration, row.Iteration)
 	})
 	if iteration == 0 {
-		list = newest(list, func(row store.StepRun) string { return row.Step })
+		list = newestExecutions(list, func(row store.StepRun) string { return row.Step })
 	}
 	if len(list) == 0 {
 		return command.Usage("run %s has no such step", r.ID).Hint("See its steps: pawl show %s", r.ID)
@@ -227,7 +228,7 @@ func stepOutput(ctx context.Context, a *command.App, st *store.Store, r store.Ru
 			return errors.Join(copyLines(a, dir, files+".out", prefix), copyLines(a, dir, files+".err", prefix))
 		})
 		if errors.Is(err, fs.ErrNotExist) {
-			return notHere(st, r, row.Iteration)
+			return errorNoOutput(st, r, row.Iteration)
 		}
 		if err != nil {
 			return err

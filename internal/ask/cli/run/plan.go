@@ -152,7 +152,7 @@ func planCommand(a *command.App) *cobra.Command {
 				return checkProposal(a)
 			case len(args) == 1:
 				f.Work = args[0]
-				if err := propose(ctx, a, f); err != nil {
+				if err := runProposal(ctx, a, f); err != nil {
 					return err
 				}
 			}
@@ -163,15 +163,15 @@ func planCommand(a *command.App) *cobra.Command {
 		"added until you say so. Without a GOAL it shows the last list again: " + planner.ProposalFile + "."
 	cmd.Example = "  pawl plan \"the parser accepts tabs\"\n  pawl plan \"move the API to v2\" --agent claude --max-cost 2\n" +
 		"  pawl plan --yes"
-	startFlags(cmd, &f)
+	addStartFlags(cmd, &f)
 	fl := cmd.Flags()
 	fl.BoolVarP(&yes, "yes", "y", false, "add the tasks without asking")
 	fl.BoolVar(&check, "check", false, "only say whether the list in "+planner.ProposalFile+" is in order")
 	return cmd
 }
 
-// propose runs the agent until its list is in order.
-func propose(ctx context.Context, a *command.App, f planner.Flags) error {
+// runProposal runs the agent until its list is in order.
+func runProposal(ctx context.Context, a *command.App, f planner.Flags) error {
 	if err := session.NotInside(a); err != nil {
 		return err
 	}
@@ -196,7 +196,7 @@ func propose(ctx context.Context, a *command.App, f planner.Flags) error {
 	return runProcedure(ctx, a, planner.Proposal, f, false, true)
 }
 
-// openTasks tells the agent what is on the board.
+// openTasks lists the board's open tasks for the agent.
 func openTasks(ctx context.Context, a *command.App) (text string, err error) {
 	const most = 200
 	err = a.WithOperator(ctx, func(p *action.Operator) error {
@@ -223,7 +223,7 @@ func readProposal(root string) (drafts []board.Draft, version string, err error)
 	return drafts, version, err
 }
 
-// checkProposal is the gate of a proposal. The agent is told what it prints.
+// checkProposal is the gate of a proposal. The agent gets what it prints.
 func checkProposal(a *command.App) error {
 	dir, err := filepath.Abs(a.Dir)
 	if err != nil {

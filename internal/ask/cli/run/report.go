@@ -37,7 +37,7 @@ type showing struct {
 	form, output string
 }
 
-func (s *showing) flags(cmd *cobra.Command) {
+func (s *showing) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&s.diff, "diff", false, "show what the run changed, as a patch")
 	f.StringVar(&s.form, "format", "", "text, json, or a report: markdown or html (one file that needs nothing else)")
@@ -46,8 +46,8 @@ func (s *showing) flags(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("diff", "format")
 }
 
-// settle checks the flags against each other. md is taken for markdown.
-func (s *showing) settle(a *command.App) error {
+// checkFlags checks the flags against each other. md is accepted for markdown.
+func (s *showing) checkFlags(a *command.App) error {
 	switch s.form {
 	case "":
 		s.form = formText
@@ -70,8 +70,8 @@ func (s *showing) settle(a *command.App) error {
 	return nil
 }
 
-// into collects what do prints, and writes it to the file when all of it is there.
-func into(a *command.App, file string, do func() error) error {
+// writeInto collects what do prints, and writes it to the file if do succeeds.
+func writeInto(a *command.App, file string, do func() error) error {
 	if file == "" {
 		return do()
 	}
@@ -113,7 +113,7 @@ func reportInput(ctx context.Context, p *action.Operator, r store.Run) (in repor
 		Run: r.ID, Name: r.Name, Kind: r.Kind, Status: loop.Status(l.Status), Why: l.Why,
 		StartedAt: r.StartedAt.Local(),
 		Now:       time.Now(), Criteria: action.CriteriaOf(ctx, p.Store, r),
-		Changes: reportChanges(ctx, p, r), Sandbox: action.SetupOf(r).Sandbox, Version: command.BuildVersion(),
+		Changes: changesOf(ctx, p, r), Sandbox: action.SetupOf(r).Sandbox, Version: command.BuildVersion(),
 	}
 	if in.State, err = engine.StateOf(r); err != nil {
 		return in, err
@@ -121,24 +121,24 @@ func reportInput(ctx context.Context, p *action.Operator, r store.Run) (in repor
 	if in.Records, err = p.Store.Iterations(ctx, r.ID); err != nil {
 		return in, err
 	}
-	if in.Moments, err = moments(ctx, p.Store, r.ID); err != nil {
+	if in.Moments, err = listMoments(ctx, p.Store, r.ID); err != nil {
 		return in, err
 	}
 	if r.Kind == string(loop.Workflow) {
-		if in.Executions, err = action.Executions(ctx, p.Store, r.ID); err != nil {
+		if in.Executions, err = action.ListExecutions(ctx, p.Store, r.ID); err != nil {
 			return in, err
 		}
 	}
-	in.Next = advice(r, in.Status, in.State.Question, in.Changes)
+	in.Next = suggestCommands(r, in.Status, in.State.Question, in.Changes)
 	return in, nil
 }
 
 // changeWords are git's letters for what became of a file.
 var changeWords = map[byte]string{'A': "added", 'M': "modified", 'D': "deleted", 'R': "renamed"}
 
-// reportChanges is what the run changed, nil where that cannot be seen: outside
-// of git, or when the snapshots are kept no longer.
-func reportChanges(ctx context.Context, p *action.Operator, r store.Run) *report.Changes {
+// changesOf returns the changes of the run for its report. It returns nil outside of git,
+// and if the snapshots have been removed.
+func changesOf(ctx context.Context, p *action.Operator, r store.Run) *report.Changes {
 	tree, err := p.RootTree(ctx, r.Root)
 	if err != nil {
 		return nil
@@ -160,8 +160,8 @@ func reportChanges(ctx context.Context, p *action.Operator, r store.Run) *report
 	return out
 }
 
-// moments reads the journal of a run for a report.
-func moments(ctx context.Context, st *store.Store, run string) (all []report.Moment, err error) {
+// listMoments reads the journal of a run for a report.
+func listMoments(ctx context.Context, st *store.Store, run string) (all []report.Moment, err error) {
 	for e, err := range journal.Read(ctx, st, run, 0) {
 		if err != nil {
 			return nil, err
@@ -182,10 +182,11 @@ var momentKinds = map[string]report.MomentKind{
 	journal.RolledBack: report.RolledBack, journal.Applied: report.Applied,
 }
 
-// momentsOf is what an event means for a report. An event with the command that
-// follows from it says what strategy comes next and why, or that a wait begins.
+// momentsOf translates an event into moments of a report. An event that is stored with
+// the next command also has a moment for the strategy that was chosen, or for the wait
+// that begins.
 func momentsOf(e journal.Event) (all []report.Moment) {
-	data := decode[struct {
+	data := decodeData[struct {
 		Number, Attempt, To int
 		Text, Why, From     string
 		Next                *loop.Command
@@ -214,8 +215,8 @@ func momentsOf(e journal.Event) (all []report.Moment) {
 	return all
 }
 
-// advice is what a person can do with the run.
-func advice(r store.Run, st loop.Status, q *loop.Question, c *report.Changes) []report.Advice {
+// suggestCommands returns the commands that a report offers for a run of this status.
+func suggestCommands(r store.Run, st loop.Status, q *loop.Question, c *report.Changes) []report.Advice {
 	show, logs, resume, answer := "pawl show "+r.ID, "pawl logs "+r.ID, "pawl resume "+r.ID, "pawl answer "+r.ID
 	var out []report.Advice
 	switch st {
@@ -253,11 +254,11 @@ func advice(r store.Run, st loop.Status, q *loop.Question, c *report.Changes) []
 const maxDiff = 10 << 20
 
 func showDiff(ctx context.Context, a *command.App, p *action.Operator, r store.Run) error {
-	tree, snaps, err := snapshots(ctx, p, r)
+	tree, snaps, err := listSnapshots(ctx, p, r)
 	if len(snaps) > 0 {
 		return printDiff(ctx, a, tree, snaps[0].Commit, snaps[len(snaps)-1].Commit)
 	}
-	if local := p.Store.Board() == ""; err != nil && local && r.Kind != string(loop.Task) {
+	if local := p.Store.BoardName() == ""; err != nil && local && r.Kind != string(loop.Task) {
 		return err
 	}
 	w, err := p.WorkOf(ctx, r)
@@ -268,8 +269,8 @@ func showDiff(ctx context.Context, a *command.App, p *action.Operator, r store.R
 	return printDiff(ctx, a, w.Tree, w.From, w.To)
 }
 
-// snapshots are those of a run whose tree is on this machine.
-func snapshots(
+// listSnapshots returns an error if the tree of the run is not on this machine.
+func listSnapshots(
 	ctx context.Context, p *action.Operator, r store.Run,
 ) (*workspace.Checkout, []workspace.Snapshot, error) {
 	tree, err := p.Tree(ctx, r)

@@ -47,8 +47,8 @@ func resumeCommand(a *command.App) *cobra.Command {
 	var f planner.Flags
 	cmd := command.Leaf("resume NAME|RUN", "Go on where a run was interrupted, paused, blocked or aborted",
 		command.ExactlyOne("a procedure or a run", command.SeeRuns),
-		func(ctx context.Context, args []string) error { return resume(ctx, a, args[0], f) })
-	limitFlags(cmd, &f)
+		func(ctx context.Context, args []string) error { return resumeByName(ctx, a, args[0], f) })
+	addLimitFlags(cmd, &f)
 	cmd.Flags().BoolVar(&f.Iterate, "iterate", false, "from now on go over the workflow until all its steps are done")
 	cmd.Flags().StringVar(&f.Strategy, "strategy", "",
 		"`NAME`: auto, conservative, aggressive, or one strategy for the rest of the run")
@@ -56,7 +56,7 @@ func resumeCommand(a *command.App) *cobra.Command {
 	return cmd
 }
 
-func resume(ctx context.Context, a *command.App, name string, f planner.Flags) error {
+func resumeByName(ctx context.Context, a *command.App, name string, f planner.Flags) error {
 	var run store.Run
 	elsewhere := false
 	err := a.WithOperator(ctx, func(p *action.Operator) (err error) {
@@ -68,7 +68,7 @@ func resume(ctx context.Context, a *command.App, name string, f planner.Flags) e
 			err = ierr
 		}
 		if err == nil {
-			run, err = p.LetGo(ctx, run)
+			run, err = p.WaitUntilReleased(ctx, run)
 		}
 		if err == nil {
 			a.PinTo(run.Root, run.ID)
@@ -77,7 +77,7 @@ func resume(ctx context.Context, a *command.App, name string, f planner.Flags) e
 		if err == nil {
 			f, err = action.StoredFlags(run, f)
 		}
-		return a.LookupError(err, name)
+		return a.ExplainNotFound(err, name)
 	})
 	if err != nil || elsewhere {
 		return err
@@ -112,7 +112,7 @@ func resumeRun(ctx context.Context, a *command.App, run store.Run, f planner.Fla
 	if err != nil {
 		return nil, err
 	}
-	plan, err := procedure(a, c, run.Name, f)
+	plan, err := planProcedure(a, c, run.Name, f)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func runCommand(a *command.App) *cobra.Command {
 	cmd := command.Leaf("run NAME [TEXT|-] | FILE.yaml", "Run a procedure, or a workflow",
 		cobra.ArbitraryArgs,
 		func(ctx context.Context, args []string) error {
-			isWorkflow := len(args) > 0 && command.IsFile(args[0])
+			isWorkflow := len(args) > 0 && command.LooksLikeFile(args[0])
 			var name string
 			var err error
 			if isWorkflow {
@@ -168,7 +168,7 @@ func runCommand(a *command.App) *cobra.Command {
 		dry = true
 		return cmd.RunE(cmd, args)
 	}
-	startFlags(cmd, &f)
+	addStartFlags(cmd, &f)
 	fl := cmd.Flags()
 	fl.StringArrayVar(&f.Verify, "verify", nil, "a `CHECK` of this run beside the gates: a command (repeatable)")
 	fl.StringVar(&f.Strategy, "strategy", "",
@@ -181,17 +181,17 @@ func runCommand(a *command.App) *cobra.Command {
 	return cmd
 }
 
-// startFlags are those that run and plan share.
-func startFlags(cmd *cobra.Command, f *planner.Flags) {
-	limitFlags(cmd, f)
+// addStartFlags adds the flags that run and plan share.
+func addStartFlags(cmd *cobra.Command, f *planner.Flags) {
+	addLimitFlags(cmd, f)
 	fl := cmd.Flags()
 	fl.StringVar(&f.Agent, "agent", "", "use the agent `NAME`")
 	fl.StringVar(&f.AgentCmd, "agent-cmd", "", "use `\"CMD ARGS\"` as the agent; the prompt comes on stdin")
 	fl.StringArrayVarP(&f.Context, "context", "c", nil, "add `TEXT|FILE` to the prompt; may be repeated")
 }
 
-// limitFlags are those that run and resume share.
-func limitFlags(cmd *cobra.Command, f *planner.Flags) {
+// addLimitFlags adds the flags that run and resume share.
+func addLimitFlags(cmd *cobra.Command, f *planner.Flags) {
 	fl := cmd.Flags()
 	fl.StringVarP(&f.Max, "max-iterations", "n", "", "stop after `N` iterations; 0 is unlimited")
 	fl.StringVar(&f.MaxCost, "max-cost", "", "stop at `USD`")
@@ -237,7 +237,7 @@ func runProcedure(ctx context.Context, a *command.App, name string, f planner.Fl
 	if dry {
 		return dryRun(a, c, name, f)
 	}
-	plan, err := procedure(a, c, name, f)
+	plan, err := planProcedure(a, c, name, f)
 	if err != nil {
 		return err
 	}
@@ -246,11 +246,11 @@ func runProcedure(ctx context.Context, a *command.App, name string, f planner.Fl
 		return err
 	}
 	defer s.Close()
-	return start(ctx, s, f, fresh)
+	return startRun(ctx, s, f, fresh)
 }
 
-// procedure is the plan of a run in the person's own files.
-func procedure(a *command.App, c *config.Config, name string, f planner.Flags) (engine.Plan, error) {
+// planProcedure returns the plan of a run in the person's own files.
+func planProcedure(a *command.App, c *config.Config, name string, f planner.Flags) (engine.Plan, error) {
 	plan, err := a.Planner(c, f).Procedure(name)
 	// The gate of these is red until the agent has written its list.
 	writesList := name == planner.Proposal || name == planner.Sealing
@@ -258,8 +258,8 @@ func procedure(a *command.App, c *config.Config, name string, f planner.Flags) (
 	return plan, err
 }
 
-// start starts the run, or resumes an earlier one where the person wants that.
-func start(ctx context.Context, s *session.Session, f planner.Flags, fresh bool) error {
+// startRun starts the run, or resumes an earlier one where the person wants that.
+func startRun(ctx context.Context, s *session.Session, f planner.Flags, fresh bool) error {
 	err := s.MayStart(ctx, fresh)
 	switch {
 	case errors.Is(err, session.ErrResumeInstead):
@@ -270,11 +270,11 @@ func start(ctx context.Context, s *session.Session, f planner.Flags, fresh bool)
 		if err != nil {
 			return err
 		}
-		return resume(ctx, s.App, s.Plan.Name, f)
+		return resumeByName(ctx, s.App, s.Plan.Name, f)
 	case err != nil:
 		return err
 	}
-	s.Preamble()
+	s.PrintPreamble()
 	return s.Drive(ctx, engine.Start)
 }
 
@@ -338,7 +338,7 @@ func runWorkflow(ctx context.Context, a *command.App, f planner.Flags, dry, fres
 	for _, note := range w.Notes {
 		a.Say("Warning: %s", note)
 	}
-	return start(ctx, s, f, fresh)
+	return startRun(ctx, s, f, fresh)
 }
 
 // resumeWorkflow resumes the run of a workflow. The file is read again: steps that
@@ -358,7 +358,7 @@ func resumeWorkflow(ctx context.Context, a *command.App, run store.Run, f planne
 // This file is what a person wants from a procedure, in words.
 
 // workOf is the text after the procedure's name, or what is on stdin: where "-" asks
-// for it, or where stdin is a file that nobody has read from. A pipe is not read unasked,
+// for it, or where stdin is a file that has not been read from. A pipe is not read unasked,
 // since it may never end.
 func workOf(a *command.App, words []string) (string, error) {
 	text := strings.Join(words, " ")

@@ -30,7 +30,7 @@ func sealCommand(a *command.App) *cobra.Command {
 			}
 			return sealTask(ctx, a, args[0], f)
 		})
-	startFlags(cmd, &f)
+	addStartFlags(cmd, &f)
 	cmd.Flags().BoolVar(&check, "check", false, "only say whether the list in "+planner.SealFile+" is in order")
 	return cmd
 }

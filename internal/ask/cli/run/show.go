@@ -44,19 +44,19 @@ func psCommand(a *command.App) *cobra.Command {
 	var all bool
 	cmd := command.Leaf("ps", "List runs: those that run or wait for you; with -a all", command.AtMost(0),
 		func(ctx context.Context, _ []string) error {
-			return a.WithOperator(ctx, func(p *action.Operator) error { return ps(ctx, a, p, all) })
+			return a.WithOperator(ctx, func(p *action.Operator) error { return listRuns(ctx, a, p, all) })
 		})
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "also list runs that have ended")
 	return cmd
 }
 
-func ps(ctx context.Context, a *command.App, p *action.Operator, all bool) error {
+func listRuns(ctx context.Context, a *command.App, p *action.Operator, all bool) error {
 	runs, err := p.Store.Runs(ctx, store.RunQuery{Root: p.Root, Active: !all})
 	if err != nil {
 		return err
 	}
 	if !all {
-		runs = slices.DeleteFunc(runs, func(r store.Run) bool { return action.OfRemoved(ctx, p.Store, r) })
+		runs = slices.DeleteFunc(runs, func(r store.Run) bool { return action.IsOfRemovedTask(ctx, p.Store, r) })
 		waiting, err := p.Undelivered(ctx)
 		if err != nil {
 			return err
@@ -69,7 +69,7 @@ func ps(ctx context.Context, a *command.App, p *action.Operator, all bool) error
 	}
 	err = command.Listing(a, runs, none, "RUN\tNAME\tSTATUS\tITERATION\tSTARTED\tWHY", func(r store.Run) command.Row {
 		l := listRun(ctx, p, r)
-		l.Why = cmp.Or(action.WhyNotDelivered(r), l.Why)
+		l.Why = cmp.Or(action.ReasonNotDelivered(r), l.Why)
 		started := command.Minute(l.StartedAt)
 		if a.Columns() > 0 { // room for the words
 			started = strings.TrimPrefix(started, time.Now().Format("2006-01-02 "))
@@ -117,26 +117,26 @@ func showCommand(a *command.App) *cobra.Command {
 	cmd := command.Leaf("show RUN", "Show one run, iteration by iteration, or a report of it",
 		command.ExactlyOne("a run or a procedure", command.SeeRuns),
 		func(ctx context.Context, args []string) error {
-			if err := s.settle(a); err != nil {
+			if err := s.checkFlags(a); err != nil {
 				return err
 			}
 			return a.WithRun(ctx, args[0], func(p *action.Operator, r store.Run) error {
-				return into(a, s.output, func() error {
+				return writeInto(a, s.output, func() error {
 					switch {
 					case s.diff:
 						return showDiff(ctx, a, p, r)
 					case s.form == formMarkdown || s.form == formHTML:
 						return showReport(ctx, a, p, r, s.form)
 					}
-					return show(ctx, a, p, r)
+					return showRun(ctx, a, p, r)
 				})
 			})
 		})
-	s.flags(cmd)
+	s.addFlags(cmd)
 	return cmd
 }
 
-func show(ctx context.Context, a *command.App, p *action.Operator, r store.Run) error {
+func showRun(ctx context.Context, a *command.App, p *action.Operator, r store.Run) error {
 	records, err := p.Store.Iterations(ctx, r.ID)
 	if err != nil {
 		return err
@@ -148,7 +148,7 @@ func show(ctx context.Context, a *command.App, p *action.Operator, r store.Run) 
 	l := listRun(ctx, p, r)
 	var steps []report.Execution
 	if r.Kind == "workflow" {
-		if steps, err = action.Executions(ctx, p.Store, r.ID); err != nil {
+		if steps, err = action.ListExecutions(ctx, p.Store, r.ID); err != nil {
 			return err
 		}
 		steps = append(steps, notBegun(r, steps)...)
@@ -173,7 +173,7 @@ func show(ctx context.Context, a *command.App, p *action.Operator, r store.Run) 
 	switch {
 	case state.Spent.Money() != "":
 		a.Result(", %s", state.Spent.Money())
-	case free(&state):
+	case usedNoAgent(&state):
 		a.Result(", no cost")
 	default:
 		a.Result(", cost unknown")
@@ -286,7 +286,7 @@ func notBegun(r store.Run, begun []report.Execution) (list []report.Execution) {
 // showSteps has a line for each step of a workflow: how its newest execution ended, and why.
 func showSteps(a *command.App, all []report.Execution) {
 	var rows [][]any
-	for _, e := range newest(all, stepOf) {
+	for _, e := range newestExecutions(all, stepOf) {
 		how := e.Status
 		if e.Alternative > 0 {
 			how += fmt.Sprintf(", alternative %d", e.Alternative)
@@ -319,8 +319,8 @@ func stepTook(e report.Execution) string {
 	return loop.Duration(e.Elapsed)
 }
 
-// newest are the last executions of each step, in the order in which the steps began.
-func newest[E any](all []E, step func(E) string) (list []E) {
+// newestExecutions returns the last executions of each step, in the order in which the steps began.
+func newestExecutions[E any](all []E, step func(E) string) (list []E) {
 	at := map[string]int{}
 	for _, e := range all {
 		if i, ok := at[step(e)]; ok {
@@ -347,7 +347,7 @@ type shownStep struct {
 }
 
 func shownSteps(all []report.Execution) (list []shownStep) {
-	for _, e := range newest(all, stepOf) {
+	for _, e := range newestExecutions(all, stepOf) {
 		list = append(list, shownStep{e.Step, e.Kind, e.Agent, e.Status, e.Iteration, max(e.Try, 1), e.StartedAt.UTC(),
 			console.Seconds(e.Elapsed), e.Failure})
 	}
@@ -439,9 +439,9 @@ func showJSON(a *command.App, l listed, r store.Run, state loop.State, records [
 	return a.Document(d)
 }
 
-// free is true for a run on which no agent has worked: the steps of a workflow
-// were commands.
-func free(s *loop.State) bool {
+// usedNoAgent reports whether a workflow had only commands as its steps, and so cost
+// nothing.
+func usedNoAgent(s *loop.State) bool {
 	return s.Policy.Kind == loop.Workflow && s.Policy.Agent == "" && s.Spent.Calls == 0
 }
 

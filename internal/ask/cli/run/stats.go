@@ -24,7 +24,7 @@ func statsCommand(a *command.App) *cobra.Command {
 	var f summaryFlags
 	cmd := command.Group("stats", "Totals of the work here: in all, or by day, agent, sprint or task",
 		func(ctx context.Context) error {
-			by, err := f.check()
+			by, err := f.checkFlags()
 			if err != nil {
 				return err
 			}
@@ -41,7 +41,7 @@ func statsCommand(a *command.App) *cobra.Command {
 		}),
 		statsOf(a, "refusals", "Commands that the safety level refused, and how often a person let them be run after all",
 			func(ctx context.Context, db *store.Store) error { return statsRefusals(ctx, a, db) }))
-	f.add(cmd)
+	f.addTo(cmd)
 	return cmd
 }
 
@@ -100,15 +100,15 @@ func statsGates(ctx context.Context, a *command.App, db *store.Store) error {
 		})
 }
 
-// share is a part of a number in percent.
-func share(part, all int) string { return fmt.Sprintf("%d %%", 100*part/all) }
+// formatShare returns a part of a number in percent.
+func formatShare(part, all int) string { return fmt.Sprintf("%d %%", 100*part/all) }
 
 func statsGuards(ctx context.Context, a *command.App, db *store.Store) error {
 	list, err := db.GuardStats(ctx)
 	if err != nil {
 		return err
 	}
-	if completed, ended := wrongly(list); ended > 0 {
+	if completed, ended := countWrongly(list); ended > 0 {
 		defer func() {
 			a.Say("Of %d runs that a guard ended, %d went on and are complete though nobody helped.", ended, completed)
 		}()
@@ -132,7 +132,7 @@ func statsRefusals(ctx context.Context, a *command.App, db *store.Store) error {
 	if runs > 0 {
 		defer func() {
 			a.Say("Of the runs with a refused command, %s went on at the level permissive: so often a refusal was wrong.",
-				share(allowed, runs))
+				formatShare(allowed, runs))
 		}()
 	}
 	return command.Listing(a, list, "No command was refused yet",
@@ -151,14 +151,14 @@ type summaryFlags struct {
 	days int
 }
 
-func (f *summaryFlags) add(cmd *cobra.Command) {
+func (f *summaryFlags) addTo(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.by, "by", "", "a line for each `day`, agent, sprint or task")
 	cmd.Flags().IntVar(&f.days, "days", 0, "only the last `n` days, today included")
 	_ = cmd.RegisterFlagCompletionFunc("by",
 		cobra.FixedCompletions([]string{"day", "agent", "sprint", "task"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
-func (f *summaryFlags) check() (stats.By, error) {
+func (f *summaryFlags) checkFlags() (stats.By, error) {
 	by := stats.By(f.by)
 	switch by {
 	case stats.All, stats.Day, stats.Agent, stats.Sprint, stats.Task:
@@ -207,7 +207,7 @@ func statsRates(ctx context.Context, a *command.App, db *store.Store) error {
 	if right, uses := store.Accuracy(learned); uses > 0 {
 		a.Result("Strategies  %d of %d choices helped\n", right, uses)
 	}
-	if completed, ended := wrongly(guards); ended > 0 {
+	if completed, ended := countWrongly(guards); ended > 0 {
 		line := fmt.Sprintf("Blocked     %s by guards", fault.Numbered(ended, "run"))
 		if completed > 0 {
 			line += fmt.Sprintf("; %d of them went on and are complete though nobody helped", completed)
@@ -217,8 +217,8 @@ func statsRates(ctx context.Context, a *command.App, db *store.Store) error {
 	return nil
 }
 
-// wrongly is how many of the runs that guards ended are complete all the same.
-func wrongly(list []store.GuardStat) (completed, ended int) {
+// countWrongly returns how many of the runs that guards ended are complete all the same.
+func countWrongly(list []store.GuardStat) (completed, ended int) {
 	for _, g := range list {
 		ended, completed = ended+g.Runs, completed+g.Completed
 	}
@@ -234,8 +234,8 @@ func statsGroups(a *command.App, list []stats.Tally, by stats.By) error {
 		func(t stats.Tally) command.Row {
 			return command.Row{JSON: t.Line(), Cells: []any{
 				t.Key, t.Landed, t.GaveUp, t.TimedOut, t.Blocked, t.Iterations, perTask(t), t.Retries,
-				helped(t), t.Conflicts,
-				brief(t.Elapsed), brief(t.Waited + t.Asked), cost(t),
+				formatHelped(t), t.Conflicts,
+				formatBrief(t.Elapsed), formatBrief(t.Waited + t.Asked), formatCost(t),
 			}}
 		})
 }
@@ -254,18 +254,18 @@ func statsTotal(a *command.App, t stats.Tally) {
 	}
 	a.Result("%s\n", line)
 	if mean, ok := t.MeanElapsed(); ok {
-		a.Result("Time        %s of work; an iteration took %s (%s to %s)\n", brief(t.Elapsed), brief(mean),
-			brief(t.Fastest), brief(t.Slowest))
+		a.Result("Time        %s of work; an iteration took %s (%s to %s)\n", formatBrief(t.Elapsed), formatBrief(mean),
+			formatBrief(t.Fastest), formatBrief(t.Slowest))
 	}
-	a.Result("Retries     %d, of which %d helped (%s)\n", t.Retries, t.Cured, helped(t))
+	a.Result("Retries     %d, of which %d helped (%s)\n", t.Retries, t.Cured, formatHelped(t))
 	a.Result("Landings    %d, with %s\n", t.Landed, fault.Numbered(t.Conflicts, "conflict"))
-	a.Result("Waited      %s for providers, %s for answers\n", brief(t.Waited), brief(t.Asked))
+	a.Result("Waited      %s for providers, %s for answers\n", formatBrief(t.Waited), formatBrief(t.Asked))
 	a.Result("Guards      %d tripped\n", t.Guards)
-	a.Result("Cost        %s; %d tokens in, %d out\n", cost(t), t.TokensIn, t.TokensOut)
+	a.Result("Cost        %s; %d tokens in, %d out\n", formatCost(t), t.TokensIn, t.TokensOut)
 }
 
-// brief is a duration to the second, or finer where a second is much.
-func brief(d time.Duration) string {
+// formatBrief returns a duration to the second, or finer where a second is much.
+func formatBrief(d time.Duration) string {
 	if d < 10*time.Second {
 		return d.Round(10 * time.Millisecond).String()
 	}
@@ -280,7 +280,7 @@ func perTask(t stats.Tally) string {
 	return fmt.Sprintf("%.1f", mean)
 }
 
-func helped(t stats.Tally) string {
+func formatHelped(t stats.Tally) string {
 	share, ok := t.RetrySuccess()
 	if !ok {
 		return "-"
@@ -288,7 +288,7 @@ func helped(t stats.Tally) string {
 	return fmt.Sprintf("%.0f %%", 100*share)
 }
 
-// cost is what is known of it.
-func cost(t stats.Tally) string {
+// formatCost returns "unknown" if no iteration has a known cost.
+func formatCost(t stats.Tally) string {
 	return cmp.Or(loop.Money(loop.MicroUSD(t.Cost), t.CostKnown > 0, t.CostKnown < t.Iterations), "unknown")
 }

@@ -18,53 +18,53 @@ import (
 // This file shows the journal of a run as the run itself was shown: its events become
 // the engine's notices again.
 
-// notice shows what happened at a time as the screen of the run does.
-func (s *story) notice(at time.Time, n engine.Notice) {
+// showNotice shows what happened at a time as the screen of the run does.
+func (s *story) showNotice(at time.Time, n engine.Notice) {
 	n.At, n.Run, n.State = at, s.run.ID, s.state
 	s.screen.Notice(n)
 }
 
-// event shows one event of the journal.
-func (s *story) event(ctx context.Context, e journal.Event) {
+// showEvent shows one event of the journal.
+func (s *story) showEvent(ctx context.Context, e journal.Event) {
 	switch e.Kind {
 	case journal.RunCreated:
-		s.created(e)
+		s.showCreated(e)
 	case journal.RunResumed:
-		s.notice(e.At, engine.Notice{Kind: engine.RunResumed, Text: decode[journal.Resumed](e).From})
+		s.showNotice(e.At, engine.Notice{Kind: engine.RunResumed, Text: decodeData[journal.Resumed](e).From})
 	case journal.IterationEnded:
 		s.iterationEnded(e)
 	case journal.IterationReviewed:
-		v := decode[journal.Review](e)
-		s.drain(attempt{v.Number, max(v.Attempt, 1)})
+		v := decodeData[journal.Review](e)
+		s.printAgentEvents(attempt{v.Number, max(v.Attempt, 1)})
 		r := loop.Record{Number: v.Number, Outcome: v.Outcome, Review: &v.Review}
-		s.notice(e.At, engine.Notice{Kind: engine.ReviewEnded, Record: &r})
-		s.next(e.At, v.Next)
+		s.showNotice(e.At, engine.Notice{Kind: engine.ReviewEnded, Record: &r})
+		s.showDecision(e.At, v.Next)
 	case journal.StepStarted, journal.StepEnded:
 		s.stepEvent(ctx, e)
 	case journal.QuestionAsked:
-		s.question(e)
+		s.showQuestion(e)
 	case journal.Paused, journal.Finished:
-		s.rested(e)
+		s.showRested(e)
 	case journal.WaitStarted:
-		w := decode[journal.Wait](e)
-		s.notice(e.At, engine.Notice{Kind: engine.WaitStarted, Command: loop.Command{Until: w.Until, Why: w.Why}})
+		w := decodeData[journal.Wait](e)
+		s.showNotice(e.At, engine.Notice{Kind: engine.WaitStarted, Command: loop.Command{Until: w.Until, Why: w.Why}})
 	case journal.LimitsRaised:
-		to := decode[journal.Limits](e)
+		to := decodeData[journal.Limits](e)
 		if to.MaxIterations != nil {
 			s.state.Limit = *to.MaxIterations
 		}
-		s.notice(e.At, engine.Notice{Kind: engine.LimitsRaised, Text: engine.RaisedText(to)})
+		s.showNotice(e.At, engine.Notice{Kind: engine.LimitsRaised, Text: engine.RaisedText(to)})
 	case journal.WorkDelivered:
-		s.notice(e.At, engine.Notice{Kind: engine.Delivered, Text: decode[delivery.Delivered](e).Text()})
+		s.showNotice(e.At, engine.Notice{Kind: engine.Delivered, Text: decodeData[delivery.Delivered](e).Text()})
 	case journal.Warning:
-		s.notice(e.At, engine.Notice{Kind: engine.Warning, Text: decode[journal.Notice](e).Text})
+		s.showNotice(e.At, engine.Notice{Kind: engine.Warning, Text: decodeData[journal.Notice](e).Text})
 	default:
-		s.asked(e)
+		s.showRequest(e)
 	}
 }
 
-// asked shows what a person asked for, and what happened beside the iterations.
-func (s *story) asked(e journal.Event) {
+// showRequest shows what a person asked for, and what happened beside the iterations.
+func (s *story) showRequest(e journal.Event) {
 	line := func(format string, args ...any) { s.screen.Line(e.At, format, args...) }
 	switch e.Kind {
 	case journal.WaitOver:
@@ -78,10 +78,10 @@ func (s *story) asked(e journal.Event) {
 	case journal.MessageLeft:
 		line("A person left a message%s", eventText(e))
 	case journal.Recovered:
-		r := decode[journal.Recovery](e)
+		r := decodeData[journal.Recovery](e)
 		line("Iteration %s was cut off: %s", console.Of(r.Iteration, s.state.Limit), report.Line(r.Why, 200))
 	case journal.RolledBack:
-		line("The files were put back to the snapshot after iteration %d", decode[journal.Rollback](e).To)
+		line("The files were put back to the snapshot after iteration %d", decodeData[journal.Rollback](e).To)
 	case journal.Applied:
 		line("The result was brought into the files")
 	default:
@@ -89,91 +89,91 @@ func (s *story) asked(e journal.Event) {
 	}
 }
 
-// decode is an event's data; that of an event without any is empty.
-func decode[T any](e journal.Event) (v T) {
+// decodeData returns the data of an event; that of an event without any is empty.
+func decodeData[T any](e journal.Event) (v T) {
 	_ = json.Unmarshal(e.Data, &v)
 	return v
 }
 
-func (s *story) created(e journal.Event) {
-	c := decode[journal.Created](e)
+func (s *story) showCreated(e journal.Event) {
+	c := decodeData[journal.Created](e)
 	s.state.Limit = c.MaxIterations
-	s.notice(e.At, engine.Notice{Kind: engine.RunStarted})
+	s.showNotice(e.At, engine.Notice{Kind: engine.RunStarted})
 	if work := action.SetupOf(s.run).Flags.Work; work != "" {
 		s.screen.Note("task: %s", report.Line(work, 500))
 	}
 	if c.Kind != "workflow" && s.run.Iteration > 0 {
-		s.begin(e.At, loop.Command{Iteration: 1, Agent: c.Agent})
+		s.showAttempt(e.At, loop.Command{Iteration: 1, Agent: c.Agent})
 	}
 }
 
-// begin shows that an attempt begins, once.
-func (s *story) begin(at time.Time, c loop.Command) {
+// showAttempt shows that an attempt begins, once.
+func (s *story) showAttempt(at time.Time, c loop.Command) {
 	if now := (attempt{c.Iteration, max(c.Attempt, 1)}); now != s.begun {
 		s.begun = now
-		s.notice(at, engine.Notice{Kind: engine.IterationStarted, Command: c})
+		s.showNotice(at, engine.Notice{Kind: engine.IterationStarted, Command: c})
 	}
 }
 
-// next shows what was decided.
-func (s *story) next(at time.Time, c *loop.Command) {
+// showDecision shows what was decided.
+func (s *story) showDecision(at time.Time, c *loop.Command) {
 	if c == nil {
 		return
 	}
 	s.decided = *c
 	for _, w := range c.Warnings {
-		s.notice(at, engine.Notice{Kind: engine.Warning, Text: w})
+		s.showNotice(at, engine.Notice{Kind: engine.Warning, Text: w})
 	}
 	switch c.Kind {
 	case loop.Run:
-		s.begin(at, *c)
+		s.showAttempt(at, *c)
 	case loop.RunReview:
-		s.notice(at, engine.Notice{Kind: engine.ReviewStarted, Command: *c})
+		s.showNotice(at, engine.Notice{Kind: engine.ReviewStarted, Command: *c})
 	case loop.Wait:
-		s.notice(at, engine.Notice{Kind: engine.WaitStarted, Command: *c})
+		s.showNotice(at, engine.Notice{Kind: engine.WaitStarted, Command: *c})
 	}
 }
 
 func (s *story) iterationEnded(e journal.Event) {
-	end := decode[struct {
+	end := decodeData[struct {
 		loop.Record
 		Next loop.Command `json:"next"`
 	}](e)
 	r, now := &end.Record, attempt{end.Number, max(end.Attempt, 1)}
-	s.begin(r.StartedAt, loop.Command{Iteration: r.Number, Attempt: r.Attempt, Agent: r.Agent})
-	s.drain(now)
+	s.showAttempt(r.StartedAt, loop.Command{Iteration: r.Number, Attempt: r.Attempt, Agent: r.Agent})
+	s.printAgentEvents(now)
 	s.ended = now
-	if s.folder(now) == nil && s.run.Kind != "workflow" {
-		s.screen.Note("what its agent printed is %s", s.printed(r.Pushed))
+	if s.openOutputs(now) == nil && s.run.Kind != "workflow" {
+		s.screen.Note("what its agent printed is %s", s.reasonNoOutput(r.Pushed))
 	}
 	for i, g := range r.Gates {
-		s.gate(now, i+1, g)
+		s.showGate(now, i+1, g)
 	}
 	s.state.Iteration, s.state.Spent.Active = r.Number, s.state.Spent.Active+r.Took()
-	s.notice(e.At, engine.Notice{Kind: engine.IterationEnded, Record: r, Command: end.Next})
-	s.next(e.At, &end.Next)
+	s.showNotice(e.At, engine.Notice{Kind: engine.IterationEnded, Record: r, Command: end.Next})
+	s.showDecision(e.At, &end.Next)
 }
 
-// printed is where what an agent printed is, which cannot be had here.
-func (s *story) printed(left *loop.Pushed) string {
-	if left == nil || s.p.Store.Files() != nil {
+// reasonNoOutput returns why the agent's output cannot be shown, or where it is.
+func (s *story) reasonNoOutput(left *loop.Pushed) string {
+	if left == nil || s.p.Store.OutputsFolder() != nil {
 		return "not kept any longer"
 	}
 	return "on the machine of worker " + left.Worker + ", if it is kept there; cluster.files shares it"
 }
 
-// gate shows how gate n of an attempt ended, unless that was shown.
-func (s *story) gate(now attempt, n int, g loop.Gate) {
+// showGate shows how gate n of an attempt ended, unless that was shown.
+func (s *story) showGate(now attempt, n int, g loop.Gate) {
 	key, text := gateKey(now, n), console.GateLine(g)
 	if s.seen[key] != text {
 		s.seen[key] = text
-		s.notice(time.Time{}, engine.Notice{Kind: engine.GateEnded, Gate: g})
+		s.showNotice(time.Time{}, engine.Notice{Kind: engine.GateEnded, Gate: g})
 	}
 }
 
-// rested shows how the run came to rest. Of the last time all that is stored is known.
-func (s *story) rested(e journal.Event) {
-	end := decode[journal.End](e)
+// showRested shows how the run came to rest. Of the last time all that is stored is known.
+func (s *story) showRested(e journal.Event) {
+	end := decodeData[journal.End](e)
 	s.state.Status, s.state.Why, s.state.Iteration = loop.Status(end.Status), end.Why, end.Iteration
 	s.state.Spent = loop.Spent{Wall: end.Elapsed, Cost: end.Cost, CostKnown: end.CostKnown}
 	then := s.state
@@ -181,12 +181,12 @@ func (s *story) rested(e journal.Event) {
 		s.state = now
 	}
 	s.decided.Why = end.Why
-	s.notice(e.At, engine.Notice{Kind: engine.RunEnded, Command: s.decided})
+	s.showNotice(e.At, engine.Notice{Kind: engine.RunEnded, Command: s.decided})
 	s.state = then
 }
 
-func (s *story) question(e journal.Event) {
-	q := decode[journal.Question](e)
+func (s *story) showQuestion(e journal.Event) {
+	q := decodeData[journal.Question](e)
 	s.screen.Line(e.At, "A person is needed: %s", report.Line(q.Text, 2000))
 	for i, c := range q.Choices {
 		s.screen.Note("%d. %s", i+1, report.Line(c, 300))
@@ -196,22 +196,22 @@ func (s *story) question(e journal.Event) {
 
 // stepEvent shows a step of a workflow; at its end first what is left of its output.
 func (s *story) stepEvent(ctx context.Context, e journal.Event) {
-	st := decode[journal.Step](e)
+	st := decodeData[journal.Step](e)
 	n := engine.Notice{Kind: engine.StepStarted, Step: &engine.StepNotice{
 		Step: report.Line(st.Step, 100), Agent: st.Agent, Try: st.Try, Alternate: st.Alternate, Status: st.Status,
 		Elapsed: st.Elapsed, Failure: &failure.Analysis{Summary: st.Summary},
 	}}
 	if e.Kind == journal.StepStarted {
-		s.begin(e.At, loop.Command{Iteration: st.Iteration})
-		s.notice(e.At, n)
+		s.showAttempt(e.At, loop.Command{Iteration: st.Iteration})
+		s.showNotice(e.At, n)
 		return
 	}
 	rows, err := s.p.Store.Steps(ctx, s.run.ID)
 	for _, row := range rows {
 		if err == nil && row.Step == st.Step && row.N == st.N {
-			s.stepFiles(row)
+			s.printStepOutput(row)
 		}
 	}
 	n.Kind = engine.StepEnded
-	s.notice(e.At, n)
+	s.showNotice(e.At, n)
 }

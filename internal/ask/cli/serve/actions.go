@@ -49,19 +49,19 @@ type child struct {
 	errs string // the file of its messages
 }
 
-// start starts pawl at a root with these arguments.
-func (c *children) start(root string, args []string) (*child, error) {
+// startChild starts pawl at a root with these arguments.
+func (c *children) startChild(root string, args []string) (*child, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended {
 		return nil, fault.Refuse("pawl ends")
 	}
-	c.tidy()
+	c.forgetEnded()
 	if len(c.list) >= maxChildren {
 		return nil, fault.Refuse("%d runs work for this server already", maxChildren).
 			Hint("Wait until one has ended, or start the run in a terminal")
 	}
-	exe, line, err := c.line(root, "--quiet", "--color=never")
+	exe, line, err := c.commandLine(root, "--quiet", "--color=never")
 	if err != nil {
 		return nil, err
 	}
@@ -86,8 +86,8 @@ func (c *children) start(root string, args []string) (*child, error) {
 	return one, nil
 }
 
-// line is the beginning of a command line of pawl at a root.
-func (c *children) line(root string, flags ...string) (exe string, args []string, err error) {
+// commandLine returns the beginning of a command line of pawl at a root.
+func (c *children) commandLine(root string, flags ...string) (exe string, args []string, err error) {
 	if exe, err = os.Executable(); err != nil {
 		return "", nil, fmt.Errorf("cannot start pawl: %v", err)
 	}
@@ -100,15 +100,15 @@ func (c *children) line(root string, flags ...string) (exe string, args []string
 	return exe, args, nil
 }
 
-// shell is what a person types to get a shell in the workspace of a task.
-func (c *children) shell(task string) (process.Command, error) {
-	exe, line, err := c.line(c.root)
+// shellCommand returns the command that opens a shell in the workspace of a task.
+func (c *children) shellCommand(task string) (process.Command, error) {
+	exe, line, err := c.commandLine(c.root)
 	return process.Command{Path: exe, Args: append(line, "case", "shell", task), Dir: c.root,
 		Env: append(slices.Clone(c.a.Env), "TERM=xterm-256color")}, err
 }
 
-// tidy forgets those that have ended.
-func (c *children) tidy() {
+// forgetEnded forgets those that have ended.
+func (c *children) forgetEnded() {
 	var kept []*child
 	for _, one := range c.list {
 		select {
@@ -121,8 +121,9 @@ func (c *children) tidy() {
 	c.list = kept
 }
 
-// said is what the child said last; it is an error when it has ended at once.
-func (c *child) said() string {
+// lastMessage returns the end of the child's stderr. If the child has exited at once,
+// that is its error.
+func (c *child) lastMessage() string {
 	data, err := os.ReadFile(c.errs)
 	if err != nil {
 		return ""
@@ -132,13 +133,13 @@ func (c *child) said() string {
 	return strings.TrimPrefix(text, "pawl: ")
 }
 
-// end ends all that still run. They end their agents first; who takes too long
+// endAll ends all that still run. They end their agents first; who takes too long
 // is killed, and its supervisor ends the agent.
-func (c *children) end() {
+func (c *children) endAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended = true
-	c.tidy()
+	c.forgetEnded()
 	for _, one := range c.list {
 		_ = one.id.Signal(syscall.SIGTERM) // gone already
 	}
@@ -169,8 +170,8 @@ func (c *children) end() {
 // machine's sandbox is tried in it.
 const launchTime = 30 * time.Second
 
-// launch starts pawl in the background, and waits until it has begun or has ended.
-func (c *children) launch(ctx context.Context, args []string, begun web.Begun) (id string, err error) {
+// launchRun starts pawl in the background, and waits until it has begun or has ended.
+func (c *children) launchRun(ctx context.Context, args []string, begun web.Begun) (id string, err error) {
 	return c.launchAt(ctx, c.root, args, begun)
 }
 
@@ -184,7 +185,7 @@ func (c *children) serveRoot(ctx context.Context, root string) error {
 }
 
 func (c *children) launchAt(ctx context.Context, root string, args []string, begun web.Begun) (id string, err error) {
-	child, err := c.start(root, args)
+	child, err := c.startChild(root, args)
 	if err != nil {
 		return "", err
 	}
@@ -198,7 +199,7 @@ func (c *children) launchAt(ctx context.Context, root string, args []string, beg
 			return id, err
 		}
 		if ended {
-			if said := child.said(); said != "" {
+			if said := child.lastMessage(); said != "" {
 				return "", fault.Refuse("%s", said)
 			}
 			return "", fault.Of(fault.Refused, web.ErrEnded)
@@ -248,8 +249,8 @@ func serveMCP(ctx context.Context, a *command.App) error {
 	ctx, stop := untilSignal(ctx)
 	defer stop()
 	runs := &children{a: a, root: root}
-	defer runs.end()
-	server, err := tools(web.New(nil, options(ctx, a, db, root, runs)), db, config.StateDir(root, a.Env))
+	defer runs.endAll()
+	server, err := buildTools(web.New(nil, buildOptions(ctx, a, db, root, runs)), db, config.StateDir(root, a.Env))
 	if err != nil {
 		return err
 	}
@@ -258,8 +259,8 @@ func serveMCP(ctx context.Context, a *command.App) error {
 	return err
 }
 
-// tools are those of the API, and a few more.
-func tools(api *web.Server, db *store.Store, stateDir string) (*mcp.Server, error) {
+// buildTools makes MCP tools of the API's operations, and adds the iteration tools.
+func buildTools(api *web.Server, db *store.Store, stateDir string) (*mcp.Server, error) {
 	text, err := api.Description()
 	if err != nil {
 		return nil, err

@@ -29,8 +29,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
-// defaultAddress is where the server listens when nobody says anything else
-// and the configuration cannot be read.
+// defaultAddress is where the server listens if no flag gives an address and the
+// configuration cannot be read.
 const defaultAddress = "127.0.0.1:7295"
 
 // serveFlags are those of serve.
@@ -53,7 +53,7 @@ func Command(a *command.App) *cobra.Command {
 			if f.url {
 				return serveURL(a)
 			}
-			return serve(cmd.Context(), a, f)
+			return runServer(cmd.Context(), a, f)
 		},
 	}
 	fl := cmd.Flags()
@@ -90,7 +90,7 @@ func printAddress(a *command.App, s web.Session) error {
 	return nil
 }
 
-func serve(ctx context.Context, a *command.App, f serveFlags) error {
+func runServer(ctx context.Context, a *command.App, f serveFlags) error {
 	if err := notServedInside(a, "pawl serve"); err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func serve(ctx context.Context, a *command.App, f serveFlags) error {
 	debug.SetGCPercent(50)
 	err = s.server.Serve(ctx)
 	stop() // from here on a second Ctrl+C ends pawl at once
-	s.runs.end()
+	s.runs.endAll()
 	return err
 }
 
@@ -135,7 +135,7 @@ func Beside(ctx context.Context, a *command.App, db *store.Store, root string, d
 	if werr := wait(); werr != nil {
 		a.Say("Warning: %v", werr)
 	}
-	s.runs.end()
+	s.runs.endAll()
 	return err
 }
 
@@ -178,7 +178,7 @@ func openServer(ctx context.Context, a *command.App, db *store.Store, root strin
 		return nil, listenError(err)
 	}
 	session := web.Session{URL: door.URL(), Token: before.Token}
-	if f.newToken || !web.ValidToken(session.Token) {
+	if f.newToken || !web.IsToken(session.Token) {
 		session.Token = web.NewToken()
 	}
 	if session.Owner, err = process.Self(); err == nil {
@@ -189,14 +189,14 @@ func openServer(ctx context.Context, a *command.App, db *store.Store, root strin
 		return nil, err
 	}
 	runs := &children{a: a, root: root}
-	o := options(ctx, a, db, root, runs)
+	o := buildOptions(ctx, a, db, root, runs)
 	o.Token = session.Token
 	if f.webhooks {
 		o.Webhook = func(ctx context.Context) error { return queuecli.LookAtForge(ctx, a, o.Operator) }
 		a.Say("Webhooks: POST %s/webhooks as application/json, with the secret %s", session.URL, session.WebhookSecret())
 	}
 	server := web.New(door, o)
-	t, err := tools(server, db, dir)
+	t, err := buildTools(server, db, dir)
 	if err != nil {
 		_ = door.Close() // the error that matters is the one at hand
 		return nil, err
@@ -205,9 +205,9 @@ func openServer(ctx context.Context, a *command.App, db *store.Store, root strin
 	return &opened{server, session, runs}, nil
 }
 
-// options are actions as the commands do them, but that nothing is printed and
-// nobody is asked.
-func options(ctx context.Context, a *command.App, db *store.Store, root string, runs *children) web.Options {
+// buildOptions lets the server do what the commands do. The actions print nothing and
+// ask no question.
+func buildOptions(ctx context.Context, a *command.App, db *store.Store, root string, runs *children) web.Options {
 	dir := config.StateDir(root, a.Env)
 	tree, err := workspace.Open(ctx, root, workspace.Options{StateDir: dir})
 	if err != nil {
@@ -219,7 +219,7 @@ func options(ctx context.Context, a *command.App, db *store.Store, root string, 
 	silent.Dir, silent.JSON, silent.Color = root, false, "never"
 	return web.Options{
 		Operator: silent.Operator(db, root), StateDir: dir, Version: command.BuildVersion(), Tree: tree,
-		Launch: runs.launch, ServeRoot: runs.serveRoot, Shell: runs.shell,
+		Launch: runs.launchRun, ServeRoot: runs.serveRoot, Shell: runs.shellCommand,
 		AskQueue: func(ctx context.Context, ask queue.Ask) error {
 			return queuecli.WithQueue(ctx, &silent, func(q *queuecli.OpenQueue) error {
 				return queuecli.AskQueue(ctx, &silent, q, []queue.Ask{ask})

@@ -20,9 +20,9 @@ var tokens = map[string][]string{
 	forge.GitHub: {"GH_TOKEN", "GITHUB_TOKEN"}, forge.Gitea: {"GITEA_TOKEN", "FORGEJO_TOKEN"},
 }
 
-// Repository is what is asked of a forge about: the configuration, the repository, and the branch that
-// work lands on.
-func Repository(ctx context.Context, a *command.App) (c *config.Config, repo *git.Repo, target string, err error) {
+// OpenRepository opens what a question to the forge needs: the configuration, the
+// repository and the branch that work lands on.
+func OpenRepository(ctx context.Context, a *command.App) (c *config.Config, repo *git.Repo, target string, err error) {
 	if c, err = a.Load(nil); err != nil {
 		return nil, nil, "", err
 	}

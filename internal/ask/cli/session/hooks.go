@@ -35,7 +35,7 @@ func (s *Session) StartHooksIn(box *engine.Box, keep bool, say func(string)) {
 	}
 	o.Dir, o.Exe, o.Args = filepath.Join(s.StateDir, "hooks"), s.Plan.Exe, s.Plan.Args
 	o.Environ = s.Plan.Environ
-	o.Whole, o.LeftOut = s.outside(box)
+	o.Whole, o.LeftOut = s.outsideEnv(box)
 	if box != nil {
 		policy := box.Setup
 		if keep { // the agent works elsewhere, and nothing else may change the user's files
@@ -51,9 +51,9 @@ func (s *Session) StartHooksIn(box *engine.Box, keep bool, say func(string)) {
 	s.Hooks = hook.New(o)
 }
 
-// outside is the environment of programs that run outside of a box, and the folders
+// outsideEnv returns the environment of programs that run outside of a box, and the folders
 // that its PATH lacks: what agents may write, who may have run before.
-func (s *Session) outside(box *engine.Box) (env, left []string) {
+func (s *Session) outsideEnv(box *engine.Box) (env, left []string) {
 	trees := []string{s.Config.Root}
 	if s.Tree != nil {
 		trees = append(trees, s.Tree.Repo.Trees()...)
@@ -74,16 +74,16 @@ func (s *Session) warn(text string) {
 	s.Screen.Notice(engine.Notice{Kind: engine.Warning, At: time.Now(), Text: text, Run: s.running})
 }
 
-// show passes a notice to the screen.
-func (s *Session) show(n engine.Notice) {
+// showNotice passes a notice to the screen.
+func (s *Session) showNotice(n engine.Notice) {
 	s.showing.Lock()
 	defer s.showing.Unlock()
 	s.running = n.Run
 	s.Screen.Notice(n)
 }
 
-// AutopilotHooks makes events for hooks and notifications of what the autopilot
-// tells. Its notices come one at a time.
+// AutopilotHooks turns notices of the autopilot into events for hooks and
+// notifications. The notices come one at a time.
 type AutopilotHooks struct {
 	hooks  *hook.Runner
 	target string // the branch of landings
@@ -103,9 +103,9 @@ func (t *AutopilotHooks) Notice(ctx context.Context, n autopilot.Notice) {
 	case autopilot.TaskBegan:
 		t.titles[n.Case] = n.Title
 	case autopilot.RunNotice:
-		t.run(ctx, n)
+		t.runEvents(ctx, n)
 	case autopilot.TaskEnded:
-		t.settled(ctx, n)
+		t.taskEvents(ctx, n)
 		delete(t.runs, n.Case)
 	case autopilot.QueueNote:
 		if e, ok := hook.OfNote(n.Note, t.target); ok {
@@ -123,8 +123,8 @@ func (t *AutopilotHooks) Notice(ctx context.Context, n autopilot.Notice) {
 	}
 }
 
-// run turns a notice of a task's run into events.
-func (t *AutopilotHooks) run(ctx context.Context, n autopilot.Notice) {
+// runEvents turns a notice of a task's run into events.
+func (t *AutopilotHooks) runEvents(ctx context.Context, n autopilot.Notice) {
 	watch, ok := t.runs[n.Case]
 	if !ok {
 		watch = t.hooks.Watch(ctx, hook.About{
@@ -135,9 +135,9 @@ func (t *AutopilotHooks) run(ctx context.Context, n autopilot.Notice) {
 	watch(n.Engine)
 }
 
-// settled makes the events that no run makes: a task that could not be started, and
+// taskEvents makes the events that no run makes: a task that could not be started, and
 // verified work that needs a person.
-func (t *AutopilotHooks) settled(ctx context.Context, n autopilot.Notice) {
+func (t *AutopilotHooks) taskEvents(ctx context.Context, n autopilot.Notice) {
 	v := n.Settlement
 	e := hook.Event{At: n.At, Case: n.Case, Title: n.Title, Run: n.Run, Workspace: n.Workspace.Dir,
 		Branch: n.Workspace.Branch, Why: v.Why}
@@ -196,14 +196,14 @@ func (s *Session) HookBox(ctx context.Context, v sandbox.Verdict) *engine.Box {
 		return nil
 	}
 	if o, _ := planner.Hooks(s.Config, s.App.Getenv); o.None() {
-		return nil // nobody would use it
+		return nil // it would not be used
 	}
 	shadow := &Session{App: s.App, Config: s.Config, Plan: s.Plan, StateDir: s.StateDir}
 	shadow.Plan.Agents = nil
 	if repo, err := git.Open(ctx, s.Config.Root); err == nil {
 		shadow.Repo, shadow.Top = repo, repo.Top
 	}
-	return shadow.policies(ctx, v)
+	return shadow.buildBox(ctx, v)
 }
 
 // SayNote prints a note of a queue.

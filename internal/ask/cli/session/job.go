@@ -100,7 +100,8 @@ func (s *shell) findWorkspace(ctx context.Context, p *action.Operator, r store.R
 var errNoWorkspace = errors.New("there is none here: a task gets one when work on it begins, and a run outside of git " +
 	"works in your own files")
 
-// planJob says where the command runs, with which environment, and in which box; nil is none.
+// planJob chooses the folder, the environment and the box of the command. The box is nil
+// if the command runs without one.
 func (s *shell) planJob(ctx context.Context, unsandboxed bool) (plan engine.Plan, box *sandbox.Policy, err error) {
 	if plan, err = s.a.Planner(s.c, planner.Flags{}).Shell(s.level); err != nil {
 		return plan, nil, err

@@ -68,8 +68,9 @@ func (l *Landing) Box(ctx context.Context, unsandboxed bool) (err error) {
 	return err
 }
 
-// Options are those of the queue. Gates run in workspaces of the pool.
-func (l *Landing) Options(ctx context.Context, notify func(queue.Note)) (merge.Options, error) {
+// QueueOptions returns the options of the merge queue. Its gates run in workspaces of the
+// pool.
+func (l *Landing) QueueOptions(ctx context.Context, notify func(queue.Note)) (merge.Options, error) {
 	target, err := action.LandingTarget(ctx, l.c, l.Repo)
 	if err != nil {
 		return merge.Options{}, err
@@ -89,13 +90,13 @@ func (l *Landing) Options(ctx context.Context, notify func(queue.Note)) (merge.O
 			Push:   m.Push, Propose: m.Mode == "pull-request", Ask: !m.Auto,
 		},
 		Gates: l.Plan.Gates, TaskGates: l.a.Planner(l.c, planner.Flags{}).TaskGates, Protect: protect,
-		Environ: l.Plan.Environ, Environment: l.environment(),
-		Regenerate: l.regenerations(),
+		Environ: l.Plan.Environ, Environment: l.hashEnvironment(),
+		Regenerate: l.listRegenerations(),
 		Exe:        l.Plan.Exe, Args: l.Plan.Args, Lease: l.Plan.Lease,
 		Owner: engine.OwnerOf(self), Alive: engine.Alive, Notify: notify,
 	}
 	o.Folder, _ = files.Below(l.Repo.Top, l.c.Root)
-	if l.store.Board() != "" && l.c.Cluster.Engine != "" {
+	if l.store.BoardName() != "" && l.c.Cluster.Engine != "" {
 		o.Travel = l.c.Cluster.Remote
 	}
 	return o, nil
@@ -122,7 +123,7 @@ func (l *Landing) UseForge(ctx context.Context, o *merge.Options) error {
 	}
 	o.Forge, err = OpenForge(ctx, l.a, l.c, l.Repo, o.Target)
 	if err == nil && o.Policy.Propose {
-		o.Fork, err = l.fork(ctx, remote, o)
+		o.Fork, err = l.findFork(ctx, remote, o)
 	}
 	o.AutoMerge, o.Required, o.ChecksTimeout = l.c.Merge.AutoMerge, checks.Checks, checks.Timeout.Std()
 	if refused, ok := errors.AsType[*fault.Error](err); ok && o.Policy.Propose {
@@ -131,9 +132,9 @@ func (l *Landing) UseForge(ctx context.Context, o *merge.Options) error {
 	return err
 }
 
-// fork is where branches are pushed to, if not to the target's remote: where git itself
-// pushes them.
-func (l *Landing) fork(ctx context.Context, upstream string, o *merge.Options) (merge.Fork, error) {
+// findFork returns the fork that branches are pushed to, by git's own push settings. It
+// is empty if git pushes to the target's remote.
+func (l *Landing) findFork(ctx context.Context, upstream string, o *merge.Options) (merge.Fork, error) {
 	remote, err := l.Repo.PushRemoteOf(ctx, merge.Ref(o.Target))
 	if err != nil || remote == "" || remote == upstream {
 		return merge.Fork{}, err
@@ -151,8 +152,8 @@ func (l *Landing) fork(ctx context.Context, upstream string, o *merge.Options) (
 	return merge.Fork{Remote: remote, Owner: owner}, nil
 }
 
-// regenerations are the commands that make lock files and the like again.
-func (l *Landing) regenerations() []merge.Regeneration {
+// listRegenerations returns the commands that make lock files and the like again.
+func (l *Landing) listRegenerations() []merge.Regeneration {
 	var list []merge.Regeneration
 	for _, r := range l.c.Merge.Regenerate {
 		list = append(list, merge.Regeneration{Files: r.Files, Command: r.Command, Timeout: r.Timeout.Std()})
@@ -171,7 +172,7 @@ func OpenJudge(ctx context.Context, a *command.App, c *config.Config, db *store.
 	if err != nil {
 		return nil, nil, err
 	}
-	o, err := l.Options(ctx, nil)
+	o, err := l.QueueOptions(ctx, nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -212,12 +213,12 @@ func (l *Landing) UseWorkspaces(o *merge.Options, p *pool.Pool) {
 func (l *Landing) gateBox(ctx context.Context, dir, top string) *engine.Box {
 	s := &Session{App: l.a, Config: l.c, Plan: l.Plan, StateDir: config.StateDir(l.c.Root, l.a.Env), Repo: l.Repo}
 	s.Plan.Root, s.Plan.Agents, s.Top = dir, nil, top
-	return s.policies(ctx, l.verdict)
+	return s.buildBox(ctx, l.verdict)
 }
 
-// environment is what beside tree and gates a verdict depends on, as far as
-// pawl can know: programs found by PATH, the level, setup and copied files.
-func (l *Landing) environment() string {
+// hashEnvironment returns a hash of everything but tree and gates that can change a
+// verdict, as far as pawl can know: PATH, the safety level, setup and copied files.
+func (l *Landing) hashEnvironment() string {
 	h := sha256.New()
 	for _, part := range []string{
 		l.a.Getenv("PATH"), l.Plan.Safety, l.verdict.Enforced, strings.Join(l.c.Workspace.Setup, "\n"),
@@ -233,7 +234,7 @@ func (l *Landing) environment() string {
 func (t *TaskPlanner) Merge(ctx context.Context, repo *git.Repo, db *store.Store, plan engine.Plan,
 	clones *pool.Pool) (merge.Options, error) {
 	l := &Landing{a: t.a, c: t.c, store: db, Repo: repo, Plan: plan, verdict: t.Verdict}
-	o, err := l.Options(ctx, nil)
+	o, err := l.QueueOptions(ctx, nil)
 	if err != nil {
 		return o, err
 	}
@@ -256,7 +257,7 @@ type TaskPlanner struct {
 	Verdict  sandbox.Verdict
 	Store    *store.Store // what guards came to, for thresholds that adapt; nil where that does not matter
 	level    string       // that Verdict is for
-	// Unsandboxed is a person's wish; see [judge].
+	// Unsandboxed is a person's choice; see [judge].
 	unsandboxed bool
 }
 
@@ -326,7 +327,7 @@ func (t *TaskPlanner) Plan(ctx context.Context, task autopilot.Task) (engine.Pla
 	plan.Sandbox = plan.Safety + ": " + verdict.Enforced
 	if verdict.Boxed {
 		s := &Session{App: t.a, Config: t.c, Plan: plan, StateDir: t.stateDir, Repo: t.repo, Top: tree.Repo.Top}
-		plan.Box = s.policies(ctx, verdict)
+		plan.Box = s.buildBox(ctx, verdict)
 	}
 	return plan, tree, nil
 }

@@ -41,7 +41,7 @@ func askPerson(a *command.App, run string, s loop.State) (rep action.Reply, ok b
 				more = "What must change? "
 			}
 			rep.Text, _ = readLine(a, in, more)
-			err = rep.Complete()
+			err = rep.CheckWords()
 		}
 		if err == nil {
 			return rep, true
@@ -76,10 +76,10 @@ func readLine(a *command.App, in *bufio.Reader, prompt string) (string, error) {
 	return strings.TrimSpace(line), err
 }
 
-// answered resumes a run whose question was answered on the terminal, and
+// resumeAnswered resumes a run whose question was answered on the terminal, and
 // makes the exit status of how it ended then.
-func (s *Session) answered(ctx context.Context, run string, rep action.Reply) error {
-	if !rep.Ends() {
+func (s *Session) resumeAnswered(ctx context.Context, run string, rep action.Reply) error {
+	if !rep.EndsRun() {
 		s.showing.Lock()
 		s.Screen = console.New(s.App.Terminal(), s.Plan.Name)
 		s.showing.Unlock()
@@ -87,10 +87,10 @@ func (s *Session) answered(ctx context.Context, run string, rep action.Reply) er
 	}
 	r, err := s.Store.Run(ctx, run)
 	if err == nil {
-		err = s.App.Operator(s.Store, r.Root).Settle(ctx, r, rep)
+		err = s.App.Operator(s.Store, r.Root).EndByOption(ctx, r, rep)
 	}
 	if err != nil {
-		return s.App.LookupError(err, run)
+		return s.App.ExplainNotFound(err, run)
 	}
 	switch rep.Choice.Do {
 	case control.TakeOver:
@@ -183,11 +183,11 @@ func (s *Session) shownChanges(run string, q *loop.Question) string {
 	if q.NoDiff {
 		return ""
 	}
-	return s.changes(run)
+	return s.beginningOfChanges(run)
 }
 
-// changes is the beginning of what the run changed, "" outside of git.
-func (s *Session) changes(run string) string {
+// beginningOfChanges returns the beginning of what the run changed, "" outside of git.
+func (s *Session) beginningOfChanges(run string) string {
 	if s.Tree == nil {
 		return ""
 	}
@@ -215,8 +215,8 @@ func (s *Session) changes(run string) string {
 	return b.String()
 }
 
-// setupOf is what is stored of a run beside its state.
-func (s *Session) setupOf(ctx context.Context, run string) action.Setup {
+// readSetup returns the stored setup of a run; it is empty if the run cannot be read.
+func (s *Session) readSetup(ctx context.Context, run string) action.Setup {
 	r, err := s.Store.Run(ctx, run)
 	if err != nil {
 		return action.Setup{}

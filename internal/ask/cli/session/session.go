@@ -48,7 +48,7 @@ func (s *Session) Box(ctx context.Context, unsandboxed bool) error {
 	}
 	s.Plan.Sandbox = s.Plan.Safety + ": " + v.Enforced
 	if v.Boxed {
-		s.Plan.Box = s.policies(ctx, v)
+		s.Plan.Box = s.buildBox(ctx, v)
 	}
 	if s.Repo != nil {
 		return nil
@@ -88,11 +88,11 @@ func judge(ctx context.Context, a *command.App, level string, unsandboxed bool, 
 	return v, nil
 }
 
-// policies are the boxes of the run's agents and gates. They see nothing that
+// buildBox returns the boxes of the run's agents and gates. They see nothing that
 // pawl keeps, of whatever repository: who reads the token of 'pawl serve' can
 // answer for the person, and who reaches a supervisor can have it run commands.
-func (s *Session) policies(ctx context.Context, v sandbox.Verdict) *engine.Box {
-	outside, _ := s.outside(nil)
+func (s *Session) buildBox(ctx context.Context, v sandbox.Verdict) *engine.Box {
+	outside, _ := s.outsideEnv(nil)
 	boxes := boxpolicy.Make(ctx, boxpolicy.Options{
 		Config: s.Config, Plan: s.Plan, StateDir: s.StateDir, Repo: s.Repo, Top: s.Top, Env: s.App.Env,
 		Outside: outside, Hide: []string{config.StateBase(s.App.Env)}, Say: s.App.Say,
@@ -101,8 +101,8 @@ func (s *Session) policies(ctx context.Context, v sandbox.Verdict) *engine.Box {
 	return boxes.Run
 }
 
-// warnFixedStrategy says that a strategy that was fixed for the run changes
-// nothing, before money is spent.
+// warnFixedStrategy warns, before money is spent, that the strategy fixed for the run has
+// no effect with this plan.
 func (s *Session) warnFixedStrategy(pol *loop.Policy) {
 	if pol.Strategy == "" {
 		return
@@ -244,8 +244,8 @@ func (s *Session) Close() {
 	}
 }
 
-// Preamble says what a person should know before money is spent.
-func (s *Session) Preamble() {
+// PrintPreamble prints the task and the warnings before money is spent.
+func (s *Session) PrintPreamble() {
 	plan := &s.Plan
 	if work := plan.Prompt.Work; work != "" {
 		s.App.Say("Task: %s", report.Line(work, 300))
@@ -275,7 +275,7 @@ func (s *Session) Preamble() {
 	}
 }
 
-// WarnNoGates says that nothing is verified; completes is who or what then completes.
+// WarnNoGates warns if nothing is verified. completes begins the sentence, as "Tasks complete".
 func WarnNoGates(a *command.App, plan engine.Plan, completes string) {
 	if len(plan.Gates) == 0 {
 		a.Say("Warning: No verification commands configured")
@@ -303,7 +303,7 @@ func (s *Session) Drive(ctx context.Context,
 	if err != nil {
 		return err
 	}
-	notify, sent := s.watched(ctx)
+	notify, sent := s.buildNotifier(ctx)
 	d, err := start(ctx, engine.Options{
 		Plan: s.Plan, Work: s.work, StateDir: s.StateDir, Store: s.Store, Private: private, Notify: notify,
 		Log: command.OpenLog(s.Plan.Root), Stops: sig.Stops, Kill: sig.Kill,
@@ -326,20 +326,20 @@ func (s *Session) Drive(ctx context.Context,
 		s.sweepAfter(ctx)
 	}
 	sig.Stop() // at a question Ctrl+C ends pawl, and the question waits
-	return s.ended(ctx, d, sig.First())
+	return s.reportEnd(ctx, d, sig.First())
 }
 
-// watched passes notices to the screen, to hooks and notifications,
+// buildNotifier returns a function that passes notices to the screen, to hooks and notifications,
 // and a collector of telemetry if the environment names one. sent ends the last.
-func (s *Session) watched(ctx context.Context) (notify func(engine.Notice), sent func()) {
+func (s *Session) buildNotifier(ctx context.Context) (notify func(engine.Notice), sent func()) {
 	s.StartHooks()
-	fire := s.Hooks.Watch(ctx, hook.About{Name: s.Plan.Name, Workspace: s.Plan.Root, Branch: s.branch(ctx)})
+	fire := s.Hooks.Watch(ctx, hook.About{Name: s.Plan.Name, Workspace: s.Plan.Root, Branch: s.currentBranch(ctx)})
 	sender, err := telemetry.Open(s.App.Getenv, command.BuildVersion())
 	if err != nil {
 		s.App.Say("Warning: no telemetry is sent: %v", err)
 	}
 	return func(n engine.Notice) {
-			s.show(n)
+			s.showNotice(n)
 			fire(n)
 			if sender != nil {
 				sender.Notice(n)
@@ -354,8 +354,8 @@ func (s *Session) watched(ctx context.Context) (notify func(engine.Notice), sent
 		}
 }
 
-// branch is the one that is checked out; "" when there is none.
-func (s *Session) branch(ctx context.Context) string {
+// currentBranch returns "" if no branch is checked out.
+func (s *Session) currentBranch(ctx context.Context) string {
 	if s.Hooks == nil || s.Tree == nil {
 		return ""
 	}
@@ -372,18 +372,18 @@ func (s *Session) driveError(err error) error {
 	}
 	for _, known := range []error{loop.ErrFinal, loop.ErrActive, loop.ErrNeedsAnswer, loop.ErrAtLimit} {
 		if errors.Is(err, known) {
-			return resumeHint(err, s.Plan.Name, s.anew())
+			return resumeHint(err, s.Plan.Name, s.commandForFresh())
 		}
 	}
 	return err
 }
 
-// ended makes the exit status of a run's end, and prints its result. On a
+// reportEnd prints the result of a run, and returns an error with its exit status. On a
 // terminal a question can be answered at once, and the run resumes.
-func (s *Session) ended(ctx context.Context, d *engine.Driver, cause loop.Cause) error {
+func (s *Session) reportEnd(ctx context.Context, d *engine.Driver, cause loop.Cause) error {
 	st := d.State()
 	code := exitCode(st, cause)
-	setup := s.setupOf(ctx, d.ID())
+	setup := s.readSetup(ctx, d.ID())
 	if code == command.ExitOK && setup.UndeliveredNeeds {
 		code = command.ExitPerson
 	}
@@ -397,7 +397,7 @@ func (s *Session) ended(ctx context.Context, d *engine.Driver, cause loop.Cause)
 		PrintQuestion(s.App, d.ID(), st.Status, q, s.shownChanges(d.ID(), q), here)
 		if here {
 			if rep, ok := askPerson(s.App, d.ID(), st); ok {
-				return s.answered(ctx, d.ID(), rep)
+				return s.resumeAnswered(ctx, d.ID(), rep)
 			}
 		}
 	}
@@ -405,7 +405,7 @@ func (s *Session) ended(ctx context.Context, d *engine.Driver, cause loop.Cause)
 		s.sayLimit(d.ID(), st)
 	}
 	if s.Store != nil && !s.App.JSON && s.Plan.Name != planner.Sealing {
-		for _, line := range setup.WhatWaits(ctx, s.Store, s.Top, d.ID(), st.Status != loop.Completed) {
+		for _, line := range setup.ListUndelivered(ctx, s.Store, s.Top, d.ID(), st.Status != loop.Completed) {
 			s.App.Say("%s", line)
 		}
 	}
@@ -415,7 +415,7 @@ func (s *Session) ended(ctx context.Context, d *engine.Driver, cause loop.Cause)
 	return command.StatusError(code)
 }
 
-// sayLimit says how a run that ended at a limit goes on.
+// sayLimit prints how a run that ended at a limit can be resumed.
 func (s *Session) sayLimit(run string, st loop.State) {
 	if s.App.JSON {
 		return
@@ -458,7 +458,7 @@ func (s *Session) takeWorkspace(ctx context.Context) (*delivery.Workspace, error
 		return nil, nil
 	}
 	open := func() (*delivery.Workspace, error) {
-		return action.OpenPrivate(ctx, s.Config, s.App.Env, s.Store, action.PrivateID(s.Plan.Name), s.note)
+		return action.OpenPrivate(ctx, s.Config, s.App.Env, s.Store, action.PrivateID(s.Plan.Name), s.printNote)
 	}
 	w, err := open()
 	for by := time.Now().Add(endsWithin); errors.Is(err, pool.ErrTaken) && time.Now().Before(by); w, err = open() {
@@ -492,8 +492,8 @@ func (s *Session) takeWorkspace(ctx context.Context) (*delivery.Workspace, error
 	return w, nil
 }
 
-// note shows what pawl does, without breaking the live line.
-func (s *Session) note(text string) {
+// printNote shows what pawl does, without breaking the live line.
+func (s *Session) printNote(text string) {
 	s.showing.Lock()
 	defer s.showing.Unlock()
 	s.Screen.Notice(engine.Notice{Kind: engine.Note, At: time.Now(), Text: text, Run: s.running})

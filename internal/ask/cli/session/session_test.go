@@ -75,7 +75,7 @@ func TestChanges(t *testing.T) {
 		if _, err := tree.Snapshot(t.Context(), "r1", n, workspace.SnapshotOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		got := s.changes("r1")
+		got := s.beginningOfChanges("r1")
 		if added, want := strings.Count(got, "\n  +x"), min(lines, command.ShownLines-5); added != want {
 			t.Errorf("%d lines: %d are shown, want %d:\n%s", lines, added, want, got)
 		}

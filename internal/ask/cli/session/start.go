@@ -42,7 +42,7 @@ func AdoptFile(ctx context.Context, db *store.Store, root, name string, last sto
 	if err != nil {
 		return last, err
 	}
-	follows := !foreign(file, last) || last.Status != string(loop.Completed)
+	follows := !isOfOtherRun(file, last) || last.Status != string(loop.Completed)
 	if lookup == nil && follows {
 		return last, statefile.ErrNone
 	}
@@ -73,10 +73,10 @@ func (s *Session) MayStart(ctx context.Context, fresh bool) error {
 	if err == nil {
 		err = s.mayFollow(ctx, last, errors.Is(ferr, statefile.ErrNone), fresh)
 	} else if errors.Is(err, store.ErrNotFound) {
-		worked, err = s.worked(ctx)
+		worked, err = s.hasEarlierRun(ctx)
 	}
 	known := last.ID != ""
-	if err != nil || known && !foreign(file, last) {
+	if err != nil || known && !isOfOtherRun(file, last) {
 		return err
 	}
 	worked = worked || known
@@ -89,9 +89,9 @@ func (s *Session) MayStart(ctx context.Context, fresh bool) error {
 	return s.mayFollowFile(file, path)
 }
 
-// worked is whether any run of the root is known: then an agent may have written what
-// lies there.
-func (s *Session) worked(ctx context.Context) (bool, error) {
+// hasEarlierRun reports whether the database has a run of this root: then an agent may
+// have written its files.
+func (s *Session) hasEarlierRun(ctx context.Context) (bool, error) {
 	known, _, _, err := s.Store.RunPage(ctx, store.RunQuery{Root: s.Plan.Root}, store.RunMark{}, 1)
 	return len(known) > 0, err
 }
@@ -108,11 +108,12 @@ func (s *Session) setAside(path string) error {
 	return nil
 }
 
-// elsewhere is true for a run of another machine: its clone at this path is not this one.
-func (s *Session) elsewhere(r store.Run) bool {
+// isFromOtherMachine reports whether another machine made the run: its clone at the same
+// path is not this one.
+func (s *Session) isFromOtherMachine(r store.Run) bool {
 	self, err := process.Self()
 	host := cmp.Or(r.Owner.Host, action.SetupOf(r).Host)
-	return err == nil && s.Store.Board() != "" && host != "" && host != self.Host
+	return err == nil && s.Store.BoardName() != "" && host != "" && host != self.Host
 }
 
 const (
@@ -134,7 +135,7 @@ func (s *Session) awaitEnd(ctx context.Context, r store.Run) (store.Run, error) 
 
 // mayFollow decides by the last run of this procedure.
 func (s *Session) mayFollow(ctx context.Context, last store.Run, noFile, fresh bool) error {
-	if s.elsewhere(last) {
+	if s.isFromOtherMachine(last) {
 		return nil
 	}
 	last, err := s.awaitEnd(ctx, last)
@@ -162,15 +163,16 @@ func (s *Session) mayFollow(ctx context.Context, last store.Run, noFile, fresh b
 		return engine.Archive(ctx, s.Store, last.ID, "left behind by a fresh start")
 	}
 	if s.App.Interactive() {
-		return s.offer(ctx, last, st)
+		return s.offerResume(ctx, last, st)
 	}
 	return command.Usage("%s can be resumed: run %s is %s after iteration %d", s.Plan.Name, last.ID, st, last.Iteration).
-		Hint("Go on with it:  pawl resume %s", s.Plan.Name).Hint("Start anew:     %s", s.anew()).
+		Hint("Go on with it:  pawl resume %s", s.Plan.Name).Hint("Start anew:     %s", s.commandForFresh()).
 		Hint("Give it up:     pawl discard %s", s.Plan.Name)
 }
 
-// anew is the command that starts what was asked for, and leaves the earlier run behind.
-func (s *Session) anew() string {
+// commandForFresh returns the command that starts what was asked for, and leaves the
+// earlier run behind.
+func (s *Session) commandForFresh() string {
 	work := s.Plan.Prompt.Work
 	switch {
 	case work == "":
@@ -181,8 +183,8 @@ func (s *Session) anew() string {
 	return "pawl run " + s.Plan.Name + " " + fault.QuoteShell(work) + " --fresh"
 }
 
-// offer asks on a terminal whether to go on with the run that waits.
-func (s *Session) offer(ctx context.Context, last store.Run, st loop.Status) error {
+// offerResume asks on a terminal whether to go on with the run that waits.
+func (s *Session) offerResume(ctx context.Context, last store.Run, st loop.Status) error {
 	switch s.App.Ask("Run %s of %s is %s after iteration %d.\n[r]esume it, start [f]resh, or [q]uit? ",
 		last.ID, s.Plan.Name, st, last.Iteration) {
 	case "r", "resume":
@@ -196,9 +198,8 @@ func (s *Session) offer(ctx context.Context, last store.Run, st loop.Status) err
 // ErrResumeInstead is that the person wants to resume the earlier run.
 var ErrResumeInstead = errors.New("resume instead")
 
-// foreign is true when the state file is not the image of the last run: it was
-// written by hand, by another tool, or put back.
-func foreign(f statefile.File, last store.Run) bool { return f.Run != last.ID }
+// isOfOtherRun reports whether the state file is not the interrupted run's own.
+func isOfOtherRun(f statefile.File, last store.Run) bool { return f.Run != last.ID }
 
 // mayRun refuses a state file that says that somebody works on it, unless that
 // process is proved dead.
@@ -221,7 +222,7 @@ func (s *Session) mayFollowFile(f statefile.File, path string) error {
 		return nil
 	}
 	return command.Usage("%s can be resumed: %s says %q after iteration %d", s.Plan.Name, path, f.Status, f.Iteration).
-		Hint("Go on with it:  pawl resume %s", s.Plan.Name).Hint("Start anew:     %s", s.anew())
+		Hint("Go on with it:  pawl resume %s", s.Plan.Name).Hint("Start anew:     %s", s.commandForFresh())
 }
 
 // sayWithheld names the variables that the agent does not get.
@@ -231,8 +232,8 @@ func (s *Session) sayWithheld(plan engine.Plan) {
 	}
 }
 
-// sayGateway tells which model calls go through the gateway, and of an agent that
-// could be pointed there that it is not.
+// sayGateway prints which model calls go through the gateway, and which agent could use
+// it but does not.
 func (s *Session) sayGateway(plan engine.Plan) {
 	name := plan.Policy.Agent
 	ag := plan.Agents[name]
@@ -301,7 +302,7 @@ func (s *Session) Sweep(ctx context.Context) error {
 	if !retention.Due(s.StateDir, time.Now()) {
 		return nil
 	}
-	o, err := command.Retention(ctx, s.Config, s.StateDir, s.Store)
+	o, err := command.RetentionOptions(ctx, s.Config, s.StateDir, s.Store)
 	if err != nil {
 		return err
 	}

@@ -41,8 +41,8 @@ type agentState struct {
 	Problems  []string `json:"problems"`
 }
 
-// versionBound is how long a program may take to tell its version, which a Node
-// program on a busy machine does in seconds.
+// versionBound limits how long a program may take to print its version. A Node program
+// on a busy machine needs seconds.
 const versionBound = 30 * time.Second
 
 func agentsFound(ctx context.Context, a *command.App, root string) []agentState {
@@ -59,7 +59,7 @@ func agentsFound(ctx context.Context, a *command.App, root string) []agentState 
 			s.Installed = err == nil
 		}
 		if s.Installed {
-			s.Version = versionOf(ctx, a, root, s.Path)
+			s.Version = askVersion(ctx, a, root, s.Path)
 			s.Login, _ = loggedIn(a, row.Name)
 		}
 		all = append(all, s)
@@ -67,8 +67,8 @@ func agentsFound(ctx context.Context, a *command.App, root string) []agentState 
 	return all
 }
 
-// versionOf is what a program says to --version; "" when it says nothing.
-func versionOf(ctx context.Context, a *command.App, root, path string) string {
+// askVersion runs path --version. It returns "" if that prints nothing.
+func askVersion(ctx context.Context, a *command.App, root, path string) string {
 	if _, below := files.ProgramPath(path, root); len(below) > 0 { // an agent may have written it
 		return "not asked, as it is in the work tree"
 	}
@@ -236,17 +236,17 @@ type priceLine struct {
 
 func priceJSON(name string, p agent.Price, source string) priceLine {
 	line := priceLine{
-		Model: name, Input: usd(p.Input), Output: usd(p.Output),
-		CacheRead: usd(p.CacheRead), CacheWrite: usd(p.CacheWrite),
+		Model: name, Input: toUSD(p.Input), Output: toUSD(p.Output),
+		CacheRead: toUSD(p.CacheRead), CacheWrite: toUSD(p.CacheWrite),
 		Listed: p.Listed, Source: source, LongFrom: p.LongFrom,
 	}
 	if p.LongFrom > 0 {
 		long := p.For(p.LongFrom + 1)
-		line.LongInput, line.LongOutput = usd(long.Input), usd(long.Output)
+		line.LongInput, line.LongOutput = toUSD(long.Input), toUSD(long.Output)
 	}
 	return line
 }
 
-func usd(m loop.MicroUSD) float64 { return float64(m) / 1e6 }
+func toUSD(m loop.MicroUSD) float64 { return float64(m) / 1e6 }
 
-func perMillion(m loop.MicroUSD) string { return strconv.FormatFloat(usd(m), 'f', -1, 64) }
+func perMillion(m loop.MicroUSD) string { return strconv.FormatFloat(toUSD(m), 'f', -1, 64) }

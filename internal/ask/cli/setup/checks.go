@@ -48,22 +48,22 @@ type checks struct {
 	list []check
 }
 
-func (k *checks) add(state, what, found string, hints ...string) {
+func (k *checks) addCheck(state, what, found string, hints ...string) {
 	k.list = append(k.list, check{what, state, report.Line(found, 1200), hints})
 }
 
-// wrong adds an error, with its hints.
-func (k *checks) wrong(what string, err error) {
+// addError adds an error, with its hints.
+func (k *checks) addError(what string, err error) {
 	var e *fault.Error
 	var hints []string
 	if errors.As(err, &e) {
 		hints = e.Hints
 	}
 	first, _, _ := strings.Cut(err.Error(), "\n") // the rest shows the place, on lines of its own
-	k.add(problem, what, first, hints...)
+	k.addCheck(problem, what, first, hints...)
 }
 
-func (k *checks) failed() (n int) {
+func (k *checks) countFailed() (n int) {
 	for _, c := range k.list {
 		if c.State == problem {
 			n++
@@ -72,45 +72,45 @@ func (k *checks) failed() (n int) {
 	return n
 }
 
-// examine looks at configuration, agent, repository and gates. quick runs no gate.
-func examine(ctx context.Context, a *command.App, quick bool) *checks {
+// examineSetup looks at configuration, agent, repository and gates. quick runs no gate.
+func examineSetup(ctx context.Context, a *command.App, quick bool) *checks {
 	quiet := *a
 	quiet.Quiet = true
 	k := &checks{a: &quiet}
 	c, err := quiet.Load(nil)
 	if err != nil {
-		k.wrong("configuration", err)
+		k.addError("configuration", err)
 		return k
 	}
 	if c.File == "" {
-		k.wrong("configuration", planner.WithoutProcedures(c))
+		k.addError("configuration", planner.WithoutProcedures(c))
 	}
-	db := k.database(ctx, c)
+	db := k.checkDatabase(ctx, c)
 	if db != nil {
 		defer db.Close()
 	}
 	if err := session.CheckLevel(ctx, &quiet, c); err != nil {
-		k.wrong("sandbox", err)
+		k.addError("sandbox", err)
 	}
-	if k.plans(c) {
-		k.login(c)
+	if k.checkPlans(c) {
+		k.checkLogin(c)
 	}
-	missing := k.programs(c)
-	boards := k.repository(ctx, c, db)
+	missing := k.checkPrograms(c)
+	boards := k.checkRepository(ctx, c, db)
 	switch {
 	case len(c.Verification.Gates()) == 0:
-		k.add(doubt, "gates", "none are configured: whatever an agent calls complete counts as complete",
+		k.addCheck(doubt, "gates", "none are configured: whatever an agent calls complete counts as complete",
 			"Name how the project is tested: verification.commands in pawl.yaml")
 	case quick, missing, !boards:
-		k.add(doubt, "gates", "not run")
+		k.addCheck(doubt, "gates", "not run")
 	default:
-		k.gates(ctx, a, c)
+		k.checkGates(ctx, a, c)
 	}
 	return k
 }
 
-// database opens the database, as a start would; nil if it cannot be used.
-func (k *checks) database(ctx context.Context, c *config.Config) *store.Store {
+// checkDatabase opens the database, as a start would; nil if it cannot be used.
+func (k *checks) checkDatabase(ctx context.Context, c *config.Config) *store.Store {
 	err := k.a.KnowsShared(c)
 	var db *store.Store
 	if err == nil {
@@ -120,27 +120,27 @@ func (k *checks) database(ctx context.Context, c *config.Config) *store.Store {
 		err = db.Check(ctx)
 	}
 	if err != nil {
-		k.wrong("database", err)
+		k.addError("database", err)
 	}
 	return db
 }
 
-// plans makes those of all procedures and of a task, as a start would: what refuses
+// checkPlans makes those of all procedures and of a task, as a start would: what refuses
 // them is said once. Programs of gates are left to programs. It reports whether tasks
 // have a plan.
-func (k *checks) plans(c *config.Config) bool {
+func (k *checks) checkPlans(c *config.Config) bool {
 	pl := k.a.Planner(c, planner.Flags{})
 	pl.LookPath = k.gatesPresent(pl)
 	seen := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(c.Procedures)) {
 		if _, err := pl.Procedure(name); err != nil && !seen[err.Error()] {
 			seen[err.Error()] = true
-			k.wrong("procedure "+name, err)
+			k.addError("procedure "+name, err)
 		}
 	}
 	_, err := pl.Task(autopilot.Task{})
 	if err != nil && !seen[err.Error()] {
-		k.wrong("tasks", err)
+		k.addError("tasks", err)
 	}
 	return err == nil
 }
@@ -158,22 +158,22 @@ func (k *checks) gatesPresent(pl *planner.Planner) func(string) (string, error) 
 	}
 }
 
-// login looks for signs that the configured agent is logged in.
-func (k *checks) login(c *config.Config) {
+// checkLogin looks for signs that the configured agent is logged in.
+func (k *checks) checkLogin(c *config.Config) {
 	own := c.Agents.Named[c.Agent]
 	name := agents.Program(c.Agent, own.Output, own.Command)
 	sign, known := loggedIn(k.a, name)
 	what := "login of " + c.Agent
 	switch {
 	case !known:
-		k.add(sound, "agent "+c.Agent, "a program of your own: "+strings.Join(own.Command, " "))
+		k.addCheck(sound, "agent "+c.Agent, "a program of your own: "+strings.Join(own.Command, " "))
 	case len(own.Env) > 0:
 	case sign == "":
-		k.add(doubt, what, "no key in the environment and no login of "+name+" was found",
+		k.addCheck(doubt, what, "no key in the environment and no login of "+name+" was found",
 			"Log in with the program itself, or set "+cmp.Or(strings.Join(agents.Keys(name), " or "), "its key")+
 				", before work is started")
 	default:
-		k.add(sound, what, sign)
+		k.addCheck(sound, what, sign)
 	}
 }
 
@@ -188,55 +188,55 @@ func loggedIn(a *command.App, program string) (sign string, known bool) {
 	})
 }
 
-// programs reports whether a gate that is required cannot run.
-func (k *checks) programs(c *config.Config) (missing bool) {
+// checkPrograms reports whether a gate that is required cannot run.
+func (k *checks) checkPrograms(c *config.Config) (missing bool) {
 	for _, m := range k.a.Planner(c, planner.Flags{}).MissingPrograms() {
 		state := doubt
 		if m.Required {
 			state, missing = problem, true
 		}
-		k.add(state, "gate "+m.Gate, fmt.Sprintf("%q is not a program of this machine", m.Program),
+		k.addCheck(state, "gate "+m.Gate, fmt.Sprintf("%q is not a program of this machine", m.Program),
 			"Install it, or correct the gate's command in "+c.Name())
 	}
 	return missing
 }
 
-// repository reports whether runs and tasks can be worked on in clones.
-func (k *checks) repository(ctx context.Context, c *config.Config, db *store.Store) bool {
+// checkRepository reports whether runs and tasks can be worked on in clones.
+func (k *checks) checkRepository(ctx context.Context, c *config.Config, db *store.Store) bool {
 	repo, err := git.Open(ctx, c.Root)
 	if err != nil {
 		if errors.Is(err, git.ErrNotRepository) {
-			k.add(problem, "board", err.Error(), "A run works without git, the board does not: git init")
+			k.addCheck(problem, "board", err.Error(), "A run works without git, the board does not: git init")
 		} else {
-			k.wrong("board", err)
+			k.addError("board", err)
 		}
 		return false
 	}
 	if err := session.CheckDelivery(ctx, c, c.Loop.Safety, repo); err != nil {
-		k.wrong("runs", err)
+		k.addError("runs", err)
 	}
 	_, err = action.LandingTarget(ctx, c, repo)
 	if err == nil && db != nil {
 		_, err = k.a.Pool(ctx, c, db)
 	}
 	if err != nil {
-		k.wrong("board", err)
+		k.addError("board", err)
 	}
 	return err == nil
 }
 
-// gates runs each once on the target, in a clone.
-func (k *checks) gates(ctx context.Context, a *command.App, c *config.Config) {
+// checkGates runs each once on the target, in a clone.
+func (k *checks) checkGates(ctx context.Context, a *command.App, c *config.Config) {
 	t, err := session.TryGates(ctx, k.a, c, func(name string) { a.Say("… %s", name) })
 	if err != nil {
-		k.wrong("gates", err)
+		k.addError("gates", err)
 		return
 	}
-	k.list = append(k.list, judged(t, c)...)
+	k.list = append(k.list, describeTrial(t, c)...)
 }
 
-// judged puts a trial in words.
-func judged(t merge.Trial, c *config.Config) []check {
+// describeTrial puts a trial in words.
+func describeTrial(t merge.Trial, c *config.Config) []check {
 	if t.Setup != "" {
 		return []check{{"set-up", problem, t.Setup, []string{
 			"A clone is what git has of the repository: name what else it needs in workspace.setup or workspace.copy of " +
@@ -274,8 +274,8 @@ func gateCheck(g loop.Gate, why, at string, c *config.Config) check {
 	return out
 }
 
-// print shows the checks, problems with what to do.
-func (k *checks) print(a *command.App) {
+// printChecks shows the checks, problems with what to do.
+func (k *checks) printChecks(a *command.App) {
 	rows := lists.Each(k.list, func(c check) []any { return []any{c.State, c.What, c.Found} })
 	a.Table("", rows, 0)
 	told := map[string]bool{}

@@ -124,13 +124,13 @@ func writeConfig(ctx context.Context, a *command.App, try bool) error {
 		return err
 	}
 	a.Result("Wrote %s\n", path)
-	sayProposal(a, &p)
+	printProposal(a, &p)
 	red := false
 	switch {
 	case len(p.Gates) == 0:
 		a.Say("Warning: No verification commands configured")
 		a.Say("  Nothing in the repository says how it is tested. Add your commands under verification in pawl.yaml.")
-	case try, a.Interactive() && wanted(a, "Run each gate once now, in a fresh clone of the last commit? [Y/n] "):
+	case try, a.Interactive() && askDefaultYes(a, "Run each gate once now, in a fresh clone of the last commit? [Y/n] "):
 		red = tryGates(ctx, a)
 	default:
 		a.Say("See whether the gates are green here, before anything is paid for: pawl doctor")
@@ -139,15 +139,15 @@ func writeConfig(ctx context.Context, a *command.App, try bool) error {
 		a.Say("The clones that tasks are worked on in are set up with %q. 'pawl run' begins with your files as they are: "+
 			"set them up, too.", strings.Join(p.Setup, " && "))
 	}
-	sayNext(ctx, a, root, p.Agent != "")
+	printNextSteps(ctx, a, root, p.Agent != "")
 	if red && try {
 		return command.ExitWith(command.ExitFailed)
 	}
 	return nil
 }
 
-// sayNext says what to do after init, in order.
-func sayNext(ctx context.Context, a *command.App, root string, agent bool) {
+// printNextSteps prints what to do after init, in order.
+func printNextSteps(ctx context.Context, a *command.App, root string, agent bool) {
 	next := "read pawl.yaml and commit it"
 	if _, err := git.Open(ctx, root); errors.Is(err, git.ErrNotRepository) {
 		next = "read pawl.yaml, run 'git init' and commit all: without git nothing can be undone, and 'pawl autopilot' refuses"
@@ -166,7 +166,7 @@ func sayNext(ctx context.Context, a *command.App, root string, agent bool) {
 func agentOfUser(a *command.App) (name, from string) {
 	c, err := a.Peek()
 	if err != nil {
-		return "", "" // what is wrong is said by whoever needs the file
+		return "", "" // the command that needs the file reports the error
 	}
 	for _, e := range c.Entries() {
 		if from, ok := strings.CutPrefix(e.Source, "user-wide "); ok && e.Path == "agent" {
@@ -176,8 +176,7 @@ func agentOfUser(a *command.App) (name, from string) {
 	return "", ""
 }
 
-// sayProposal says what was found, and where.
-func sayProposal(a *command.App, p *survey.Proposal) {
+func printProposal(a *command.App, p *survey.Proposal) {
 	switch {
 	case p.Agent == "":
 		a.Say("No agent program was found on this machine; 'pawl doctor -v' says how to get one.")
@@ -204,8 +203,8 @@ func sayProposal(a *command.App, p *survey.Proposal) {
 	}
 }
 
-// wanted asks a person who only has to press Enter.
-func wanted(a *command.App, question string) bool {
+// askDefaultYes prints a question; Enter alone is a yes.
+func askDefaultYes(a *command.App, question string) bool {
 	_, _ = fmt.Fprint(a.Stderr, question)
 	line, err := bufio.NewReader(a.Stdin).ReadString('\n')
 	line = strings.ToLower(strings.TrimSpace(line))
@@ -215,8 +214,8 @@ func wanted(a *command.App, question string) bool {
 
 // tryGates shows what the gates say of the repository as it is.
 func tryGates(ctx context.Context, a *command.App) (red bool) {
-	k := examine(ctx, a, false)
-	k.print(a)
+	k := examineSetup(ctx, a, false)
+	k.printChecks(a)
 	isRed := func(c check) bool { return c.State == problem && strings.HasPrefix(c.What, "gate ") }
 	if red = slices.ContainsFunc(k.list, isRed); red {
 		a.Say("What is red is where the work of 'pawl run' can begin; " +

@@ -30,9 +30,9 @@ func doctorCommand(a *command.App) *cobra.Command {
 	cmd := command.Leaf("doctor", "Say what pawl finds here, and whether a run and the board can work", command.AtMost(0),
 		func(ctx context.Context, _ []string) error {
 			if restored {
-				return restore(ctx, a)
+				return restoreDatabase(ctx, a)
 			}
-			return doctor(ctx, a, quick)
+			return runDoctor(ctx, a, quick)
 		})
 	cmd.Flags().BoolVar(&quick, "quick", false, "run no gate")
 	cmd.Flags().BoolVar(&restored, "restore", false,
@@ -46,8 +46,8 @@ type finding struct {
 	Found string `json:"found"`
 }
 
-func doctor(ctx context.Context, a *command.App, quick bool) error {
-	machine, err := findings(ctx, a)
+func runDoctor(ctx context.Context, a *command.App, quick bool) error {
+	machine, err := inspectMachine(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func doctor(ctx context.Context, a *command.App, quick bool) error {
 		printAgents(a, programs)
 		a.Result("\n")
 	}
-	k := examine(ctx, a, quick)
+	k := examineSetup(ctx, a, quick)
 	if a.JSON {
 		err = a.Document(struct {
 			Machine []finding    `json:"machine"`
@@ -70,20 +70,20 @@ func doctor(ctx context.Context, a *command.App, quick bool) error {
 			Checks  []check      `json:"checks"`
 		}{machine, programs, k.list})
 	} else {
-		k.print(a)
+		k.printChecks(a)
 	}
 	if !slices.ContainsFunc(k.list, func(c check) bool { return c.State != sound }) {
 		a.Say("A run and the board can work here.")
 	}
-	if n := k.failed(); n > 0 && err == nil {
+	if n := k.countFailed(); n > 0 && err == nil {
 		a.Say("%s: a run or the board cannot work as it is.", fault.Numbered(n, "problem"))
 		return command.StatusError(command.ExitFailed)
 	}
 	return err
 }
 
-// findings are what is found beside agents.
-func findings(ctx context.Context, a *command.App) ([]finding, error) {
+// inspectMachine collects all findings except those about agents.
+func inspectMachine(ctx context.Context, a *command.App) ([]finding, error) {
 	root, err := config.FindRoot(a.Dir)
 	if err != nil {
 		return nil, fault.Of(fault.Refused, err)
@@ -96,8 +96,8 @@ func findings(ctx context.Context, a *command.App) ([]finding, error) {
 		environment, told = "not known without a configuration", "not known without a configuration"
 		conf = strings.SplitN(err.Error(), "\n", 2)[0]
 	} else {
-		database = sharedFound(ctx, a, c)
-		conf, environment, told = configFound(c), environmentFound(a, c), notificationsFound(a, c)
+		database = checkSharedDatabase(ctx, a, c)
+		conf, environment, told = configFound(c), describeEnvironment(a, c), notificationsFound(a, c)
 	}
 	found := []finding{
 		{"pawl", fmt.Sprintf("%s, %s/%s", command.BuildVersion(), runtime.GOOS, runtime.GOARCH)},
@@ -144,8 +144,8 @@ func snapshotsPossible(ctx context.Context, a *command.App) string {
 	return "; snapshots are taken here"
 }
 
-// sharedFound is what is found of a database that several people share; "" without one.
-func sharedFound(ctx context.Context, a *command.App, c *config.Config) string {
+// checkSharedDatabase describes the shared database, or the error; "" without one.
+func checkSharedDatabase(ctx context.Context, a *command.App, c *config.Config) string {
 	if c.Cluster.Store == "" {
 		return ""
 	}
@@ -180,8 +180,8 @@ func databaseState(ctx context.Context, path string) error {
 	return db.Check(ctx)
 }
 
-// restore puts a copy of the database back where there is no sound one.
-func restore(ctx context.Context, a *command.App) error {
+// restoreDatabase puts a copy of the database back where there is no sound one.
+func restoreDatabase(ctx context.Context, a *command.App) error {
 	root, err := config.FindRoot(a.Dir)
 	if err != nil {
 		return fault.Of(fault.Refused, err)
@@ -239,8 +239,9 @@ func sandboxFound(ctx context.Context) []finding {
 	return out
 }
 
-// environmentFound says what the configured level withholds here.
-func environmentFound(a *command.App, c *config.Config) string {
+// describeEnvironment names the variables that the configured level withholds from
+// agents.
+func describeEnvironment(a *command.App, c *config.Config) string {
 	level := safety.Level(c.Loop.Safety)
 	if level == safety.Permissive {
 		return "permissive: agents get all of your environment"

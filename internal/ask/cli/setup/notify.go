@@ -39,8 +39,8 @@ func notifyCommand(a *command.App) *cobra.Command {
 // receiver is a hook or a notification, as doctor names it.
 type receiver struct{ key, kind string }
 
-// receivers lists who hears of events.
-func receivers(c *config.Config) []receiver {
+// listReceivers lists who hears of events.
+func listReceivers(c *config.Config) []receiver {
 	var list []receiver
 	own, general := planner.HooksOf(c)
 	for _, n := range hook.Names() {
@@ -76,7 +76,7 @@ func tryReceivers(ctx context.Context, a *command.App, event string) error {
 	}
 	defer s.Close()
 	s.StartHooks()
-	results := s.Hooks.Try(ctx, sample(name, s))
+	results := s.Hooks.Try(ctx, sampleEvent(name, s))
 	if len(results) == 0 {
 		return command.Usage("nobody can be told: there is no notify in %s that works here", s.Config.Name()).
 			Hint("See docs/hooks.md")
@@ -128,8 +128,8 @@ func hookSession(ctx context.Context, a *command.App) (*session.Session, error) 
 	return s, err
 }
 
-// sample is an event that says that it is made up.
-func sample(n hook.Name, s *session.Session) hook.Event {
+// sampleEvent returns an event for a test; its text says so.
+func sampleEvent(n hook.Name, s *session.Session) hook.Event {
 	cost := 0.42
 	e := hook.Event{
 		Name: n, At: time.Now(), Run: "00000000", Subject: "example", Workspace: s.Config.Root, Agent: s.Config.Agent,
@@ -150,7 +150,7 @@ func sample(n hook.Name, s *session.Session) hook.Event {
 
 // notificationsFound is the doctor's line about hooks and notifications.
 func notificationsFound(a *command.App, c *config.Config) string {
-	list := receivers(c)
+	list := listReceivers(c)
 	if len(list) == 0 {
 		return "none: neither hooks nor notify are configured"
 	}

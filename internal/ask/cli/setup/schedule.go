@@ -48,8 +48,8 @@ func scheduleCommand(a *command.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			a.Result("%s\n", t.crontab())
-			a.Say("Nothing starts yet. Add the line to your crontab: (crontab -l; %s) | crontab -", typedLine(a, args))
+			a.Result("%s\n", t.crontabLine())
+			a.Say("Nothing starts yet. Add the line to your crontab: (crontab -l; %s) | crontab -", repeatLine(a, args))
 			if len(t.keys) > 0 {
 				a.Say("Note: %s is set here, and not for cron. Write it above the line, as NAME=value, or set gateway.keys.",
 					strings.Join(t.keys, ", "))
@@ -92,8 +92,8 @@ func checkLine(a *command.App, root *cobra.Command, project string, line []strin
 	return err
 }
 
-// typedLine is what a person types to have the line printed again.
-func typedLine(a *command.App, args []string) string {
+// repeatLine returns the command that prints the line again, quoted for a shell.
+func repeatLine(a *command.App, args []string) string {
 	words := []string{"pawl"}
 	if a.Dir != "" {
 		words = append(words, "-C", a.Dir)
@@ -198,8 +198,8 @@ func timerOf(a *command.App, args []string) (timer, error) {
 	return t, nil
 }
 
-// crontab is the line of a crontab, in which a percent sign is special.
-func (t timer) crontab() string {
+// crontabLine returns the line of a crontab, in which a percent sign is special.
+func (t timer) crontabLine() string {
 	words := []string{t.at, "exec env"}
 	words = append(words, lists.Each(slices.Concat(t.env, t.line), fault.QuoteShell)...)
 	return strings.ReplaceAll(strings.Join(words, " "), "%", `\%`)

@@ -40,7 +40,7 @@ func TestCrontab(t *testing.T) {
 	}
 	one := timer{at: "0 2 * * *", root: dir, env: []string{"PATH=/bin:/usr/bin", "X=" + dir},
 		line: []string{exe, "run", "it's 100%", `$HOME "\`}}
-	line, ok := strings.CutPrefix(one.crontab(), "0 2 * * * ")
+	line, ok := strings.CutPrefix(one.crontabLine(), "0 2 * * * ")
 	if !ok || strings.Contains(strings.ReplaceAll(line, `\%`, ""), "%") {
 		t.Fatal(line)
 	}

@@ -1,6 +1,6 @@
 // Package bounds holds a server to a number of connections. At the limit a new one takes
 // the place of the one that has been without a request for the longest time, so that idle
-// connections keep nobody out. While all have a request, the new one is closed.
+// connections keep no others out. While all have a request, the new one is closed.
 //
 //	server := http.Server{Handler: bounds.Answering(pages), ConnContext: bounds.WithConn}
 //	server.Serve(bounds.New(listener, 256))
@@ -37,15 +37,15 @@ func (b *Listener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		c := &counted{Conn: inner, of: b}
-		if b.admit(c) {
+		if b.admitConnection(c) {
 			return c, nil
 		}
 		_ = inner.Close() // nothing was sent
 	}
 }
 
-// admit reports whether there is room for a connection.
-func (b *Listener) admit(c *counted) bool {
+// admitConnection reports whether there is room for a connection.
+func (b *Listener) admitConnection(c *counted) bool {
 	b.mu.Lock()
 	var quiet *counted
 	for one := range b.open {
@@ -65,7 +65,7 @@ func (b *Listener) admit(c *counted) bool {
 	}
 	b.mu.Unlock()
 	if full && fits {
-		_ = quiet.Close() // nobody waits for an answer there
+		_ = quiet.Close() // no request waits for an answer there
 	}
 	return fits
 }
@@ -85,8 +85,8 @@ func (c *counted) Close() error {
 	return c.Conn.Close()
 }
 
-// asks notes that a request begins, by 1, or ends, by -1.
-func (c *counted) asks(by int) {
+// countRequest notes that a request begins, by 1, or ends, by -1.
+func (c *counted) countRequest(by int) {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
 	c.of.turn++
@@ -108,8 +108,8 @@ func WithConn(ctx context.Context, c net.Conn) context.Context {
 func Answering(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c, ok := r.Context().Value(connKey{}).(*counted); ok {
-			c.asks(1)
-			defer c.asks(-1)
+			c.countRequest(1)
+			defer c.countRequest(-1)
 		}
 		next.ServeHTTP(w, r)
 	})

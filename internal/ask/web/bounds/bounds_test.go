@@ -41,18 +41,18 @@ func TestConnectionsAreBounded(t *testing.T) {
 	for range 3 {
 		accept()
 	}
-	ours[0].asks(1)
+	ours[0].countRequest(1)
 	accept()
 	if !gone(theirs[1]) {
 		t.Error("the second one, which is quiet the longest, is still open")
 	}
-	ours[0].asks(-1) // now the third is
+	ours[0].countRequest(-1) // now the third is
 	accept()
 	if !gone(theirs[2]) {
 		t.Error("the third one is still open")
 	}
 	for _, i := range []int{0, 3, 4} {
-		ours[i].asks(1)
+		ours[i].countRequest(1)
 	}
 	refused, ended := dial(), make(chan error, 1)
 	go func() { _, err := l.Accept(); ended <- err }()

@@ -1,5 +1,5 @@
-// Package hub hands what happens to whoever follows it: it looks once for all
-// readers.
+// Package hub sends what happens to its readers. It polls the store once for all of
+// them.
 package hub
 
 import (
@@ -22,8 +22,8 @@ import (
 
 // Bounds of live events.
 const (
-	// lookEvery is how soon a commit of another process is noticed while
-	// somebody watches; nobody looks when nobody does.
+	// lookEvery is the interval of polling for commits of other processes. Without
+	// readers there is no polling.
 	lookEvery = 40 * time.Millisecond
 	// queueLength is how many frames wait for one reader.
 	queueLength = 512
@@ -60,7 +60,7 @@ type Event struct {
 	Data any       `json:"data" doc:"What belongs to the kind."`
 }
 
-func show(e journal.Event) Event {
+func showEvent(e journal.Event) Event {
 	out := Event{Seq: e.Seq, N: e.N, Run: e.Run, At: e.At, Kind: e.Kind}
 	if len(e.Data) > 0 {
 		out.Data = e.Data
@@ -108,7 +108,7 @@ type Reader struct {
 	Run   string     // only frames of this run, and of none
 }
 
-// New is a hub that nobody follows yet.
+// New returns a hub without readers.
 func New(db *store.Store, log *slog.Logger) *Hub {
 	return &Hub{store: db, log: log, wake: make(chan struct{}, 1), readers: map[*Reader]struct{}{}}
 }
@@ -149,14 +149,14 @@ func (h *Hub) Watched() bool {
 // Came is true once after a reader came who knows nothing yet of what runs do.
 func (h *Hub) Came() bool { return h.came.Swap(false) }
 
-// send hands out what happened between two places, unless the readers are at
+// sendBetween hands out what happened between two places, unless the readers are at
 // another one by now: all have left, and others came.
-func (h *Hub) send(frames []Frame, from, to Cursor) {
+func (h *Hub) sendBetween(frames []Frame, from, to Cursor) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.at == from {
 		h.at = to
-		h.deliver(frames)
+		h.deliverFrames(frames)
 	}
 }
 
@@ -164,12 +164,12 @@ func (h *Hub) send(frames []Frame, from, to Cursor) {
 func (h *Hub) Broadcast(f Frame) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.deliver([]Frame{f})
+	h.deliverFrames([]Frame{f})
 }
 
-// deliver gives each frame to its subscribers. A reader without room left is
+// deliverFrames gives each frame to its subscribers. A reader without room left is
 // dropped: its queue is closed after what it has.
-func (h *Hub) deliver(frames []Frame) {
+func (h *Hub) deliverFrames(frames []Frame) {
 	for r := range h.readers {
 		for _, f := range frames {
 			if r.Run != "" && f.Run != r.Run {
@@ -208,7 +208,7 @@ func (h *Hub) Run(ctx context.Context) {
 		now, err := h.store.DataVersion(ctx)
 		if err == nil && now != version {
 			version = now
-			err = errors.Join(h.poll(ctx), h.compare(ctx))
+			err = errors.Join(h.pollStore(ctx), h.sendOtherChanges(ctx))
 		}
 		if err != nil && ctx.Err() == nil && !broken {
 			h.log.Error("cannot look for events", "error", err)
@@ -219,8 +219,8 @@ func (h *Hub) Run(ctx context.Context) {
 	}
 }
 
-// poll reads what happened since and hands it out.
-func (h *Hub) poll(ctx context.Context) error {
+// pollStore reads what happened since the last call, and delivers it.
+func (h *Hub) pollStore(ctx context.Context) error {
 	h.mu.Lock()
 	at := h.at
 	h.mu.Unlock()
@@ -229,7 +229,7 @@ func (h *Hub) poll(ctx context.Context) error {
 		if err != nil || next == at {
 			return err
 		}
-		h.send(frames, at, next)
+		h.sendBetween(frames, at, next)
 		at = next
 	}
 }
@@ -239,8 +239,8 @@ type Changed struct {
 	What string `json:"what" enum:"queue,autopilot,repositories"`
 }
 
-// compare tells of what changed beside events and the board.
-func (h *Hub) compare(ctx context.Context) error {
+// sendOtherChanges reports changes that have neither an event nor a change of the board.
+func (h *Hub) sendOtherChanges(ctx context.Context) error {
 	queue, pilot, err := h.store.Marks(ctx)
 	if err != nil {
 		return err
@@ -270,7 +270,7 @@ func (h *Hub) Between(ctx context.Context, from, until Cursor, run string) (fram
 			break
 		}
 		next.Event = e.Seq
-		f := NewFrame(next.String(), "journal", show(e))
+		f := NewFrame(next.String(), "journal", showEvent(e))
 		f.Run = e.Run
 		frames = append(frames, f)
 	}

@@ -86,7 +86,7 @@ func TestWhoJoinsLaterIsNotHandedWhatCameBefore(t *testing.T) {
 	if err != nil || behind == began {
 		t.Fatalf("the second reader begins at %v: %v", behind, err)
 	}
-	h.send([]Frame{NewFrame(behind.String(), "journal", "one")}, began, behind)
+	h.sendBetween([]Frame{NewFrame(behind.String(), "journal", "one")}, began, behind)
 	if n := len(second.Queue); n != 0 {
 		t.Errorf("%d frames from before it came", n)
 	}

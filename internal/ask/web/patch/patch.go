@@ -37,22 +37,22 @@ func Read(patch string) FileDiff {
 	var h *Hunk
 	for line := range strings.SplitSeq(strings.TrimSuffix(patch, "\n"), "\n") {
 		if m := hunkHead().FindStringSubmatch(line); m != nil {
-			d.Hunks = append(d.Hunks, Hunk{OldStart: number(m[1]), OldLines: count(m[2]), NewStart: number(m[3]),
-				NewLines: count(m[4]), Heading: valid(m[5]), Lines: []string{}})
+			d.Hunks = append(d.Hunks, Hunk{OldStart: toNumber(m[1]), OldLines: toCount(m[2]), NewStart: toNumber(m[3]),
+				NewLines: toCount(m[4]), Heading: validUTF8(m[5]), Lines: []string{}})
 			h = &d.Hunks[len(d.Hunks)-1]
 			continue
 		}
 		if h != nil {
-			h.Lines = append(h.Lines, valid(line))
+			h.Lines = append(h.Lines, validUTF8(line))
 			continue
 		}
-		d.head(line)
+		d.parseHeader(line)
 	}
 	return d
 }
 
-// head reads a line before the first hunk.
-func (d *FileDiff) head(line string) {
+// parseHeader reads a line before the first hunk.
+func (d *FileDiff) parseHeader(line string) {
 	for prefix, to := range map[string]*string{"old mode ": &d.OldMode, "new mode ": &d.NewMode,
 		"deleted file mode ": &d.OldMode, "new file mode ": &d.NewMode} {
 		if mode, ok := strings.CutPrefix(line, prefix); ok {
@@ -64,17 +64,17 @@ func (d *FileDiff) head(line string) {
 	}
 }
 
-func valid(line string) string { return strings.ToValidUTF8(line, "\uFFFD") }
+func validUTF8(line string) string { return strings.ToValidUTF8(line, "\uFFFD") }
 
-func number(text string) int {
+func toNumber(text string) int {
 	n, _ := strconv.Atoi(text) // the pattern has digits only
 	return n
 }
 
-// count is a number of lines; git leaves a single one out.
-func count(text string) int {
+// toCount returns a number of lines; git leaves a single one out.
+func toCount(text string) int {
 	if text == "" {
 		return 1
 	}
-	return number(text)
+	return toNumber(text)
 }

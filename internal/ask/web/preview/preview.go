@@ -78,10 +78,10 @@ func (s *Server) Start() {
 	s.asked = make(chan struct{}, maxAsked)
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.proxy = &httputil.ReverseProxy{
-		Rewrite: s.rewrite, ModifyResponse: s.modify, ErrorHandler: failed, FlushInterval: -1,
+		Rewrite: s.rewriteRequest, ModifyResponse: s.modifyResponse, ErrorHandler: answerFailed, FlushInterval: -1,
 		ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
 		Transport: &http.Transport{
-			DialContext: dial, DisableCompression: true, ResponseHeaderTimeout: headTime,
+			DialContext: dialLocal, DisableCompression: true, ResponseHeaderTimeout: headTime,
 			MaxIdleConnsPerHost: 4, IdleConnTimeout: 30 * time.Second,
 		},
 	}
@@ -101,8 +101,8 @@ type target struct {
 
 func (t target) name() string { return fmt.Sprintf("p%d-%s%s", t.port, t.task, domain) }
 
-// read reads a Host header.
-func (s *Server) read(host string) (t target, ok bool) {
+// parseHost reads a Host header.
+func (s *Server) parseHost(host string) (t target, ok bool) {
 	name, port, err := net.SplitHostPort(strings.ToLower(host))
 	if err != nil || port != s.Port {
 		return t, false
@@ -116,9 +116,8 @@ func (s *Server) read(host string) (t target, ok bool) {
 	return t, name == t.name()
 }
 
-// Serves is true for a Host header that names a preview.
-func (s *Server) Serves(host string) bool {
-	_, ok := s.read(host)
+func (s *Server) IsPreviewHost(host string) bool {
+	_, ok := s.parseHost(host)
 	return ok
 }
 
@@ -132,7 +131,7 @@ func (s *Server) Link(task string, port int) string {
 func Listening(ctx context.Context, first, many int) []int {
 	found := []int{}
 	for port := first; port < first+many; port++ {
-		if c, err := dial(ctx, "tcp", net.JoinHostPort("", strconv.Itoa(port))); err == nil {
+		if c, err := dialLocal(ctx, "tcp", net.JoinHostPort("", strconv.Itoa(port))); err == nil {
 			_ = c.Close() // nothing was said
 			found = append(found, port)
 		}
@@ -140,8 +139,8 @@ func Listening(ctx context.Context, first, many int) []int {
 	return found
 }
 
-// dial connects to a port of this machine, whatever host the address names.
-func dial(ctx context.Context, network, address string) (c net.Conn, err error) {
+// dialLocal connects to a port of this machine, whatever host the address names.
+func dialLocal(ctx context.Context, network, address string) (c net.Conn, err error) {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
@@ -157,13 +156,13 @@ func dial(ctx context.Context, network, address string) (c net.Conn, err error) 
 
 // ServeHTTP answers at the names of previews.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	t, ok := s.read(r.Host)
+	t, ok := s.parseHost(r.Host)
 	if !ok {
 		say(w, http.StatusMisdirectedRequest, "There is no preview of this name", "Open it from the task's page.")
 		return
 	}
 	if r.URL.Path == enterPath {
-		s.enter(w, r, t)
+		s.redeemTicket(w, r, t)
 		return
 	}
 	c, err := r.Cookie(cookie)
@@ -174,7 +173,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.mayAsk(w, r) {
 		return
 	}
-	if foreign(r) {
+	if isCrossSite(r) {
 		say(w, http.StatusForbidden, "The request comes from another site", "A preview answers its own pages only.")
 		return
 	}
@@ -191,12 +190,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		say(w, http.StatusServiceUnavailable, "Too many requests are under way", "Close previews that you do not need.")
 		return
 	}
-	s.hand(w, r)
+	s.proxyRequest(w, r)
 }
 
-// hand hands a request on. The limits of time that hold for the pages are lifted: a
+// proxyRequest hands a request on. The limits of time that hold for the pages are lifted: a
 // preview may be a stream. It ends with the server.
-func (s *Server) hand(w http.ResponseWriter, r *http.Request) {
+func (s *Server) proxyRequest(w http.ResponseWriter, r *http.Request) {
 	s.left.Add(1)
 	defer s.left.Done()
 	ctx, stop := context.WithCancel(r.Context())
@@ -208,12 +207,12 @@ func (s *Server) hand(w http.ResponseWriter, r *http.Request) {
 	s.proxy.ServeHTTP(w, r.WithContext(ctx))
 }
 
-// enter takes a ticket. The cookie goes to this one name, and the address has no ticket
+// redeemTicket takes a ticket. The cookie goes to this one name, and the address has no ticket
 // afterwards.
-func (s *Server) enter(w http.ResponseWriter, r *http.Request, t target) {
+func (s *Server) redeemTicket(w http.ResponseWriter, r *http.Request, t target) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer")
-	if name, ok := s.tickets.Take(r.URL.Query().Get("ticket")); !ok || name != t.name() || r.Method != http.MethodGet {
+	if name, ok := s.tickets.Use(r.URL.Query().Get("ticket")); !ok || name != t.name() || r.Method != http.MethodGet {
 		say(w, http.StatusForbidden, "This link is used, or too old", "Open the preview again from the task's page.")
 		return
 	}
@@ -235,8 +234,8 @@ func (s *Server) mayAsk(w http.ResponseWriter, r *http.Request) bool {
 	return may
 }
 
-// foreign is a request of another site's page. A person may follow a link.
-func foreign(r *http.Request) bool {
+// isCrossSite reports whether another site's page made the request. A user may follow a link.
+func isCrossSite(r *http.Request) bool {
 	if o := r.Header.Values("Origin"); len(o) > 1 || len(o) == 1 && !strings.EqualFold(o[0], "http://"+r.Host) {
 		return true
 	}
@@ -248,16 +247,16 @@ func foreign(r *http.Request) bool {
 	return r.Method != http.MethodGet || !link
 }
 
-// upstream is the server that a target is, as its own pages name it.
-func (t target) upstream() string { return net.JoinHostPort("localhost", strconv.Itoa(t.port)) }
+// upstreamAddress returns the server that a target is, as its own pages name it.
+func (t target) upstreamAddress() string { return net.JoinHostPort("localhost", strconv.Itoa(t.port)) }
 
-// rewrite makes the request that the task's server gets: as if a browser had asked it at
+// rewriteRequest makes the request that the task's server gets: as if a browser had asked it at
 // localhost, and without our cookie.
-func (s *Server) rewrite(p *httputil.ProxyRequest) {
-	t, _ := s.read(p.In.Host) // it was read before
-	p.Out.URL.Scheme, p.Out.URL.Host, p.Out.Host = "http", t.upstream(), t.upstream()
+func (s *Server) rewriteRequest(p *httputil.ProxyRequest) {
+	t, _ := s.parseHost(p.In.Host) // it was read before
+	p.Out.URL.Scheme, p.Out.URL.Host, p.Out.Host = "http", t.upstreamAddress(), t.upstreamAddress()
 	if p.Out.Header.Get("Origin") != "" {
-		p.Out.Header.Set("Origin", "http://"+t.upstream())
+		p.Out.Header.Set("Origin", "http://"+t.upstreamAddress())
 	}
 	var kept []string
 	for _, line := range p.In.Header.Values("Cookie") {
@@ -273,9 +272,9 @@ func (s *Server) rewrite(p *httputil.ProxyRequest) {
 	}
 }
 
-// modify makes what the task's server answers that of this name: its cookies are no other
+// modifyResponse makes what the task's server answers that of this name: its cookies are no other
 // name's and none is ours, it leads to itself by this name, and it is in no frame of others.
-func (s *Server) modify(res *http.Response) error {
+func (s *Server) modifyResponse(res *http.Response) error {
 	set := res.Header.Values("Set-Cookie")
 	res.Header.Del("Set-Cookie")
 	for _, line := range set {
@@ -297,8 +296,8 @@ func (s *Server) modify(res *http.Response) error {
 	return nil
 }
 
-// failed answers where the task's server does not.
-func failed(w http.ResponseWriter, _ *http.Request, err error) {
+// answerFailed answers where the task's server does not.
+func answerFailed(w http.ResponseWriter, _ *http.Request, err error) {
 	if errors.Is(err, context.Canceled) {
 		return // who asked has gone
 	}

@@ -83,7 +83,7 @@ func TestNames(t *testing.T) {
 		"127.0.0.1:7295":                          false,
 		"":                                        false,
 	} {
-		if got := s.Serves(host); got != want {
+		if got := s.IsPreviewHost(host); got != want {
 			t.Errorf("%q: %t", host, got)
 		}
 	}

@@ -96,8 +96,9 @@ func (s *Server) Close() {
 	s.left.Wait()
 }
 
-// enter counts a terminal, which left must be told of.
-func (s *Server) enter() bool {
+// reserveTerminal counts a terminal; releaseTerminal must be called at its end. It
+// returns false at the limit.
+func (s *Server) reserveTerminal() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.open >= maxOpen || s.ctx.Err() != nil {
@@ -108,7 +109,7 @@ func (s *Server) enter() bool {
 	return true
 }
 
-func (s *Server) leave() {
+func (s *Server) releaseTerminal() {
 	s.mu.Lock()
 	s.open--
 	s.mu.Unlock()
@@ -117,16 +118,16 @@ func (s *Server) leave() {
 
 // ServeHTTP opens a terminal for who has a ticket.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	task, ok := s.tickets.Take(r.URL.Query().Get("ticket"))
+	task, ok := s.tickets.Use(r.URL.Query().Get("ticket"))
 	if !ok {
 		http.Error(w, "the ticket is used, or too old: open the terminal again", http.StatusForbidden)
 		return
 	}
-	if !s.enter() {
+	if !s.reserveTerminal() {
 		http.Error(w, ErrFull.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	defer s.leave()
+	defer s.releaseTerminal()
 	// The library refuses an Origin other than the Host, as the guard has before it.
 	conn, err := websocket.Accept(w, r, nil)
 	if err != nil {
@@ -136,20 +137,20 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	conn.SetReadLimit(maxMessage)
 	c, err := s.Command(task)
 	if err != nil {
-		_ = conn.Close(websocket.StatusInternalError, cut(err.Error()))
+		_ = conn.Close(websocket.StatusInternalError, cutReason(err.Error()))
 		return
 	}
 	t, err := terminal.Attach(c)
 	if err != nil {
-		_ = conn.Close(websocket.StatusInternalError, cut(err.Error()))
+		_ = conn.Close(websocket.StatusInternalError, cutReason(err.Error()))
 		return
 	}
 	defer t.HangUp()
-	s.attend(conn, t)
+	s.serveTerminal(conn, t)
 }
 
-// cut makes a reason that fits into the last message of a connection.
-func cut(text string) string { return text[:min(len(text), 120)] }
+// cutReason shortens a reason to what fits into the last message of a connection.
+func cutReason(text string) string { return text[:min(len(text), 120)] }
 
 // link is a page at one end and a terminal at the other.
 type link struct {
@@ -163,17 +164,17 @@ type link struct {
 	more  chan struct{} // seen has changed
 }
 
-// attend hands on what is printed and typed until one side ends.
-func (s *Server) attend(conn *websocket.Conn, t *terminal.Attached) {
+// serveTerminal hands on what is printed and typed until one side ends.
+func (s *Server) serveTerminal(conn *websocket.Conn, t *terminal.Attached) {
 	ctx, stop := context.WithCancelCause(s.ctx)
 	l := &link{conn: conn, t: t, every: s.idle, stop: stop,
 		typed: make(chan []byte, maxTyped), more: make(chan struct{}, 1)}
 	l.idle = time.AfterFunc(l.every, func() { stop(errIdle) })
 	defer l.idle.Stop()
 	var parts sync.WaitGroup
-	parts.Go(func() { l.print(ctx); stop(nil) })
+	parts.Go(func() { l.sendOutput(ctx); stop(nil) })
 	parts.Go(func() { l.typeKeys(ctx) })
-	parts.Go(func() { l.listen(); stop(nil) })
+	parts.Go(func() { l.readMessages(); stop(nil) })
 	<-ctx.Done()
 	status := t.HangUp()
 	switch why := context.Cause(ctx); {
@@ -185,8 +186,8 @@ func (s *Server) attend(conn *websocket.Conn, t *terminal.Attached) {
 	parts.Wait()
 }
 
-// print sends what is printed.
-func (l *link) print(ctx context.Context) {
+// sendOutput sends what is printed.
+func (l *link) sendOutput(ctx context.Context) {
 	buf := make([]byte, piece)
 	for sent := int64(0); ; {
 		for sent-l.seen.Load() > window {
@@ -234,8 +235,8 @@ type word struct {
 	Seen    int64  `json:"seen"` // bytes of all that was printed, which the page has drawn
 }
 
-// listen takes what the page sends, until the connection is closed.
-func (l *link) listen() {
+// readMessages takes what the page sends, until the connection is closed.
+func (l *link) readMessages() {
 	for {
 		kind, data, err := l.conn.Read(context.Background())
 		if err != nil {

@@ -35,12 +35,13 @@ func (d *Desk) Issue(opens string) string {
 	return t.secret
 }
 
-// Take says what a ticket opens. The ticket is used up, also when it is late: then ok is false.
-func (d *Desk) Take(secret string) (opens string, ok bool) {
+// Use uses a ticket up and returns what it opens. ok is false if there is no such
+// ticket, or if it has expired.
+func (d *Desk) Use(secret string) (opens string, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i, t := range d.out {
-		if t.secret == secret { // 256 bits by chance: what a comparison takes tells nothing
+		if t.secret == secret { // 256 random bits: the time of a comparison reveals nothing
 			d.out = append(d.out[:i:i], d.out[i+1:]...)
 			return t.opens, time.Now().Before(t.until)
 		}

@@ -12,7 +12,7 @@ func TestDesk(t *testing.T) {
 		var d Desk
 		take := func(secret, want string) {
 			t.Helper()
-			if opens, ok := d.Take(secret); ok != (want != "") || ok && opens != want {
+			if opens, ok := d.Use(secret); ok != (want != "") || ok && opens != want {
 				t.Errorf("it opens %q, %t; want %q", opens, ok, want)
 			}
 		}

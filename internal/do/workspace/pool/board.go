@@ -63,7 +63,7 @@ func (p *Pool) ClaimBoard() error {
 // boardID tells the board from any other: the name of one that is shared, or what was made up
 // for the state folder.
 func (p *Pool) boardID() (string, error) {
-	if shared := p.o.Store.Board(); shared != "" {
+	if shared := p.o.Store.BoardName(); shared != "" {
 		return "shared " + shared, nil
 	}
 	err := files.MakeBelow(p.o.StateDir, "board", []byte(rand.Text()))

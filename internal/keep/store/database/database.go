@@ -55,7 +55,7 @@ type Database interface {
 	Passing(err error) bool
 	// Lost is true when the connection cannot be used any more.
 	Lost(err error) bool
-	// Ended is true for the error of a call whose context ended.
+	// Ended reports whether the call failed because its context was done.
 	Ended(err error) bool
 	// Diagnose says which of the errors above an error is, and all that a person has to
 	// know; kind is nil when it is none of them.

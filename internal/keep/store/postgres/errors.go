@@ -17,8 +17,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store/database"
 )
 
-// code is PostgreSQL's own code of an error; "" when it is not the server's.
-func code(err error) string {
+// errorCode returns PostgreSQL's own code of an error; "" if the server did not make it.
+func errorCode(err error) string {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return e.Code
 	}
@@ -35,12 +35,12 @@ func (d *DB) Passing(err error) bool {
 // Lost is true when the connection ended.
 func (d *DB) Lost(err error) bool { return errors.Is(kindOf(err), database.ErrAway) }
 
-// Ended is true for a call that its context ended.
+// Ended reports whether the call failed because its context was done.
 func (d *DB) Ended(err error) bool { return pgconn.Timeout(err) || errors.Is(err, context.Canceled) }
 
 // kindOf is one of the kinds of errors; nil is none of them.
 func kindOf(err error) error {
-	switch c := code(err); {
+	switch c := errorCode(err); {
 	case c == "28P01", c == "28000", c == "3D000", c == "42501":
 		return database.ErrRefused
 	case c == "25006", c == "53100":
@@ -84,11 +84,11 @@ func (d *DB) Diagnose(err error) (text string, kind error) {
 	if kind == nil {
 		return "", nil
 	}
-	advice := advices[code(err)]
+	advice := advices[errorCode(err)]
 	switch {
 	case advice != "":
 	case errors.Is(kind, database.ErrBusy):
-		return fmt.Sprintf("%s has %s locked; let it end, or end it, and try again", d.holder(), d.Name()), kind
+		return fmt.Sprintf("%s has %s locked; let it end, or end it, and try again", d.lockHolder(), d.Name()), kind
 	case errors.Is(kind, database.ErrDamaged):
 		advice = "have the server's operator look at it: pawl leaves it as it is"
 	case strings.Contains(strings.ToLower(err.Error()), "tls"):
@@ -98,11 +98,10 @@ func (d *DB) Diagnose(err error) (text string, kind error) {
 	default:
 		advice = "see that the server is up and can be reached from here, and try again: nothing was stored"
 	}
-	return fmt.Sprintf("%s: %s; %s", d.Name(), d.masked(err.Error()), advice), kind
+	return fmt.Sprintf("%s: %s; %s", d.Name(), d.maskPassword(err.Error()), advice), kind
 }
 
-// masked is a text without the password.
-func (d *DB) masked(text string) string {
+func (d *DB) maskPassword(text string) string {
 	for _, secret := range []string{d.password, url.QueryEscape(d.password), url.PathEscape(d.password)} {
 		if secret != "" {
 			text = strings.ReplaceAll(text, secret, "xxxxx")
@@ -111,8 +110,9 @@ func (d *DB) masked(text string) string {
 	return strings.ReplaceAll(text, "\n", " ")
 }
 
-// reason says why an address is none, unless it could show what is secret.
-func reason(address string, err error) string {
+// reasonInvalid returns ": " and the reason why an address cannot be parsed. It is "" if
+// the reason might show a password.
+func reasonInvalid(address string, err error) string {
 	if strings.Contains(address, "@") {
 		if user, _, _ := strings.Cut(address, "@"); strings.Count(user, ":") > 1 {
 			return ""
@@ -129,11 +129,11 @@ func (d *DB) Waited(err error) string {
 	if d.Lost(err) {
 		return "which cannot be reached (" + d.Name() + ")"
 	}
-	return "which " + d.holder() + " has locked"
+	return "which " + d.lockHolder() + " has locked"
 }
 
-// holder is who has the board locked, in the words of its connection's name.
-func (d *DB) holder() string {
+// lockHolder names the process that has the board locked, as its connection is named.
+func (d *DB) lockHolder() string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	var name string

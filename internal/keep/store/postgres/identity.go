@@ -41,7 +41,7 @@ func (d *DB) sameBoard() string {
 
 // judgeIdentity notes that the board is another one, for good.
 func (d *DB) judgeIdentity(err error) error {
-	isOther := code(err) == "22012" || code(err) == "42P01" // none is counted; there is no such table
+	isOther := errorCode(err) == "22012" || errorCode(err) == "42P01" // none is counted; there is no such table
 	if isOther {
 		d.gone.Store(true)
 	}

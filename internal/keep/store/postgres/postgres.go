@@ -5,8 +5,8 @@
 //
 // All who write a board take one lock until they commit, as they do with a file.
 // So what a transaction read is still true when it writes, and events are
-// committed in the order of their numbers: nobody who reads on from the last
-// number misses one.
+// committed in the order of their numbers: a reader that continues from the last
+// number misses none.
 package postgres
 
 import (
@@ -83,14 +83,14 @@ type DB struct {
 // for the board of a repository. It is there also with an error, to explain it.
 func Open(ctx context.Context, address, repository string) (*DB, error) {
 	d := &DB{}
-	address, named := split(address)
+	address, named := splitBoard(address)
 	if named != "" {
 		repository = named
 	}
 	config, err := pgx.ParseConfig(address)
 	if err != nil {
 		return d, fmt.Errorf("%w: cluster.store has no address of PostgreSQL, as postgres://user@host/database is one%s",
-			database.ErrRefused, reason(address, err))
+			database.ErrRefused, reasonInvalid(address, err))
 	}
 	d.config, d.password, d.board = config, config.Password, repository
 	if repository == "" {
@@ -100,13 +100,13 @@ func Open(ctx context.Context, address, repository string) (*DB, error) {
 	d.schema = SchemaOf(repository)
 	sum := sha256.Sum256([]byte(d.schema))
 	d.lock = int64(binary.BigEndian.Uint64(sum[:8])) //nolint:gosec // any number does
-	d.prepare()
-	err = d.greet(ctx)
+	d.preparePools()
+	err = d.checkServer(ctx)
 	return d, err
 }
 
-// split takes the name of a board out of an address.
-func split(address string) (without, board string) {
+// splitBoard separates the name of a board from an address.
+func splitBoard(address string) (without, board string) {
 	u, err := url.Parse(address)
 	if err != nil || !u.Query().Has(Parameter) {
 		return address, ""
@@ -124,7 +124,7 @@ func At(address string) (ports []int, paths []string) {
 	if address == "" {
 		return nil, nil
 	}
-	plain, _ := split(address)
+	plain, _ := splitBoard(address)
 	if u, err := url.Parse(plain); err == nil {
 		q := u.Query()
 		for _, name := range []string{"passfile", "servicefile", "sslkey", "sslcert", "sslrootcert", "sslmode"} {
@@ -153,8 +153,9 @@ func At(address string) (ports []int, paths []string) {
 	return ports, paths
 }
 
-// prepare sets what every connection has, and makes the pools. Nothing is dialled yet.
-func (d *DB) prepare() {
+// preparePools sets what every connection has, and makes the pools. Nothing is dialled
+// yet.
+func (d *DB) preparePools() {
 	host, _ := os.Hostname()
 	c := d.config
 	for name, value := range map[string]string{
@@ -182,8 +183,8 @@ func (d *DB) prepare() {
 
 func millis(t time.Duration) string { return fmt.Sprint(t.Milliseconds()) }
 
-// greet sees that the server will do, and makes the schema of a new board.
-func (d *DB) greet(ctx context.Context) error {
+// checkServer checks that the server will do, and makes the schema of a new board.
+func (d *DB) checkServer(ctx context.Context) error {
 	var encoding string
 	var version int
 	var there bool
@@ -205,19 +206,19 @@ func (d *DB) greet(ctx context.Context) error {
 		return nil
 	}
 	_, err = d.writer.ExecContext(ctx, `CREATE SCHEMA IF NOT EXISTS `+pgx.Identifier{d.schema}.Sanitize())
-	if code(err) == "23505" || code(err) == "42P06" { // another one made it meanwhile
+	if errorCode(err) == "23505" || errorCode(err) == "42P06" { // another one made it meanwhile
 		return nil
 	}
 	if err == nil {
-		d.others, err = d.besides(ctx, d.writer) // a reader more would be one more to lose
+		d.others, err = d.otherBoards(ctx, d.writer) // a reader more would be one more to lose
 	}
 	return err
 }
 
 // Others are the schemas of the other boards of the database.
-func (d *DB) Others(ctx context.Context) ([]string, error) { return d.besides(ctx, d.reader) }
+func (d *DB) Others(ctx context.Context) ([]string, error) { return d.otherBoards(ctx, d.reader) }
 
-func (d *DB) besides(ctx context.Context, from *sql.DB) ([]string, error) {
+func (d *DB) otherBoards(ctx context.Context, from *sql.DB) ([]string, error) {
 	var schemas string
 	err := from.QueryRowContext(ctx, `SELECT coalesce(string_agg(nspname, ' ' ORDER BY nspname), '')
 		FROM pg_namespace WHERE nspname LIKE 'pawl\_%' AND nspname <> $1`, d.schema).Scan(&schemas)
@@ -291,8 +292,8 @@ func (d *DB) Writer(ctx context.Context) (*sql.Conn, error) {
 	return c, err
 }
 
-// run sends statements that need no answer, at once.
-func run(ctx context.Context, c *sql.Conn, text string) error {
+// execStatements sends statements that need no answer, all at once.
+func execStatements(ctx context.Context, c *sql.Conn, text string) error {
 	return c.Raw(func(conn any) error {
 		own, ok := conn.(*stdlib.Conn)
 		if !ok {
@@ -313,7 +314,7 @@ func (d *DB) Begin(ctx context.Context, c *sql.Conn, durable bool) error {
 	if d.gone.Load() {
 		return d.judgeIdentity(nil)
 	}
-	err := d.judgeIdentity(run(ctx, c, fmt.Sprintf(
+	err := d.judgeIdentity(execStatements(ctx, c, fmt.Sprintf(
 		`BEGIN; SET LOCAL synchronous_commit TO %s; SELECT pg_advisory_xact_lock(%d); %s`, durably, d.lock,
 		d.sameBoard())))
 	if err != nil {
@@ -329,7 +330,7 @@ var errUnknown = errors.New("whether it was stored is not known, so look before 
 func (d *DB) Commit(ctx context.Context, c *sql.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, statement)
 	defer cancel()
-	err := run(ctx, c, fmt.Sprintf(`NOTIFY %s; COMMIT`, pgx.Identifier{d.schema}.Sanitize()))
+	err := execStatements(ctx, c, fmt.Sprintf(`NOTIFY %s; COMMIT`, pgx.Identifier{d.schema}.Sanitize()))
 	if err != nil && d.Lost(err) {
 		return fmt.Errorf("%w: %w", errUnknown, err)
 	}
@@ -343,7 +344,7 @@ func (d *DB) End(ctx context.Context, c *sql.Conn, _, committed bool) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, connect)
 	defer cancel()
-	_ = run(ctx, c, `ROLLBACK`) // what is lost was rolled back by the server
+	_ = execStatements(ctx, c, `ROLLBACK`) // what is lost was rolled back by the server
 }
 
 // Values are brought into what PostgreSQL stores: a text is UTF-8 without zeros.

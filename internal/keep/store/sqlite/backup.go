@@ -24,34 +24,35 @@ import (
 // backupEvery is how old a copy gets before there is a new one.
 const backupEvery = time.Hour
 
-func (d *DB) backup() string { return d.path + ".backup" }
+func (d *DB) backupPath() string { return d.path + ".backup" }
 
-// lost refuses a database that is not there any more.
-func (d *DB) lost() error {
+// errorLost returns an error if the database file does not exist any more.
+func (d *DB) errorLost() error {
 	info, err := os.Stat(d.path)
 	empty := err == nil && info.Size() == 0
 	gone := empty || errors.Is(err, fs.ErrNotExist)
-	if _, err := os.Stat(d.backup()); !gone || err != nil {
+	if _, err := os.Stat(d.backupPath()); !gone || err != nil {
 		return nil //nolint:nilerr // without a copy it is a new one
 	}
-	return fmt.Errorf("%w: %s is gone or empty; %s", database.ErrDamaged, d.path, d.restoring())
+	return fmt.Errorf("%w: %s is gone or empty; %s", database.ErrDamaged, d.path, d.restoreHint())
 }
 
-// removed is that somebody took the open database away: what is written to it is lost.
-func (d *DB) removed(log written) error {
+// errorRemoved returns [database.ErrGone] if the file was removed while the database is
+// open: what is written then is lost.
+func (d *DB) errorRemoved(log written) error {
 	if _, err := os.Stat(d.path); log != (written{}) || !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	what := "what had not landed is gone with it; begin with an empty board, or bring back a copy"
-	if _, err := os.Stat(d.backup()); err == nil {
-		what = d.restoring()
+	if _, err := os.Stat(d.backupPath()); err == nil {
+		what = d.restoreHint()
 	}
 	return fmt.Errorf("%w: %s; %s", database.ErrGone, d.path, what)
 }
 
-// restoring says how a damaged database is replaced.
-func (d *DB) restoring() string {
-	info, err := os.Stat(d.backup())
+// restoreHint returns how a damaged database is replaced, for an error message.
+func (d *DB) restoreHint() string {
+	info, err := os.Stat(d.backupPath())
 	if err != nil {
 		return "pawl left it as it is; move it aside to start with an empty one, or bring back a copy"
 	}
@@ -66,7 +67,7 @@ const minutes = "2006-01-02 15:04"
 // so it does where there is no copy, or no sound one.
 func Restore(ctx context.Context, path string) (done string, err error) {
 	d := &DB{path: path}
-	info, err := os.Stat(d.backup())
+	info, err := os.Stat(d.backupPath())
 	if err != nil {
 		return "", fmt.Errorf("there is no copy of the database: %v", err)
 	}
@@ -74,8 +75,8 @@ func Restore(ctx context.Context, path string) (done string, err error) {
 		return "", fmt.Errorf("%s has %s open; stop every pawl of the repository first", user, path)
 	}
 	fresh := path + ".restored"
-	if err := (&DB{path: d.backup()}).copyTo(ctx, fresh); err != nil {
-		return "", fmt.Errorf("cannot read the copy %s: %v", d.backup(), err)
+	if err := (&DB{path: d.backupPath()}).copyTo(ctx, fresh); err != nil {
+		return "", fmt.Errorf("cannot read the copy %s: %v", d.backupPath(), err)
 	}
 	defer os.Remove(fresh)
 	aside := path + ".damaged-" + time.Now().Format("20060102-150405.000")
@@ -99,33 +100,33 @@ func Restore(ctx context.Context, path string) (done string, err error) {
 
 // BackUp makes a copy if it is time for one. Without room for it there is none.
 func (d *DB) BackUp(ctx context.Context) {
-	if info, err := os.Stat(d.backup()); err == nil {
+	if info, err := os.Stat(d.backupPath()); err == nil {
 		age := time.Since(info.ModTime())
 		if 0 <= age && age < backupEvery { // one of the future is from before the clock was set back
 			return
 		}
 	}
-	_ = d.copyTo(ctx, d.backup()) // the next one tries again
+	_ = d.copyTo(ctx, d.backupPath()) // the next one tries again
 }
 
-// older is the copy of a database before its schema was brought up to date from this one.
-func (d *DB) older(schema int) string { return d.path + ".schema-" + strconv.Itoa(schema) }
+// olderPath returns the copy of a database before its schema was brought up to date from this one.
+func (d *DB) olderPath(schema int) string { return d.path + ".schema-" + strconv.Itoa(schema) }
 
 // Older says how the copy of a schema is put back.
 func (d *DB) Older(schema int) string {
-	if _, err := os.Stat(d.older(schema)); err != nil {
+	if _, err := os.Stat(d.olderPath(schema)); err != nil {
 		return ""
 	}
-	return fmt.Sprintf("stop every pawl, then mv %q %q && rm -f %q %q", d.older(schema), d.path, d.path+"-wal",
+	return fmt.Sprintf("stop every pawl, then mv %q %q && rm -f %q %q", d.olderPath(schema), d.path, d.path+"-wal",
 		d.path+"-shm")
 }
 
 // Keep copies a database before a newer pawl changes it: an older pawl cannot read
 // it afterwards.
 func (d *DB) Keep(ctx context.Context, schema int) error {
-	if err := d.copyTo(ctx, d.older(schema)); err != nil {
+	if err := d.copyTo(ctx, d.olderPath(schema)); err != nil {
 		return fmt.Errorf("cannot keep a copy of the database before it is brought up to date, so it stays as it is: %v; "+
-			"make room for %s", err, d.older(schema))
+			"make room for %s", err, d.olderPath(schema))
 	}
 	return nil
 }

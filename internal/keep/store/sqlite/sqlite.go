@@ -59,12 +59,12 @@ type DB struct {
 // had something in it. The database is there also with an error, to explain it.
 func Open(path string) (d *DB, used bool, err error) {
 	d = &DB{path: path}
-	if err := d.lost(); err != nil {
+	if err := d.errorLost(); err != nil {
 		return d, false, err
 	}
 	info, err := os.Stat(path)
 	used = err == nil && info.Size() > 0
-	if err := create(path); err != nil {
+	if err := createFile(path); err != nil {
 		return d, used, err
 	}
 	if d.writer, err = driver.Open(d.dsn(), prepareWriter); err != nil {
@@ -79,9 +79,9 @@ func Open(path string) (d *DB, used bool, err error) {
 	return d, used, nil
 }
 
-// create makes the folders and an empty file, so that both are private from
+// createFile makes the folders and an empty file, so that both are private from
 // their first moment. An existing file stays as it is.
-func create(path string) error {
+func createFile(path string) error {
 	if err := files.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
@@ -198,19 +198,19 @@ func (d *DB) Passing(err error) bool { return errors.Is(err, sqlite3.BUSY) }
 // Lost is never true: a file stays.
 func (d *DB) Lost(error) bool { return false }
 
-// Ended is true for a call that was interrupted.
+// Ended reports whether the call failed because its context was done.
 func (d *DB) Ended(err error) bool { return errors.Is(err, sqlite3.INTERRUPT) }
 
 // Diagnose says which error it is, and what the person can do about it.
 func (d *DB) Diagnose(err error) (text string, kind error) {
-	advice, kind := diagnose(err)
+	advice, kind := diagnoseError(err)
 	switch {
 	case kind == nil:
 		return "", nil
 	case errors.Is(kind, database.ErrBusy):
-		return fmt.Sprintf("%s has %s locked; %s", d.holder(), d.path, advice), kind
+		return fmt.Sprintf("%s has %s locked; %s", d.lockHolder(), d.path, advice), kind
 	case errors.Is(kind, database.ErrDamaged):
-		advice = d.restoring()
+		advice = d.restoreHint()
 	case errors.Is(err, sqlite3.IOERR): // also of a disk on which the log's index finds no page
 		if free, ferr := files.Free(filepath.Dir(d.path)); ferr == nil && free < 1<<20 {
 			err, advice = syscall.ENOSPC, "make room on its disk"
@@ -219,7 +219,7 @@ func (d *DB) Diagnose(err error) (text string, kind error) {
 	return fmt.Sprintf("%s: %v; %s", d.path, err, advice), kind
 }
 
-func diagnose(err error) (advice string, kind error) {
+func diagnoseError(err error) (advice string, kind error) {
 	switch {
 	case errors.Is(err, sqlite3.NOTADB), errors.Is(err, sqlite3.CORRUPT):
 		return "", database.ErrDamaged
@@ -249,10 +249,10 @@ const (
 )
 
 // Waited is who has the file locked.
-func (d *DB) Waited(error) string { return "which " + d.holder() + " has locked" }
+func (d *DB) Waited(error) string { return "which " + d.lockHolder() + " has locked" }
 
-// holder is who has the database locked, as far as the system tells.
-func (d *DB) holder() string {
+// lockHolder names the process that has the database locked, if the system knows it.
+func (d *DB) lockHolder() string {
 	return cmp.Or(files.Holder(d.path+"-shm", writerAt, writerLen), files.Holder(d.path, aloneAt, aloneLen),
 		"another process")
 }
@@ -261,13 +261,13 @@ func (d *DB) holder() string {
 func (d *DB) Version(ctx context.Context) (int64, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	now := d.written()
+	now := d.logState()
 	if !now.at.IsZero() && now == d.asked {
 		return d.version, nil
 	}
 	// What is written in the tick of the clock in which it was asked would look the same.
 	settled := now.at.Before(time.Now().Add(-settling))
-	if err := d.removed(now); err != nil {
+	if err := d.errorRemoved(now); err != nil {
 		return 0, err
 	}
 	version, err := d.dataVersion(ctx)
@@ -286,8 +286,8 @@ type written struct {
 // settling is more than two ticks of a file system's clock.
 const settling = time.Second
 
-// written is zero where there is no log: then nothing can be told.
-func (d *DB) written() written {
+// logState returns the zero value if there is no log: then nothing can be detected.
+func (d *DB) logState() written {
 	info, err := os.Stat(d.path + "-wal")
 	if err != nil {
 		return written{}
