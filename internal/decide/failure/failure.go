@@ -121,9 +121,9 @@ type Item struct {
 	Received string `json:"received,omitempty"`
 }
 
-// Compares tells whether the item has values that said, a part of its message,
-// does not name: who shows both would say the same twice.
-func (i Item) Compares(said string) bool {
+// HasValuesBeyond reports whether the item has values that said, a part of its message, does not
+// contain. If not, showing them after said would repeat them.
+func (i Item) HasValuesBeyond(said string) bool {
 	if i.Expected == "" && i.Received == "" {
 		return false
 	}
@@ -174,8 +174,8 @@ func Classes() []Class {
 	}
 }
 
-// Advice is the first action, where it tells an agent more than the lines of the output do;
-// "" where those say it all.
+// Advice returns the first action, if it helps an agent more than the lines of the output do, and
+// "" otherwise.
 func (a *Analysis) Advice() string {
 	around := a.Kind == Work && slices.Contains([]Class{Dependency, MissingCommand, Permission}, a.Class)
 	if len(a.Actions) > 0 && (around || slices.Contains(Unanswered(), a.Class)) {
