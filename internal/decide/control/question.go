@@ -26,7 +26,7 @@ const (
 	ReviewAgain Effect = "review again"
 )
 
-// EndsRun is true for an effect after which no agent works.
+// EndsRun reports whether no agent works any more after the effect.
 func (e Effect) EndsRun() bool { return e == Accept || e == TakeOver || e == GiveUp }
 
 // Choice is one option of a question. It is stored: fields can be added, but

@@ -30,7 +30,7 @@ func (s *State) feedbackOn(r *Record) *Feedback {
 	if again := s.sameAgain(); again != "" && r.Failure != nil && r.Failure.Kind == failure.Work {
 		f.Notes = append(f.Notes, again)
 	}
-	if nudge := s.Guards.nudge(s.Policy.Stuck); nudge != "" {
+	if nudge := s.Guards.nudgeText(s.Policy.Stuck); nudge != "" {
 		f.Notes = append(f.Notes, nudge)
 	}
 	if r.wasCutOff() {
@@ -74,10 +74,10 @@ func (s *State) sameAgain() string {
 	if n < 2 || last == "" {
 		return ""
 	}
-	return fmt.Sprintf("The same failure for the %s time in a row: what was done against it did not help.", ordinal(n))
+	return fmt.Sprintf("The same failure for the %s time in a row: what was done against it did not help.", ordinalOf(n))
 }
 
-func ordinal(n int) string {
+func ordinalOf(n int) string {
 	switch n {
 	case 2:
 		return "second"

@@ -297,8 +297,8 @@ var nudges = []string{
 		"missing that you cannot get, say what, by the signal for being blocked.",
 }
 
-// nudge returns the sentence for the next prompt; "" below the threshold.
-func (g *Guards) nudge(threshold int) string {
+// nudgeText returns the sentence for the next prompt; "" below the threshold.
+func (g *Guards) nudgeText(threshold int) string {
 	if threshold <= 0 || g.Stands < threshold {
 		return ""
 	}

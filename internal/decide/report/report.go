@@ -111,7 +111,7 @@ type Report struct {
 	Cost       string // "unknown" where it is
 	Iterations Count
 	Times      Times
-	Question   *loop.Question // nil when nobody is asked
+	Question   *loop.Question // nil without an open question
 	Work       []Step         // of a workflow
 	MoreWork   int            // steps that are not in Work
 	StepCount  string         // "3 of 5 steps done", of a workflow
