@@ -102,7 +102,7 @@ func isSourceRemark(l string) bool {
 		return false
 	}
 	// Go says at the place of an import what it could not get.
-	return at.Col > 0 && extensionOf(at.File) != "go" && strings.HasPrefix(at.Rest, ": ") ||
+	return at.Col > 0 && extOf(at.File) != "go" && strings.HasPrefix(at.Rest, ": ") ||
 		strings.HasPrefix(at.Rest, ":\t") || quoted().MatchString(strings.TrimLeft(at.Rest, ": ")) || strings.HasPrefix(strings.TrimLeft(at.Rest, ": \t"), "//")
 }
 
@@ -252,20 +252,16 @@ var compiledExtensions = strings.Fields("c cc cpp cxx h hpp hh m mm cu f90 f95 f
 	"gleam vala ml mli proto adb ads pas dart groovy sol erl hrl")
 
 // isCompiledFile decides by the extension.
-func isCompiledFile(file string) bool {
-	return slices.Contains(compiledExtensions, extensionOf(file))
-}
+func isCompiledFile(file string) bool { return slices.Contains(compiledExtensions, extOf(file)) }
 
-func extensionOf(file string) string {
-	return strings.ToLower(file[strings.LastIndexByte(file, '.')+1:])
-}
+func extOf(file string) string { return strings.ToLower(file[strings.LastIndexByte(file, '.')+1:]) }
 
 // goProblem holds on a line of the Go compiler or vet, "a.go:3:5: message" or
 // "vet: a.go:3:5: message", whose message holds one of the list.
 func goProblem(p spot, list []string) bool {
 	at, ok := places.In(p.l)
 	behind := at.From > 0 && p.l[:at.From] != "vet: "
-	if !ok || extensionOf(at.File) != "go" || behind {
+	if !ok || extOf(at.File) != "go" || behind {
 		return false
 	}
 	return !lintName().MatchString(at.Rest) && words.HasAny(words.Small(at.Rest), list)
@@ -283,7 +279,7 @@ func lintLine(p spot) bool {
 // isArrowTo reports whether the line is " --> file:3:5" and its file has one of the extensions.
 func isArrowTo(p spot, extensions []string) bool {
 	at, ok := places.In(p.l)
-	return ok && startsLine(p) && slices.Contains(extensions, extensionOf(at.File))
+	return ok && startsLine(p) && slices.Contains(extensions, extOf(at.File))
 }
 
 // isBelowOne reports whether the line above begins with one of the list.

@@ -212,7 +212,7 @@ func classOfForm(l string) (Class, int, flag) {
 	if at, ok := places.In(l); ok && !places.IsForeign(at.File) && isRefusal(l, at) {
 		// A place and a message: somebody refuses the code there.
 		before := strings.TrimSpace(l[:at.From])
-		switch code := isCompiledFile(at.File) || extensionOf(at.File) == "go" || strings.HasPrefix(at.Rest, ": error:"); {
+		switch code := isCompiledFile(at.File) || extOf(at.File) == "go" || strings.HasPrefix(at.Rest, ": error:"); {
 		case code && !strings.HasPrefix(before, "%Warn") && !strings.Contains(at.Rest, "should "):
 			return CompileError, 40, 0
 		default:

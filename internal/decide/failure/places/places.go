@@ -112,16 +112,14 @@ func fileStart(s string, dot, ext int) int {
 		}
 	}
 	from := strings.LastIndexAny(s[:dot], " \t\"'`(<>[]{}|=,;*") + 1
-	if from > 0 && isDrivePath(s) && strings.Contains(s[from:dot], `\`) && !isDrivePath(s[from:]) { // it has blanks
+	if from > 0 && hasDrive(s) && strings.Contains(s[from:dot], `\`) && !hasDrive(s[from:]) { // it has blanks
 		return 0
 	}
 	return from
 }
 
-// isDrivePath reports whether s begins with a path of Windows.
-func isDrivePath(s string) bool {
-	return len(s) > 3 && s[1] == ':' && s[2] == '\\' && words.IsUpper(s[0])
-}
+// hasDrive reports whether s begins with a path of Windows.
+func hasDrive(s string) bool { return len(s) > 3 && s[1] == ':' && s[2] == '\\' && words.IsUpper(s[0]) }
 
 // Tidy is the name of a file without what a program puts before it.
 func Tidy(f string) string {
