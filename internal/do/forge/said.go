@@ -61,14 +61,14 @@ func (m *comment) asRemark(kind string, gitea bool) Remark {
 	return r
 }
 
-// Said lists the remarks of others about a pull request: reviews, comments on lines, and
-// the conversation, the oldest first in each. Those with a key in heard are left out.
-func (c *Client) Said(ctx context.Context, number int64, heard map[string]bool) ([]Remark, error) {
+// Remarks lists the remarks of others about a pull request: reviews, comments on lines, and the
+// conversation, the oldest first in each. Those with a key in known are left out.
+func (c *Client) Remarks(ctx context.Context, number int64, known map[string]bool) ([]Remark, error) {
 	var all []Remark
 	add := func(kind string, list []comment) {
 		for i := range list {
 			r := list[i].asRemark(kind, c.isGitea())
-			if r.May && strings.TrimSpace(r.Body) != "" && !strings.Contains(r.Body, Mark) && !heard[r.Key] {
+			if r.May && strings.TrimSpace(r.Body) != "" && !strings.Contains(r.Body, Mark) && !known[r.Key] {
 				all = append(all, r)
 			}
 		}

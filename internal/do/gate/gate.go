@@ -269,7 +269,8 @@ func analyseRed(g *loop.Gate, s Spec, e Exec, now time.Time) failure.Analysis {
 	return a
 }
 
-// changedFailure is that a gate's verdict is about other files than those that it judges.
+// changedFailure replaces the analysis of a gate that changed files: its verdict is about other
+// files than those that it judges.
 func changedFailure(s Spec, e Exec, a failure.Analysis, note string) failure.Analysis {
 	a.Class, a.Kind, a.Transient, a.Severity = failure.Lint, failure.Work, false, failure.Low
 	a.Summary = note

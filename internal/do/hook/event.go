@@ -105,7 +105,7 @@ func (e Event) completeEvent(now time.Time) Event {
 		e.At = now
 	}
 	e.At = e.At.UTC()
-	e.Text = printable(cmp.Or(e.Text, e.wordsOf()), maxText)
+	e.Text = makePrintable(cmp.Or(e.Text, e.wordsOf()), maxText)
 	return e
 }
 
@@ -245,9 +245,9 @@ func orZero[T any](p *T) (v T) {
 	return v
 }
 
-// printable drops control characters, line breaks and tabs aside, and what turns
-// the direction of writing, and cuts after most bytes.
-func printable(s string, most int) string {
+// makePrintable drops control characters, line breaks and tabs aside, and what turns the direction
+// of writing, and cuts after most bytes.
+func makePrintable(s string, most int) string {
 	s = strings.Map(func(r rune) rune {
 		control := r != '\n' && r != '\t' && unicode.IsControl(r)
 		if control || unicode.Is(unicode.Bidi_Control, r) {

@@ -198,8 +198,8 @@ func (c Command) Explain(path string, err error) error {
 	return fail(-1, "%v", err)
 }
 
-// ReasonNotExecuted says why the system would not execute the file at path, and what to do; ""
-// when it would, or nobody can say.
+// ReasonNotExecuted explains why the system would not execute the file at path, with the remedy; ""
+// if it would, or the reason is not known.
 func ReasonNotExecuted(path string) string {
 	info, err := os.Stat(path)
 	if err != nil || info.IsDir() {

@@ -35,7 +35,7 @@ const (
 func Self() (Identity, error) {
 	id, err := Identify(os.Getpid())
 	if err == nil {
-		id.Space = id.show()
+		id.Space = id.showPresence()
 	}
 	return id, err
 }

@@ -29,17 +29,17 @@ var presence struct {
 	own     *os.File // nil before it was asked who it is
 }
 
-// ShowIn names the folder in which processes show that they live. id tells it from
-// those of other machines and users.
+// ShowIn names the folder in which processes show that they live. id separates it from those of
+// other machines and users.
 func ShowIn(dir, id string) {
 	presence.mu.Lock()
 	defer presence.mu.Unlock()
 	presence.dir, presence.id = dir, id
 }
 
-// show has this process show that it lives, and returns its Space: with the folder, where
+// showPresence has this process show that it lives, and returns its Space: with the folder, where
 // it does.
-func (id Identity) show() string {
+func (id Identity) showPresence() string {
 	p := &presence
 	p.mu.Lock()
 	defer p.mu.Unlock()

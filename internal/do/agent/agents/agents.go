@@ -174,8 +174,8 @@ type Row struct {
 	Idle time.Duration
 }
 
-// HidesUsage reports whether an agent's tokens are never known.
-func HidesUsage(a agent.Adapter) bool {
+// HidesUse reports whether an agent's tokens are never known.
+func HidesUse(a agent.Adapter) bool {
 	if a.LiveUsage() {
 		return false
 	}
