@@ -223,14 +223,12 @@ type body struct {
 
 const bodyLines = 12
 
-func (b *body) setPlace(p places.Place) {
-	b.item.File, b.item.Line, b.item.Column = p.File, p.Line, p.Col
-}
+func (b *body) setAt(p places.Place) { b.item.File, b.item.Line, b.item.Column = p.File, p.Line, p.Col }
 
 // standOwn takes the place that a line names, unless it is a library's.
 func (b *body) standOwn(l string) {
 	if p, ok := places.In(l); ok && !places.IsForeign(p.File) {
-		b.setPlace(p)
+		b.setAt(p)
 	}
 }
 
@@ -247,13 +245,13 @@ func (b *body) readLine(l string) {
 		return
 	}
 	if said == "stacktrace:" { // it knows better than what came before
-		b.setPlace(places.Place{})
+		b.setAt(places.Place{})
 	}
 	p, ok := places.In(said)
 	if ok && !ofRuntime().MatchString(said) {
 		nearer := places.IsForeign(b.item.File) && !places.IsForeign(p.File)
 		if b.item.File == "" || nearer {
-			b.setPlace(p)
+			b.setAt(p)
 		}
 	}
 	if !b.readDifference(said) {

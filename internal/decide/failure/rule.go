@@ -64,7 +64,7 @@ const (
 	inside                    // the phrase may go on as a longer word
 	ours                      // what is missing is the repository's: the agent's to add
 	machine                   // only a person can give the machine what it lacks
-	stated                    // not where a test or a line of source code speaks of it, see [quotes]
+	stated                    // not where a test or a line of source code speaks of it, see [isQuotation]
 	own                       // counts only in an agent program's word for an error of its own calls
 )
 

@@ -108,7 +108,7 @@ func (g *goReader) placeRace(b *body) {
 			continue
 		}
 		if b.item.Line == 0 || places.IsForeign(b.item.File) {
-			b.setPlace(a.at)
+			b.setAt(a.at)
 		} else if n > 0 && (a.at.File != b.item.File || a.at.Line != b.item.Line) {
 			g.others = append(g.others, Item{File: a.at.File, Line: a.at.Line, Column: a.at.Col,
 				Message: strings.ToLower(a.did) + " of the same variable, without a lock between them"})

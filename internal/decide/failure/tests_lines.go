@@ -401,10 +401,10 @@ func (r runner) readLine(f *failing, l string) {
 // readHead reads the first line of a failure, and the place in front of it.
 func (b *body) readHead(l, said string) {
 	if p, ok := places.In(l); ok && said != "" && strings.HasSuffix(p.Rest, said) {
-		b.setPlace(p)
+		b.setAt(p)
 	}
 	if p, ok := places.In(said); ok && p.From == 0 {
-		b.setPlace(p)
+		b.setAt(p)
 		said = strings.TrimLeft(p.Rest, ": ")
 	}
 	b.readLine(said)

@@ -145,13 +145,13 @@ func tapItems(t text) []Item {
 		nodeValues(f.b, said)
 		if v, ok := strings.CutPrefix(said, "location: '"); ok {
 			if p, ok := places.In(v); ok {
-				f.b.setPlace(p)
+				f.b.setAt(p)
 			}
 			return
 		}
 		stack = stack || said == "stack: |-"
 		if p, ok := places.In(said); ok && stack && p.File == f.b.item.File {
-			f.b.setPlace(p)
+			f.b.setAt(p)
 			stack = false
 		}
 		f.addLine(deep + said)

@@ -128,8 +128,8 @@ type Answer struct {
 	Result *Result `json:"result,omitempty"`
 }
 
-// Heard is a request to the run, as the worker found it.
-type Heard struct {
+// Request is a request to the run, as the worker found it.
+type Request struct {
 	Run   string      `json:"run"`
 	State *loop.State `json:"state,omitempty"`
 	Event loop.Event  `json:"event"`
@@ -151,7 +151,7 @@ type task struct {
 func Task(ctx workflow.Context, b Begin) (Result, error) {
 	t := &task{b}
 	o := workflow.UpdateHandlerOptions{Validator: t.checkUseful}
-	err := workflow.SetUpdateHandlerWithOptions(ctx, HearName, t.hearRequest, o)
+	err := workflow.SetUpdateHandlerWithOptions(ctx, HearName, t.handleRequest, o)
 	if err != nil {
 		return Result{}, err
 	}
@@ -267,8 +267,8 @@ func (t *task) stateOr(sent *loop.State) loop.State {
 	return loop.State{}
 }
 
-// hearRequest takes what somebody asked of the run into account.
-func (t *task) hearRequest(ctx workflow.Context, h Heard) (loop.Decision, error) {
+// handleRequest takes what somebody asked of the run into account.
+func (t *task) handleRequest(ctx workflow.Context, h Request) (loop.Decision, error) {
 	t.Run = h.Run
 	t.stepKernel(ctx, h.State, h.Event, h.Proof)
 	d := *t.Last
@@ -277,7 +277,7 @@ func (t *task) hearRequest(ctx workflow.Context, h Heard) (loop.Decision, error)
 }
 
 // checkUseful refuses what the kernel has no use for, before it is in the history.
-func (t *task) checkUseful(h Heard) error {
+func (t *task) checkUseful(h Request) error {
 	s := t.stateOr(h.State)
 	if _, c := loop.Step(s, h.Event); c.Kind == loop.NoCommand {
 		return fmt.Errorf("a run that is %s has no use for %q", s.Status, h.Event.Kind)

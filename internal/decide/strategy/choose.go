@@ -330,7 +330,7 @@ func Patience(m Mode, class failure.Class, learned []Tally) int {
 		return 1
 	default:
 	}
-	if t := tallyOf(learned, class, FallbackProviders); t.countRuns() >= 2*one && t.Rate() >= 700 {
+	if t := tallyOf(learned, class, FallbackProviders); t.totalWeight() >= 2*one && t.Rate() >= 700 {
 		return 1
 	}
 	return 3

@@ -22,7 +22,7 @@ type checker struct {
 	known   map[string]bool // the ids of the steps
 }
 
-func (c *checker) add(path, format string, args ...any) {
+func (c *checker) addFault(path, format string, args ...any) {
 	c.faults.add(Fault{Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
@@ -30,24 +30,24 @@ func (c *checker) add(path, format string, args ...any) {
 func (c *checker) checkIDs() {
 	switch n := len(c.file.Steps); {
 	case n == 0:
-		c.add("steps", "a workflow needs at least one step")
+		c.addFault("steps", "a workflow needs at least one step")
 	case n > MaxSteps:
-		c.add(c.file.Steps[MaxSteps].Where, "a workflow has at most %d steps; this one has %d: split it with a "+
+		c.addFault(c.file.Steps[MaxSteps].Where, "a workflow has at most %d steps; this one has %d: split it with a "+
 			"step `workflow: FILE`", MaxSteps, n)
 	}
 	for i, s := range c.file.Steps {
 		first, taken := c.number[s.ID]
 		switch {
 		case s.ID == "":
-			c.add(s.Where, "a step needs an id")
+			c.addFault(s.Where, "a step needs an id")
 			continue
 		case taken:
 			c.faults.add(Fault{Path: s.Where + ".id", Message: fmt.Sprintf("the id %q is taken", s.ID),
 				First: c.file.Steps[first].Where + ".id"})
 			continue
 		case !validID(s.ID):
-			c.add(s.Where+".id", "an id has at most 100 characters, without quotes, brackets and line ends: not %q",
-				s.ID)
+			c.addFault(s.Where+".id", "an id has at most 100 characters, without quotes, brackets and line ends: "+
+				"not %q", s.ID)
 			continue
 		}
 		c.number[s.ID], c.known[s.ID] = i, true
@@ -74,7 +74,7 @@ func (c *checker) resolveNeeds() bool {
 				c.faults.add(Fault{Path: path, Message: fmt.Sprintf("%s needs %q, which no step has as its id", labelOfStep(s), id),
 					Word: id, Among: c.ids})
 			case slices.Contains(c.g.needs[i], n):
-				c.add(path, "%s needs %q twice", labelOfStep(s), id)
+				c.addFault(path, "%s needs %q twice", labelOfStep(s), id)
 			default:
 				c.g.needs[i] = append(c.g.needs[i], n)
 			}
@@ -86,7 +86,7 @@ func (c *checker) resolveNeeds() bool {
 	if cycle := c.g.sortSteps(); cycle != nil {
 		at := c.file.Steps[cycle[0]]
 		k := slices.Index(at.Needs, c.g.ids[cycle[1]])
-		c.add(fmt.Sprintf("%s.needs[%d]", at.Where, k), "Dependency cycle detected: %s", c.g.pathOf(cycle))
+		c.addFault(fmt.Sprintf("%s.needs[%d]", at.Where, k), "Dependency cycle detected: %s", c.g.pathOf(cycle))
 		return false
 	}
 	return true
@@ -111,15 +111,15 @@ func (c *checker) checkSize() {
 			}
 			switch {
 			case n > MaxMatrix:
-				c.add(s.Where+".matrix", "the matrix makes more than %d instances of %s: use fewer values",
+				c.addFault(s.Where+".matrix", "the matrix makes more than %d instances of %s: use fewer values",
 					MaxMatrix, labelOfStep(s))
 			case n == 0:
-				c.add(s.Where+".matrix", "the matrix makes no instance of %s: give it a name with values, or "+
+				c.addFault(s.Where+".matrix", "the matrix makes no instance of %s: give it a name with values, or "+
 					"entries under include", labelOfStep(s))
 			}
 		}
 		if total += n; total > MaxInstances {
-			c.add(s.Where+".matrix", "the matrices make more than %d instances of all steps: use fewer values",
+			c.addFault(s.Where+".matrix", "the matrices make more than %d instances of all steps: use fewer values",
 				MaxInstances)
 			return
 		}

@@ -29,7 +29,7 @@ var presence struct {
 	own     *os.File // nil before it was asked who it is
 }
 
-// ShowIn names the folder in which processes show that they live. id separates it from those of
+// ShowIn names the folder in which processes show that they live. id distinguishes it from those of
 // other machines and users.
 func ShowIn(dir, id string) {
 	presence.mu.Lock()

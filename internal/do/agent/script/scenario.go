@@ -147,8 +147,8 @@ func verbOf[T any](preset T, short func(*T) any, do func(*T, *player) error) ver
 		if err := readInto(node, &v, short(&v)); err != nil {
 			return nil, err
 		}
-		if c, ok := any(&v).(interface{ check() string }); ok {
-			if wrong := c.check(); wrong != "" {
+		if c, ok := any(&v).(interface{ reasonInvalid() string }); ok {
+			if wrong := c.reasonInvalid(); wrong != "" {
 				return nil, errorAt(node.GetToken(), wrong)
 			}
 		}

@@ -21,17 +21,17 @@ import (
 var verbs = map[string]verb{
 	"say":    sayVerb("text"),
 	"think":  sayVerb("thinking"),
-	"tool":   verbOf(tool{}, func(t *tool) any { return &t.Name }, (*tool).do),
-	"write":  verbOf(write{}, mappingOnly, (*write).do),
-	"append": verbOf(write{more: true}, mappingOnly, (*write).do),
-	"edit":   verbOf(edit{}, mappingOnly, (*edit).do),
+	"tool":   verbOf(tool{}, func(t *tool) any { return &t.Name }, (*tool).doStep),
+	"write":  verbOf(write{}, mappingOnly, (*write).doStep),
+	"append": verbOf(write{more: true}, mappingOnly, (*write).doStep),
+	"edit":   verbOf(edit{}, mappingOnly, (*edit).doStep),
 	"delete": plainVerb(removeFiles),
-	"run":    verbOf(run{}, func(r *run) any { return &r.Command }, (*run).do),
-	"usage":  verbOf(usage{}, mappingOnly, (*usage).do),
+	"run":    verbOf(run{}, func(r *run) any { return &r.Command }, (*run).doStep),
+	"usage":  verbOf(usage{}, mappingOnly, (*usage).doStep),
 	"rate_limit": verbOf(apiError{kind: "rate_limit", Status: 429, Type: "rate_limit", Message: "rate limit reached"},
-		mappingOnly, (*apiError).do),
-	"api_error":     verbOf(apiError{kind: "error"}, mappingOnly, (*apiError).do),
-	"exit":          verbOf(exit{}, func(e *exit) any { return &e.code }, (*exit).do),
+		mappingOnly, (*apiError).doStep),
+	"api_error":     verbOf(apiError{kind: "error"}, mappingOnly, (*apiError).doStep),
+	"exit":          verbOf(exit{}, func(e *exit) any { return &e.code }, (*exit).doStep),
 	"no_end":        flagVerb(func(p *player) error { p.noEnd = true; return nil }),
 	"sleep":         plainVerb(doSleep),
 	"hang":          flagVerb(doHang),
@@ -61,7 +61,7 @@ type tool struct {
 	Output  string   `yaml:"output"`
 }
 
-func (t *tool) do(p *player) error {
+func (t *tool) doStep(p *player) error {
 	if err := p.putEvent("tool", map[string]any{"name": t.Name, "command": t.Command, "files": t.Files}); err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ type write struct {
 	Mode    string `yaml:"mode"`
 }
 
-func (w *write) check() string {
+func (w *write) reasonInvalid() string {
 	if w.Path == "" {
 		return "it needs a path"
 	}
@@ -98,7 +98,7 @@ func (w *write) fileMode() (os.FileMode, error) {
 	return os.FileMode(m), err
 }
 
-func (w *write) do(p *player) error {
+func (w *write) doStep(p *player) error {
 	return p.printTool("write", "", []string{w.Path}, func() error {
 		if err := os.MkdirAll(filepath.Dir(w.Path), 0o755); err != nil {
 			return err
@@ -127,14 +127,14 @@ type edit struct {
 	New  string `yaml:"new"`
 }
 
-func (e *edit) check() string {
+func (e *edit) reasonInvalid() string {
 	if e.Path == "" || e.Old == "" {
 		return "it needs a path and the old text"
 	}
 	return ""
 }
 
-func (e *edit) do(p *player) error {
+func (e *edit) doStep(p *player) error {
 	return p.printTool("edit", "", []string{e.Path}, func() error {
 		b, err := os.ReadFile(e.Path)
 		if err != nil {
@@ -164,7 +164,7 @@ type run struct {
 	Must    bool   `yaml:"must"`
 }
 
-func (r *run) do(p *player) error {
+func (r *run) doStep(p *player) error {
 	err := p.printTool("run", r.Command, nil, func() error {
 		c := exec.CommandContext(context.Background(), "sh", "-c", r.Command)
 		c.Env = p.env
@@ -189,7 +189,7 @@ type usage struct {
 	Calls      *int    `yaml:"calls"`
 }
 
-func (u *usage) do(p *player) error {
+func (u *usage) doStep(p *player) error {
 	calls := 1
 	if u.Calls != nil {
 		calls = *u.Calls
@@ -244,7 +244,7 @@ type apiError struct {
 	ResetIn    duration `yaml:"reset_in"`
 }
 
-func (e *apiError) do(p *player) error {
+func (e *apiError) doStep(p *player) error {
 	fields := map[string]any{"status": e.Status, "error": e.Type, "message": e.Message}
 	if e.RetryAfter > 0 {
 		fields["retry_after"] = time.Duration(e.RetryAfter).String()
@@ -262,14 +262,14 @@ func (e *apiError) do(p *player) error {
 // exit ends the turn.
 type exit struct{ code int }
 
-func (e *exit) check() string {
+func (e *exit) reasonInvalid() string {
 	if e.code < 0 || e.code > 255 {
 		return "an exit code is 0 to 255"
 	}
 	return ""
 }
 
-func (e *exit) do(p *player) error {
+func (e *exit) doStep(p *player) error {
 	p.code, p.over = e.code, true
 	return nil
 }
