@@ -72,7 +72,7 @@ type draft struct {
 	fields   bool // fields of a record said what it is
 }
 
-// section is what a heading says of what stands below it.
+// section has what a heading decides for the findings below it.
 type section struct {
 	skip     bool // praise, or what no one has to act on
 	weak     bool // a summary

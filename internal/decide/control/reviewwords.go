@@ -107,7 +107,7 @@ func labelOf(said string) (rest string, severity failure.Severity) {
 
 var (
 	sentenceEnd = lazy.Regexp("[.!?…]+[)\"'”`]* +(?:[A-Z👍🎉✅❌\"'(`*]|🙏)")
-	// boilerplate is what services and tools add.
+	// boilerplate is text that services and tools add.
 	boilerplate = lazy.Regexp(`(?i)^\W*(?:hey there - i've reviewed|actionable comments posted|copilot reviewed|generated (?:with|by)|co-authored|useful\?|tip:|suggested change|resolve conversation|was this (?:helpful|useful)|` +
 		`(?:if )?this (?:code )?review was|if this (?:code )?review|react with|give feedback|add copilot|comments? suppressed|<promise>|[\w ]{1,30}: ?(?:[\d.]+ ?(?:/ ?\d+|%)|[⭐★☆]+)\W*$|nothing (?:else |more )?to (?:add|change|fix|report)|(?:reply to|you(?:'re| are) receiving) this (?:e?mail|because)|@?[\w -]+ (?:requested changes|approved|commented) on this [\w ]+\.?$|let me know (?:if|when|once|what)|last reviewed commit|(?:fix|open|view) in \w+\b[\w ]*$|\[[\w -]+\]? reported by|` +
 		`[\w ]+ finished @[\w-]+'s |resolved by |my (?:review|feedback|comments?) (?:focus|concentrate|cover)|(?:i|we)(?:'ve| have)? (?:found|identified|left|noted|flagged) ` +

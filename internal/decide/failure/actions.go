@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
 )
 
-// advice is what a person or an agent could do; see actions.json.
+// advice has possible actions of a person or an agent; see actions.json.
 type advice struct {
 	Words   []string // of lines whose class says too little
 	Actions []string

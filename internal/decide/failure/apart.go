@@ -273,13 +273,13 @@ func (b *body) readLine(l string) {
 	b.item.Message += said
 }
 
-// onlyPlace is what stands around a place in a line that says nothing else.
+// onlyPlace matches the text around a place in a line without a message.
 var onlyPlace = lazy.Regexp(`^(?:\((?:in|from) (?:test )?file )?…[),]?$`)
 
 // sourceLine shows a line of a file with its number in front: it names no place and is no message.
 var sourceLine = lazy.Regexp(`^(?:>|➜)? *\d+ *[|▕]|^\|$|^\| +\d`)
 
-// runnerLine is what a runner says about itself and names its own file.
+// runnerLine matches messages of a runner about itself that name its own file.
 var runnerLine = lazy.Regexp(`^g?make(?:\[\d+\])?: |^rake aborted`)
 
 // readDifference reads "- what was expected" and "+ what was received" below a line that announces
@@ -376,7 +376,7 @@ var programName = lazy.Regexp(`^[\w.-]+: +`)
 
 // This file finds what stopped a file of tests from being loaded: runners say only that the file failed.
 
-// loaderSays is what a runner says of a file of tests that it could not load, and nothing of why.
+// loaderSays matches a runner's message about a file of tests that it could not load, without the reason.
 var loaderSays = lazy.Regexp(`^(?:exitCode: \d+|'?test failed'?|exited with a non-zero exit code.*|.{0,3})(?:\n|$)`)
 
 // explainLoads gives failing files of tests the error that stopped them.

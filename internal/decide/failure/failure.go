@@ -130,7 +130,7 @@ func (i Item) HasValuesBeyond(said string) bool {
 	return !strings.Contains(said, i.Expected) || !strings.Contains(said, i.Received)
 }
 
-// Analysis is what the evidence says. It goes through JSON to the journal
+// Analysis is the result for the evidence. It goes through JSON to the journal
 // and to users; fields can be added, but names must not change.
 type Analysis struct {
 	Class       Class    `json:"class"`
@@ -155,7 +155,7 @@ type Analysis struct {
 	Code string `json:"code,omitempty"`
 }
 
-// Tests is what a test runner's summary says.
+// Tests is a test runner's summary.
 type Tests struct {
 	Runner  string `json:"runner"` // "go", "jest", "pytest", …
 	Passed  int    `json:"passed"`

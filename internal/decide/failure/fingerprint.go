@@ -35,7 +35,7 @@ func Fingerprint(a Analysis, keys ...string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// letters are those of a word. Characters of other scripts count.
+// letters are the characters of words, for a class of an expression. Those of other scripts count.
 const letters = `0-9A-Za-z_\x{80}-\x{10ffff}`
 
 const durationForm = `\b(\d+(?:[.,]\d+)?) ?([mµun]?s|sec|seconds?|min|minutes?)\b`
@@ -218,7 +218,7 @@ var (
 	isWell = words.Set(`passed ok checked`)
 )
 
-// caseID is what people call a thing by: "K-17", "2026-113", "page-17.html", "/users/17".
+// caseID matches names with numbers that identify a thing: "K-17", "2026-113", "page-17.html", "/users/17".
 var caseID = lazy.Regexp(`^(?:[A-Z]{1,6}-|\d{4}-)\d{1,5}$|^[\w-]*[A-Za-z][-_]?\d{1,4}\.(?:[a-km-z]|l[a-np-z])[a-z0-9]{0,4}$|^(?:/[a-z]{4,})+/\d{1,4}$`)
 
 // amount is a number, a ratio, a version or a size; times have another unit.

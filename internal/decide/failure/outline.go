@@ -19,7 +19,7 @@ import (
 // outlineLines bounds the lines at the end that are looked at.
 const outlineLines = 400
 
-// part is what a line is in an output, the most telling last.
+// part is the role of a line in an output, the most informative last.
 type part int8
 
 const (
@@ -75,7 +75,7 @@ func (o *outline) readBlocks(h *hits, end int) {
 	}
 }
 
-// shownMax is what is looked at of a long line.
+// shownMax is the length to which long lines are examined.
 const shownMax = 240
 
 func (o *outline) classifyLine(h *hits, i int) {

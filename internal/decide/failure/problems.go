@@ -104,7 +104,7 @@ func (p *problems) nextLine() string {
 	return p.t.lineAt(p.i + 1)
 }
 
-// headPlace is where the first complaint about a file is, behind its name.
+// headPlace matches the place of the first complaint about a file, behind its name.
 var headPlace = lazy.Regexp(`:\d+:\d+$`)
 
 // readRust reads rustc's and clippy's two lines: "error[E0425]: message" and " --> file:70:26".

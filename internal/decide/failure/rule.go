@@ -243,7 +243,7 @@ func (h *hits) holdsAt(one *hit) bool {
 	return one.is
 }
 
-// windowMax is what a condition is shown of a long line.
+// windowMax is the length to which a condition sees a long line.
 const windowMax = 600
 
 // spotOf returns a hit in its line, without the prefixes of CI systems. A long line is cut around

@@ -23,7 +23,7 @@ type reading struct {
 	prose bool
 }
 
-// event is what the streams of agents have in common. Fields that have
+// event has the fields that the streams of agents have in common. Fields that have
 // different types in different streams are kept raw.
 type event struct {
 	Type     string          `json:"type"`
@@ -251,7 +251,7 @@ func countTimestamps(s string) (timed bool, blanks int) {
 	return with > 2 && with*10 >= all*8, blanks
 }
 
-// prefix is what systems put before each line of a program's output.
+// prefix matches the text that systems put before each line of a program's output.
 var prefix = lazy.Regexp(`^(?:` + strings.Join([]string{
 	stampForm,
 	`[A-Za-z][^\t]*\t[^\t]*\t\x{feff}?` + stampForm,      // `gh run view --log`: job, step, time

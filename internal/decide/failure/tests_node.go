@@ -158,7 +158,7 @@ func tapItems(t text) []Item {
 	})
 }
 
-// tapField is what a YAML block says about a test that is of no use.
+// tapField matches the useless fields of a test's YAML block.
 var tapField = lazy.Regexp(`^(?:---$|\.\.\.$|failureType:|duration_ms:|type:|error: [|>]-?$)`)
 
 func tapName(said string) string {

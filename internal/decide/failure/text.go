@@ -59,7 +59,7 @@ func splitText(s string) text {
 	return t
 }
 
-// tapCount is what node itself says in a comment.
+// tapCount matches node's own totals and headings, which are comments.
 var tapCount = lazy.Regexp(`^# (?:Subtest: |(?:tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) )`)
 
 func (t text) lineCount() int { return len(t.lines) }

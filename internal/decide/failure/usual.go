@@ -11,7 +11,7 @@ import (
 
 // This file learns from the green output of a gate what is noise in a red one.
 
-// usual is what the same command printed when it was green.
+// usual describes the output of the same command when it was green.
 type usual struct {
 	lines map[string]bool // without what changes from run to run
 	forms map[string]bool // and without names

@@ -80,7 +80,7 @@ const (
 	// than the lease of its agents. An order waits half of it for the worker that has
 	// the task's workspace, also when that was silent.
 	Heartbeat = 120 * time.Second
-	// longest is what one iteration may take with all that belongs to it.
+	// longest is the time limit of one iteration with all that belongs to it.
 	longest = 7 * 24 * time.Hour
 	// orders in one history, before the workflow continues with an empty one.
 	orders = 100
@@ -114,7 +114,7 @@ type Order struct {
 	Unfit []string `json:"unfit,omitempty"`
 }
 
-// Answer is what a worker found or did: one of Event, Waits and Result.
+// Answer is a worker's answer to an order: one of Event, Waits and Result.
 type Answer struct {
 	Worker string `json:"worker"`
 	Run    string `json:"run,omitempty"`
@@ -136,7 +136,7 @@ type Request struct {
 	Proof string      `json:"proof,omitempty"` // of the event
 }
 
-// Result is what became of a task's run.
+// Result is the result of a task's run.
 type Result struct {
 	Outcome schedule.Outcome `json:"outcome"`
 	Entry   queue.Entry      `json:"entry"` // what is to land, if it is complete

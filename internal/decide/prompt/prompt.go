@@ -86,7 +86,7 @@ type Input struct {
 // MaxWork is the most bytes that [Input.Work] should have.
 const MaxWork = maxCase
 
-// Prompt is what the agent gets.
+// Prompt is the text for the agent.
 type Prompt struct {
 	Text   string
 	Tokens int // estimated, see [Tokens]

@@ -250,7 +250,7 @@ func Short(n int64) string {
 	return fmt.Sprint(n)
 }
 
-// ModelUse is what was used of one model, in tokens, for programs that read it.
+// ModelUse is the use of one model, in tokens, for programs that read it.
 type ModelUse struct {
 	Model      string   `json:"model"`
 	Calls      int      `json:"calls"`

@@ -111,7 +111,7 @@ func isBelowOne(p string, folders []string) bool {
 	return slices.ContainsFunc(folders, func(folder string) bool { return isBelow(p, folder) })
 }
 
-// isWithinOne is true for the folders themselves, too.
+// isWithinOne counts the folders themselves, too.
 func isWithinOne(p string, folders []string) bool {
 	return slices.Contains(folders, p) || isBelowOne(p, folders)
 }

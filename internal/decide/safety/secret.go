@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
 
-// Secret is what looks like a secret in a file. What it is stays unsaid.
+// Secret is a place in a file that looks like a secret. Its value is not kept.
 type Secret struct {
 	File string `json:"file"`
 	Line int    `json:"line"` // 1-based
@@ -103,7 +103,7 @@ func isGenerated(file string) bool {
 	return slices.Contains(namedList("generated"), base) || slices.ContainsFunc(namedList("generated ending"), isEnding)
 }
 
-// isTestFile is true for tests, fixtures, examples and documentation.
+// isTestFile counts fixtures, examples and documentation as tests, too.
 func isTestFile(file string) bool {
 	return holdsOne(strings.ToLower(file), namedList("test"))
 }

@@ -28,7 +28,7 @@ const (
 	maxText = 1 << 20
 	// maxSettings is how many variables that were set are remembered as settings.
 	maxSettings = 100
-	// perText is what reading a text costs beside its length.
+	// perText is the cost of reading a text, in addition to its length.
 	perText = 32
 )
 

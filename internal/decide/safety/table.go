@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
 )
 
-// finding is what a line of commands.txt says of the commands that it fits.
+// finding is the verdict in a line of commands.txt on the commands that match it.
 type finding struct {
 	pattern, why string
 	danger       Danger

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
 )
 
-// Place is where in a file something is.
+// Place is a position in a file.
 type Place struct {
 	File      string
 	Line, Col int
@@ -254,7 +254,7 @@ func lineInMarks(s string, i int) (line, col, end int) {
 	return 0, 0, i
 }
 
-// LineWord holds what people call a line, or a row.
+// LineWord has the words for a line, or a row.
 var LineWord = words.Set(`line lines row ligne zeile línea linea linha riga regel rad linje rivi řádek riadok wiersz linia sor satır
 	строка рядок ред línia 第 行 줄 lignes zeilen líneas linhas righe rader linjen regels wierszu wiersza wierszach linii
 	řádku řádky строке строки рядку satırda rivillä rivi soron`)
@@ -326,7 +326,7 @@ func IsForeign(file string) bool {
 	return false
 }
 
-// head is what stands around the name of a file above a list: "In a.c:", "FILE: a.php", "a.md (2)", "a.tpl ... bad".
+// head matches the name of a file above a list: "In a.c:", "FILE: a.php", "a.md (2)", "a.tpl ... bad".
 var head = lazy.Regexp(`^(?:(?i:in|file|datei|fichier|checking)\b:? +|==> |[#*]+ )?(\S.*?)(?: (?i:[-–:] )?[(\[]?\d+ ?\pL*[)\]]?| *\.{2,} *\pL+| {2,}\pL+| <==)?:?$`)
 
 // Heading is the file that a line names above a list of what is wrong in it; "" for none.

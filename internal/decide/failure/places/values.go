@@ -134,10 +134,10 @@ func inForm(l string) (want, got string) {
 	return "", ""
 }
 
-// insteadOf says what came and what should have: "99.17 instead of 100.0", "is WORD, not COLON".
+// insteadOf matches a received and a wanted value: "99.17 instead of 100.0", "is WORD, not COLON".
 var insteadOf = lazy.Regexp(`(\S+) instead of (\S*[^\s.,;)])|\b(?:is|was|got|has|are) (\S{1,40}), not (\S*[^\s.,;)])`)
 
-// longest is what is looked at of a line.
+// longest is the length to which lines are examined.
 const longest = 240
 
 const quantityForm = `([-+]?\d+(?:[.,]\d+)*(?: ?(?:%|(?:ms|us|µs|[kKMG]i?B|B|s)\b))?)`
