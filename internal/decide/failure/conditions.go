@@ -248,8 +248,8 @@ func compilerLine(p spot) bool {
 	return len(rest) >= 5 && strings.EqualFold(rest[:5], "error") && isCompiledFile(at.File)
 }
 
-var compiledExtensions = strings.Fields("c cc cpp cxx h hpp hh m mm cu f90 f95 f for s swift kt kts java scala hs zig d nim cr " +
-	"gleam vala ml mli proto adb ads pas dart groovy sol erl hrl")
+var compiledExtensions = strings.Fields("c cc cpp cxx h hpp hh m mm cu f90 f95 f for s swift kt kts java scala hs " +
+	"zig d nim cr gleam vala ml mli proto adb ads pas dart groovy sol erl hrl")
 
 // isCompiledFile decides by the extension.
 func isCompiledFile(file string) bool { return slices.Contains(compiledExtensions, extOf(file)) }

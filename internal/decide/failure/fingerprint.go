@@ -232,8 +232,8 @@ func fingerprintLines(a Analysis, o *outline, at int) []string {
 	var key []string
 	for _, i := range a.Items {
 		if i.Test != "" && a.Class == TestFailure {
-			first, _, _ := strings.Cut(i.Message, "\n")
-			key = append(key, normalizeLine(i.Test)+": "+stableText(first), stableText(i.Expected), stableText(i.Received))
+			msg, _, _ := strings.Cut(i.Message, "\n")
+			key = append(key, normalizeLine(i.Test)+": "+stableText(msg), stableText(i.Expected), stableText(i.Received))
 		}
 	}
 	if len(key) > 0 {

@@ -74,10 +74,10 @@ func (s *State) sameAgain() string {
 	if n < 2 || last == "" {
 		return ""
 	}
-	return fmt.Sprintf("The same failure for the %s time in a row: what was done against it did not help.", ordinalOf(n))
+	return fmt.Sprintf("The same failure for the %s time in a row: what was done against it did not help.", ordinal(n))
 }
 
-func ordinalOf(n int) string {
+func ordinal(n int) string {
 	switch n {
 	case 2:
 		return "second"

@@ -130,8 +130,8 @@ func NoPrice(model, tier string) string {
 	if tier != "" {
 		what += " in the tier " + strconv.Quote(tier)
 	}
-	const text = "the price of %s is not known, so no limit of money would hold; say in pawl.yaml what a million tokens cost " +
-		"(prices: {%s: {input: 3, output: 15}}), or let it run by limits.tokens and limits.calls alone " +
+	const text = "the price of %s is not known, so no limit of money would hold; say in pawl.yaml what a million " +
+		"tokens cost (prices: {%s: {input: 3, output: 15}}), or let it run by limits.tokens and limits.calls alone " +
 		"(safety: {allow_unpriced: true})"
 	return fmt.Sprintf(text, what, strconv.Quote(cmp.Or(model, "NAME")))
 }

@@ -181,8 +181,8 @@ func (r *Repo) Resolve(ctx context.Context, name string) (string, error) {
 		return id, err
 	}
 	if head, err := r.Head(ctx); err == nil && head.Commit == "" {
-		return "", fmt.Errorf("cannot find the commit %q: the repository has no commit that is checked out yet; make a "+
-			"first one", name)
+		return "", fmt.Errorf("cannot find the commit %q: the repository has no commit that is checked out yet; make "+
+			"a first one", name)
 	}
 	return "", fmt.Errorf("cannot find the commit %q: there is none of this name", name)
 }

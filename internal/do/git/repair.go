@@ -66,8 +66,8 @@ func (r *Repo) repairObjects(ctx context.Context, aside string) (notes []string,
 		return nil, err
 	}
 	if n > 0 {
-		notes = append(notes, fmt.Sprintf("%d objects in %s were empty or broken, as after a power loss, and were taken "+
-			"away (what was in them is in %s); is something missing, say: git fsck", n, r.Objects, aside))
+		notes = append(notes, fmt.Sprintf("%d objects in %s were empty or broken, as after a power loss, and were "+
+			"taken away (what was in them is in %s); is something missing, say: git fsck", n, r.Objects, aside))
 	}
 	r.dropLocks()
 	gone, err := r.dropRefs(ctx)

@@ -60,8 +60,8 @@ func openRepo(ctx context.Context, dir string, bareToo bool) (*Repo, error) {
 	}
 	for _, said := range says[:2] {
 		if said := string(said); said != "true" && said != "false" {
-			return nil, fmt.Errorf("cannot use git: it answered %q where true or false was asked for; a program in its place "+
-				"prints words of its own", said)
+			return nil, fmt.Errorf("cannot use git: it answered %q where true or false was asked for; a program in "+
+				"its place prints words of its own", said)
 		}
 	}
 	bare := string(says[0]) == "true"
@@ -127,8 +127,8 @@ func openError(dir string, err error) error {
 		return fmt.Errorf("%w: %s", ErrNotRepository, dir)
 	}
 	if strings.Contains(e.Stderr, "dubious ownership") {
-		return fmt.Errorf("cannot use the repository of %s: another user owns it; allow it with: git config --global --add "+
-			"safe.directory %s", dir, strconv.Quote(dir))
+		return fmt.Errorf("cannot use the repository of %s: another user owns it; allow it with: git config --global "+
+			"--add safe.directory %s", dir, strconv.Quote(dir))
 	}
 	return fmt.Errorf("cannot open the repository of %s: %w", dir, err)
 }

@@ -141,8 +141,8 @@ func (c Command) findProgram(env []string) (string, error) {
 		denied = path
 	}
 	if denied != "" {
-		return "", &StartError{Code: 126, Message: fmt.Sprintf("cannot start %s: %s is not executable (chmod +x?)", name,
-			denied)}
+		return "", &StartError{Code: 126, Message: fmt.Sprintf("cannot start %s: %s is not executable (chmod +x?)",
+			name, denied)}
 	}
 	return "", &StartError{Code: 127, Message: fmt.Sprintf("cannot start %s: not found in PATH", name)}
 }

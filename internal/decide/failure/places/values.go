@@ -65,8 +65,8 @@ func Values(l string) (want, got string) {
 }
 
 // aimWords are in a line that says what should be.
-var aimWords = strings.Fields("want expect should must budget limit target threshold right before attendu erwartet esperado atteso " +
-	"soll debe verwacht oczekiwa förvänta forvent жидал 期待")
+var aimWords = strings.Fields("want expect should must budget limit target threshold right before attendu erwartet " +
+	"esperado atteso soll debe verwacht oczekiwa förvänta forvent жидал 期待")
 
 const (
 	wantNames = `wants?|wanted|expected|right|soll|attendu|esperado|atteso|verwacht|before`

@@ -61,8 +61,8 @@ func addLoginAdvice(p *problem, methods []string) *problem {
 	if p.err.Type != kindLogin {
 		return p
 	}
-	p.err.Message = "the program wants a login, which pawl does not do: start it once by hand and log in, or set its key " +
-		"in agents.NAME.env"
+	p.err.Message = "the program wants a login, which pawl does not do: start it once by hand and log in, or set its " +
+		"key in agents.NAME.env"
 	if len(methods) > 0 {
 		p.err.Message += " (it offers: " + strings.Join(methods, ", ") + ")"
 	}
@@ -151,13 +151,13 @@ func (a Adapter) Start(in agent.Invocation) (agent.Start, error) {
 		return agent.Start{}, err
 	}
 	if in.PromptSize > maxPrompt {
-		return agent.Start{}, fmt.Errorf("cannot start agent %s: the prompt is %d bytes and ACP programs take at most %d;"+
-			" shorten the prompt, or name files in it instead of their content", a.Name(), in.PromptSize, maxPrompt)
+		return agent.Start{}, fmt.Errorf("cannot start agent %s: the prompt is %d bytes and ACP programs take at most "+
+			"%d; shorten the prompt, or name files in it instead of their content", a.Name(), in.PromptSize, maxPrompt)
 	}
 	all := strings.Join(argv[1:], "\x00")
 	if strings.Contains(all, "{prompt}") || strings.Contains(all, "{prompt_file}") {
-		return agent.Start{}, fmt.Errorf("cannot start agent %s: with output: acp the prompt goes through the protocol;"+
-			" take {prompt} out of agents.%s.command", a.Name(), a.Name())
+		return agent.Start{}, fmt.Errorf("cannot start agent %s: with output: acp the prompt goes through the "+
+			"protocol; take {prompt} out of agents.%s.command", a.Name(), a.Name())
 	}
 	self, err := a.executable()
 	if err != nil {

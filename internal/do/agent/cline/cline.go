@@ -58,8 +58,8 @@ func Program() program.Program {
 				"The prompt shows in the list of processes.",
 				"It tells no HTTP status and no reset time of a limit.",
 				"It ignores TERM while it waits for a model, and is killed after the grace.",
-				"In a folder of its own (isolate) it needs a key of Anthropic or OpenAI, with which it goes through the gateway, " +
-					"or cline auth --data-dir first. With a login or a key of its own it is not metered.",
+				"In a folder of its own (isolate) it needs a key of Anthropic or OpenAI, with which it goes through " +
+					"the gateway, or cline auth --data-dir first. With a login or a key of its own it is not metered.",
 			},
 		},
 	}

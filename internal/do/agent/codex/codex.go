@@ -80,8 +80,8 @@ func Program() program.Program {
 				"The time of a reset is told in words, to the minute.",
 				"A failed call is tried five times more, with a bad key too; only a provider of the user's own can set it " +
 					"(`request_max_retries`, `stream_max_retries`).",
-				"The npm package's command keeps a Node process as parent with Node before 22.15: pawl starts the native binary in " +
-					"the package.",
+				"The npm package's command keeps a Node process as parent with Node before 22.15: pawl starts the " +
+					"native binary in the package.",
 				"Its own sandbox is off under pawl: it does not work inside of another one.",
 			},
 		},

@@ -59,8 +59,8 @@ func Program() program.Program {
 				"Its retries are invisible and can take minutes.",
 				"It waits for its telemetry at the end, some seconds where that cannot be reached.",
 				"Isolation gives it, and the tools it runs, another HOME.",
-				"With a login of Factory it is not metered. With isolate, a key of Anthropic or OpenAI and a model such as " +
-					"custom:claude-sonnet-4-5 it goes through the gateway.",
+				"With a login of Factory it is not metered. With isolate, a key of Anthropic or OpenAI and a model " +
+					"such as custom:claude-sonnet-4-5 it goes through the gateway.",
 			},
 		},
 	}

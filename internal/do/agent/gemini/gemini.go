@@ -96,11 +96,11 @@ func Program() program.Program {
 			Tokens: "reported at the end, none when it is ended before",
 			Cost:   "estimated from tokens, when the model has a price",
 			Problems: []string{
-				"An answer that was cut off at the limit of its output tokens, or refused, is reported as success: only gates " +
-					"notice.",
+				"An answer that was cut off at the limit of its output tokens, or refused, is reported as success: " +
+					"only gates notice.",
 				"Retries are told on stderr only, and a connection that is refused is tried for minutes.",
-				"A prompt that begins with / is taken for a command, and @path in it for a file to read: a file that is not there " +
-					"ends the run.",
+				"A prompt that begins with / is taken for a command, and @path in it for a file to read: a file that " +
+					"is not there ends the run.",
 				"Logins of persons ended in June 2026; keys and enterprise accounts are served.",
 				"It is a Node program that needs 400 MB, and twice that with big tool outputs.",
 			},

@@ -45,8 +45,8 @@ func Program() program.Program {
 		Facts: agent.Facts{
 			Package: "github.com/aaif-goose/goose", Versions: "not run; source of 2026-08",
 			Tokens: "at the end", Cost: "reported",
-			Problems: []string{"In a folder of its own (isolate) it needs GOOSE_PROVIDER, GOOSE_MODEL and a key in the " +
-				"environment."},
+			Problems: []string{"In a folder of its own (isolate) it needs GOOSE_PROVIDER, GOOSE_MODEL and a key in " +
+				"the environment."},
 		},
 	}
 }
