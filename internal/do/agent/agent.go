@@ -104,7 +104,7 @@ type Parser interface {
 	Close(emit func(Event))
 }
 
-// Invocation is what the loop wants from an agent this time.
+// Invocation describes one start of an agent, as the loop wants it.
 type Invocation struct {
 	PromptFile string   // absolute path of the assembled prompt
 	PromptSize int64    // bytes

@@ -20,7 +20,7 @@ type Gateway struct {
 	Day    loop.DayLimits `json:"day,omitzero"`
 }
 
-// ModelUse is what was used of one model.
+// ModelUse is the use of one model.
 type ModelUse struct {
 	Usage
 	Calls int           `json:"calls"` // that were answered, or may have been

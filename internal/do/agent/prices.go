@@ -17,14 +17,14 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 )
 
-// Price is what a million tokens cost.
+// Price is the price of a million tokens.
 type Price struct {
 	Input, Output, CacheRead, CacheWrite loop.MicroUSD
 	// LongFrom is the prompt, in tokens, from which all of a call costs LongInput
 	// and LongOutput percent; 0 is none.
 	LongFrom              int64 `json:",omitempty"`
 	LongInput, LongOutput int64 `json:",omitempty"`
-	// Fast is what a faster tier of the provider costs, in percent; 0 is not known.
+	// Fast is the price of a faster tier of the provider, in percent; 0 is not known.
 	Fast int64 `json:",omitempty"`
 	// Listed prices are for their model and its dated versions only. The others
 	// are for every model whose name starts so.

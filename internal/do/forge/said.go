@@ -16,7 +16,7 @@ import (
 // Mark is in every comment that pawl writes: its own words are no answer.
 const Mark = "<!-- pawl -->"
 
-// Remark is what a person said: of a line, of a pull request, or of an issue.
+// Remark is a person's comment on a line, on a pull request, or on an issue.
 type Remark struct {
 	Key    string // its name among all of the request's
 	ID     int64  // rises

@@ -37,7 +37,7 @@ type Clone struct {
 	settings []Setting // of the lender, as they were when the clone was opened
 }
 
-// CloneRefs is what a new .git has.
+// CloneRefs are the refs of a new .git.
 type CloneRefs struct {
 	Branch string // the branch that is checked out, without refs/heads/
 	Commit string // where it is

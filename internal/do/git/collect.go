@@ -262,7 +262,7 @@ func (c *Clone) Attach(branch, commit string) error {
 // pointerLimit is more bytes than a pointer file of LFS has.
 const pointerLimit = 1024
 
-// pointer is what git holds of a file whose content LFS keeps elsewhere.
+// pointer is git's content of a file that LFS keeps elsewhere.
 type pointer struct {
 	sum  string // SHA-256 of the content
 	size int64

@@ -46,7 +46,7 @@ type FastForward struct {
 	unfilter []string // settings that leave the person's filters out, whose programs are not there
 }
 
-// ErrIndexLocked says that a git command of somebody else has the index.
+// ErrIndexLocked: another git command has the lock of the index.
 var ErrIndexLocked = errors.New("another git command holds the index")
 
 const lockMark = "pawl moves this work tree\n"
@@ -369,7 +369,7 @@ func (a *FastForward) isHalfWritten(ctx context.Context, c Change) bool {
 // halfLimit is the size in bytes of a file that is looked into.
 const halfLimit = 64 << 20
 
-// sector is what disks write at once.
+// sector is the size that disks write at once.
 const sector = 512
 
 // resetIndex puts the changed paths of the index to what a commit has, but for staged ones, and

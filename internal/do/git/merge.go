@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Merge is what git makes of two commits, without a checkout.
+// Merge is git's merge of two commits, without a checkout.
 type Merge struct {
 	Tree  string // with conflict markers where it is not clean
 	Clean bool

@@ -226,7 +226,7 @@ func (r *Repo) pushOver(ctx context.Context, remote, commit, ref, last string) e
 	return nil
 }
 
-// workPrefix is where the work of tasks is on a remote.
+// workPrefix is the prefix of refs for the work of tasks on a remote.
 const workPrefix = "refs/pawl/work/"
 
 // WorkRef names the ref of a commit of a task's work on the remote by which machines exchange it.

@@ -179,7 +179,7 @@ func (r *Repo) newCall(args ...string) call {
 // Trees are the work trees that are known: its own, and the first of its repository.
 func (r *Repo) Trees() []string { return []string{r.Top, strings.TrimSuffix(r.Common, "/.git")} }
 
-// Head is what is checked out.
+// Head is the commit and the branch that are checked out.
 type Head struct {
 	Commit string // empty before the first commit
 	Branch string // full name, such as refs/heads/main; empty when detached

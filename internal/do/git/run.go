@@ -30,7 +30,7 @@ const (
 	slowCall    = 2 * time.Second  // after it a pipe in the work tree may be what git waits for
 )
 
-// ErrNoGit says that there is no git command on the path.
+// ErrNoGit: there is no git command on the path.
 var ErrNoGit = errors.New("git is not installed")
 
 // Error is a git command that ended with a status other than 0.
@@ -50,7 +50,7 @@ func (e *Error) Error() string {
 	return "git " + e.Command + ": " + said
 }
 
-// machineSays is what git and the system say when the machine has not enough of something.
+// machineSays are messages of git and the system about a machine that lacks a resource.
 var machineSays = []string{
 	"No space left on device", "Disk quota exceeded", "Out of diskspace", "File too large", "Input/output error",
 	"Read-only file system", "Cannot allocate memory", "Out of memory", "out of memory", "Too many open files",

@@ -197,7 +197,7 @@ func (r *Runner) clearAbandoned(ctx context.Context) {
 
 func lastBytes(s string, most int) string { return s[max(0, len(s)-most):] }
 
-// NoDesktop says why nothing is shown.
+// NoDesktop is the reason why no notification is shown.
 const NoDesktop = "nothing is shown on the desktop: neither notify-send nor osascript is installed"
 
 // showOnDesktop shows e with the program that this machine has. What it shows goes

@@ -70,7 +70,7 @@ type Event struct {
 	asks bool // an escalation of the same end follows
 }
 
-// Question is what a person is asked.
+// Question is a question to a person.
 type Question struct {
 	Text    string   `json:"text"`
 	Options []string `json:"options,omitempty"` // numbered from 1
@@ -83,7 +83,7 @@ type Clash struct {
 	Files []string `json:"files"`
 }
 
-// Trouble is what went wrong.
+// Trouble describes a problem of a run.
 type Trouble struct {
 	Code     string `json:"code"` // the class of the failure, or the guard
 	Message  string `json:"message"`

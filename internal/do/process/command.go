@@ -59,7 +59,7 @@ func forkChild(c Command) (int, error) {
 	return pid, nil
 }
 
-// prepared is what a fork needs.
+// prepared has the input of a fork.
 type prepared struct {
 	path  string
 	env   []string

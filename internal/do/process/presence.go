@@ -22,7 +22,7 @@ import (
 // shownIn stands in an identity's Space before the folder in which it has its file.
 const shownIn = "+"
 
-// presence is where this process shows that it lives.
+// presence is the file by which this process shows that it lives.
 var presence struct {
 	mu      sync.Mutex
 	dir, id string

@@ -25,7 +25,7 @@ import (
 // Command is the command that makes pawl a supervisor; the run's folder follows.
 const Command = "__supervise"
 
-// clientFD is where the starter's connection is.
+// clientFD is the descriptor of the starter's connection.
 const clientFD = 3
 
 const (

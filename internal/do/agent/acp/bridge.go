@@ -311,7 +311,7 @@ func (b *bridge) doPrompt(o options, dir, prompt string) (stop string, err error
 	return b.sendPrompt(o, id, prompt)
 }
 
-// about is what a program says of itself.
+// about is a program's description of itself.
 type about struct {
 	Name, Version string   // "" when the program does not give it
 	Login         []string // the ways to log in that it offers, which may not be needed

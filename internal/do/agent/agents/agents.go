@@ -40,7 +40,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/agent/text"
 )
 
-// ParserOptions are what a parser needs beside the stream.
+// ParserOptions are a parser's input beside the stream.
 type ParserOptions struct {
 	// Prompt is the prompt of the agent; a text parser cuts its echo off. nil cuts nothing.
 	Prompt []byte

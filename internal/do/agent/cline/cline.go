@@ -104,7 +104,7 @@ type usage struct {
 	TotalCost                                                    float64
 }
 
-// agentEvent is what the agent did.
+// agentEvent is an action of the agent.
 type agentEvent struct {
 	usage
 

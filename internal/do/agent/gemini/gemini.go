@@ -320,7 +320,7 @@ func readError(kind, text string) *failure.APIError {
 }
 
 // readAnswer reads the API's own error. Of its details a reason says more than a status, and a
-// delay is what to wait.
+// delay is the time to wait.
 func readAnswer(e *failure.APIError, b []byte) {
 	var said struct {
 		Error struct {

@@ -42,7 +42,7 @@ const (
 	File                     // the path of the prompt's file follows PromptFlag
 )
 
-// Program is what pawl knows of one agent program.
+// Program describes one agent program.
 type Program struct {
 	Name     string   // as pawl calls it
 	Binary   string   // looked up in PATH
@@ -121,7 +121,7 @@ type Program struct {
 	UsageFlag string
 
 	Install string
-	// Exits are what exit statuses of the program's own stand for.
+	// Exits are the meanings of the program's own exit statuses.
 	Exits map[int]failure.APIError
 	Facts agent.Facts
 }

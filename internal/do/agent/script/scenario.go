@@ -13,7 +13,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Scenario is what the agent plays.
+// Scenario is the script that the agent plays.
 type Scenario struct {
 	Name   string  `yaml:"name"`
 	Model  string  `yaml:"model"`
@@ -33,7 +33,7 @@ type When struct {
 	Case   string `yaml:"case"`   // PAWL_CASE
 }
 
-// Turn is what one start of the agent does.
+// Turn is the part of a scenario that one start of the agent plays.
 type Turn struct{ steps []step }
 
 // step is one action, with its place in the file for messages.

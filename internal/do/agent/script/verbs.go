@@ -179,7 +179,7 @@ func (r *run) doStep(p *player) error {
 	return nil
 }
 
-// usage is what a model call used.
+// usage is the use of a model call.
 type usage struct {
 	Input      int64   `yaml:"input"`
 	Output     int64   `yaml:"output"`
