@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
 
-// issue is what is read of one line of beads' export.
+// issue has the fields of a line of beads' export that pawl reads.
 type issue struct {
 	ID           string   `json:"id"`
 	Title        string   `json:"title"`
@@ -168,7 +168,7 @@ func readCriteria(text string) []string {
 	return list
 }
 
-// story is what is read of one story of a prd.json, as loops called ralph have it.
+// story has the fields of a story in a prd.json, as loops called ralph have it, that pawl reads.
 type story struct {
 	ID          json.RawMessage `json:"id"` // a text or a number
 	Title       string          `json:"title"`

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 )
 
-// Type says whether a case groups or is work.
+// Type separates cases that group others from tasks.
 type Type string
 
 // The types.
@@ -30,7 +30,7 @@ func (t Type) idPrefix() string {
 	return "task"
 }
 
-// Status is where a case stands.
+// Status is the progress of a case.
 type Status string
 
 // The statuses. An operation is pending, blocked, deferred or done only.

@@ -20,7 +20,7 @@ type Draft struct {
 	Case Case
 }
 
-// Problem is what is wrong with a draft.
+// Problem is a fault of a draft.
 type Problem struct {
 	Line int    `json:"line,omitempty"` // 0: of none, or of all
 	Text string `json:"text"`

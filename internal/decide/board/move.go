@@ -17,7 +17,7 @@ const (
 	Pawl   Actor = "pawl"   // the autopilot, the merge queue, the board itself
 )
 
-// Action is what is done with a case.
+// Action is an operation on a case.
 type Action string
 
 // The actions. Add, Edit and Remove change no status; they are in the history
@@ -114,7 +114,7 @@ type Entry struct {
 	Why    string    `json:"why"`
 }
 
-// RefusalError says why a change is not made, and what to do instead.
+// RefusalError is the reason for a refused change, with an alternative.
 type RefusalError struct {
 	ID      string
 	Why     string

@@ -21,7 +21,7 @@ type Issue struct {
 	Said                []Saying // by people who may write, the oldest first
 }
 
-// Saying is what a person said of an issue.
+// Saying is a person's comment on an issue.
 type Saying struct{ Author, Text string }
 
 const (

@@ -2,7 +2,7 @@ package control
 
 import "fmt"
 
-// Action is what follows from an attempt.
+// Action is the consequence of an attempt.
 type Action string
 
 // The actions.
@@ -23,7 +23,7 @@ const (
 	NotTested Tests = "" // it did not get so far, e.g. because the agent crashed
 )
 
-// Verdict is what a review says about the work.
+// Verdict is a review's verdict on the work.
 type Verdict string
 
 // The verdicts.
@@ -50,7 +50,7 @@ type Settings struct {
 	Review bool `json:"review"`
 }
 
-// Attempt is what is known of the attempt that was just made.
+// Attempt describes the attempt that was just made.
 type Attempt struct {
 	Number int // 1-based
 	Tests  Tests

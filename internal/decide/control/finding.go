@@ -39,7 +39,7 @@ func FromAnalysis(a *failure.Analysis) []Finding {
 
 func severityOf(class failure.Class, item failure.Item) failure.Severity {
 	switch {
-	case class != failure.Lint, item.OfCompiler():
+	case class != failure.Lint, item.IsCompilerError():
 		return failure.High
 	case namesSecurity(item.Message):
 		return failure.Critical
@@ -100,11 +100,11 @@ func (f Finding) String() string {
 	}
 	what := f.Message
 	first, _, _ := strings.Cut(what, "\n")
-	below := f.Compares(first) && !f.Compares(f.Message)
+	below := f.HasValuesBeyond(first) && !f.HasValuesBeyond(f.Message)
 	if f.Test != "" || below { // the test, or the values themselves, say what it is about
 		first = ""
 	}
-	if f.Compares(first) {
+	if f.HasValuesBeyond(first) {
 		what = fmt.Sprintf("expected %s, received %s", cmp.Or(oneLine(f.Expected), "nothing"),
 			cmp.Or(oneLine(f.Received), "nothing"))
 		if first != "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
 
-// Effect is what choosing an option does.
+// Effect is the effect of choosing an option.
 type Effect string
 
 // The effects.
@@ -26,7 +26,7 @@ const (
 	ReviewAgain Effect = "review again"
 )
 
-// EndsRun is true for an effect after which no agent works.
+// EndsRun reports whether no agent works any more after the effect.
 func (e Effect) EndsRun() bool { return e == Accept || e == TakeOver || e == GiveUp }
 
 // Choice is one option of a question. It is stored: fields can be added, but
@@ -44,7 +44,7 @@ type Choice struct {
 	Needs bool `json:"needs,omitempty"`
 }
 
-// Question is what a person is asked.
+// Question is a question to a person.
 type Question struct {
 	Text    string
 	Choices []Choice
@@ -203,7 +203,7 @@ func findConflict(a *failure.Analysis) (Finding, bool) {
 // optionText is a value as an option names it.
 func optionText(value string) string { return clipText(value, 60) }
 
-// Past is what is remembered of an earlier attempt that did not pass.
+// Past is the record of an earlier attempt that did not pass.
 type Past struct {
 	Class       failure.Class
 	Fingerprint string

@@ -27,7 +27,7 @@ const (
 
 func readFindings(text string, listed bool) []Finding {
 	text = text[max(0, len(text)-maxReviewed):]
-	r := reviewReader{lines: strings.Split(comment().ReplaceAllStringFunc(text, placesInComment), "\n")}
+	r := reviewReader{lines: strings.Split(comment().ReplaceAllStringFunc(text, keepPlaces), "\n")}
 	for r.i = 0; r.i < len(r.lines); r.i++ {
 		r.readLine(strings.TrimRight(r.lines[r.i], " \t\r"))
 	}
@@ -49,8 +49,9 @@ func readFindings(text string, listed bool) []Finding {
 	return sure[:min(len(sure), maxFindings)]
 }
 
-// placesInComment is what stays of a comment that no reader of the page sees: the places of the finding above it.
-func placesInComment(hidden string) string {
+// keepPlaces reduces a comment, which a reader of the page does not see, to the lines with the
+// places of the finding above it.
+func keepPlaces(hidden string) string {
 	kept := ""
 	for l := range strings.Lines(hidden) {
 		if _, ok := placeAlone(strings.TrimSpace(l)); ok {
@@ -71,7 +72,7 @@ type draft struct {
 	fields   bool // fields of a record said what it is
 }
 
-// section is what a heading says of what stands below it.
+// section has what a heading decides for the findings below it.
 type section struct {
 	skip     bool // praise, or what no one has to act on
 	weak     bool // a summary

@@ -107,12 +107,12 @@ func labelOf(said string) (rest string, severity failure.Severity) {
 
 var (
 	sentenceEnd = lazy.Regexp("[.!?…]+[)\"'”`]* +(?:[A-Z👍🎉✅❌\"'(`*]|🙏)")
-	// boilerplate is what services and tools add.
+	// boilerplate is text that services and tools add.
 	boilerplate = lazy.Regexp(`(?i)^\W*(?:hey there - i've reviewed|actionable comments posted|copilot reviewed|generated (?:with|by)|co-authored|useful\?|tip:|suggested change|resolve conversation|was this (?:helpful|useful)|` +
 		`(?:if )?this (?:code )?review was|if this (?:code )?review|react with|give feedback|add copilot|comments? suppressed|<promise>|[\w ]{1,30}: ?(?:[\d.]+ ?(?:/ ?\d+|%)|[⭐★☆]+)\W*$|nothing (?:else |more )?to (?:add|change|fix|report)|(?:reply to|you(?:'re| are) receiving) this (?:e?mail|because)|@?[\w -]+ (?:requested changes|approved|commented) on this [\w ]+\.?$|let me know (?:if|when|once|what)|last reviewed commit|(?:fix|open|view) in \w+\b[\w ]*$|\[[\w -]+\]? reported by|` +
 		`[\w ]+ finished @[\w-]+'s |resolved by |my (?:review|feedback|comments?) (?:focus|concentrate|cover)|(?:i|we)(?:'ve| have)? (?:found|identified|left|noted|flagged) ` +
 		`(?:an?|one|two|three|a few|some|several|a couple of|\d+)(?: [\w-]+){0,3}? (?:issues?|comments?|suggestions?|points|notes|nits|findings|ones?)(?: and (?:an?|one|two|some|\d+)[\w -]*)?\W*$|/[a-z]+\b(?: |$)|cc @|@[\w-]+(?: (?:please )?review)?$)`)
-	// thread heads what a mail tells of one file.
+	// thread is the line of a mail above the comments on one file.
 	thread = lazy.Regexp(`^(?:In|.{1,60} (?:commented on|started a (?:new )?(?:discussion|thread) on)(?: a discussion on)?) ([^\s:]+)(?: <?https?:\S+)?:$|(?i)^comment on lines? \+?(\d+)(?: to \+?\d+)?(?: in|:) (\S+)$`)
 	// another begins a point of its own.
 	another = lazy.Regexp(`(?i)^(?:also|and|another|finally|secondly|besides|one more|in addition)\b`)

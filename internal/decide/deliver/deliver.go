@@ -97,8 +97,7 @@ type Decision struct {
 	Paths []string // that it is about
 	// AsFiles: what its commits change is delivered, too, but the commits stay.
 	AsFiles bool
-	// Back is the branch on which the work goes on as it began, where another one is
-	// checked out.
+	// Back is the branch on which the work continues as it began, where another one is checked out.
 	Back string `json:",omitempty"`
 }
 
@@ -108,8 +107,8 @@ const (
 	TakenBack   = "you took it back"
 )
 
-// HowToGoOn says what a person can do for a run that rests.
-func (d Decision) HowToGoOn(run string) string {
+// ResumeHint returns the commands for a person who wants to continue a run that rests.
+func (d Decision) ResumeHint(run string) string {
 	if d.Back == "" {
 		return "go on from what is checked out now: pawl resume " + run
 	}
@@ -188,8 +187,8 @@ func (f Facts) switchBack() string {
 	return branchName(f.Began)
 }
 
-// manyFiles is from how many new files on it is said where they are: nobody asks for so
-// many without a word, and a cache or what was built may have been left in the tree.
+// manyFiles is the number of new files from which on their folders are shown: so many are rarely
+// wanted, and a cache or build output may have been left in the tree.
 const manyFiles = 200
 
 // ManyNew says how many files a change adds, and in which folder most of them are, where

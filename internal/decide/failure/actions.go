@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
 )
 
-// advice is what a person or an agent could do; see actions.json.
+// advice has possible actions of a person or an agent; see actions.json.
 type advice struct {
 	Words   []string // of lines whose class says too little
 	Actions []string
@@ -65,7 +65,7 @@ func formOf(c Class, k Kind, source, subject string) string {
 func actionsFor(v verdict, k Kind, source, subject string, t text) []string {
 	table, said := advices(), ""
 	if v.line >= 0 {
-		said = words.Small(t.line(v.line))
+		said = words.Small(t.lineAt(v.line))
 	}
 	for _, l := range table.Lines {
 		if words.HasAny(said, l.Words) {
@@ -82,7 +82,7 @@ func actionsFor(v verdict, k Kind, source, subject string, t text) []string {
 			return cmp.Or(subject, strings.Trim(other, "{}"))
 		}))
 	}
-	if a.Own != "" && source != "log" && source != "" { // else nobody's agent or configuration is at work
+	if a.Own != "" && source != "log" && source != "" { // a log has no agent or configuration behind it
 		acts = append(acts, a.Own)
 	}
 	return acts
@@ -244,25 +244,25 @@ func kindOf(e Evidence, c Class, f flag, waits bool) (kind Kind, transient bool)
 	return Work, false
 }
 
-// lacks says whose what is missing is: a path is the repository's, and so is a
-// program that a package's script starts; a full disk is the machine's.
-func lacks(e Evidence, h *hits, v verdict, subject string) flag {
+// ownerOfMissing returns the flag of the part that lacks something. A path is the repository's, and
+// so is a program that a package's script starts; a full disk is the machine's.
+func ownerOfMissing(e Evidence, h *hits, v verdict, subject string) flag {
 	c, line := v.class, v.line
 	switch {
 	case c == ResourceExhausted && subject == "disk":
 		return machine
 	case c != MissingCommand || e.Source == "agent":
 		return 0
-	case strings.Contains(subject, "/") && !onMachine().MatchString(subject), h.startsPackages(line):
+	case strings.Contains(subject, "/") && !onMachine().MatchString(subject), h.namesPackageProgram(line):
 		return ours
 	}
 	return 0
 }
 
-// startsPackages tells whether the line is about a program of the project's own
-// packages: the shell of npm, yarn or bundler names it, and no script of the project.
-func (h *hits) startsPackages(line int) bool {
-	inScript := line >= 0 && scriptLine().MatchString(h.t.line(line))
+// namesPackageProgram reports whether a program of the project's own packages is missing: the shell
+// of npm, yarn or bundler names it, and no script of the project.
+func (h *hits) namesPackageProgram(line int) bool {
+	inScript := line >= 0 && scriptLine().MatchString(h.t.lineAt(line))
 	return !inScript && packageScript().MatchString(h.t.s)
 }
 
@@ -276,9 +276,9 @@ var (
 	packageScript = lazy.Regexp(`(?m)^> \S+@\S+ \S+$|^yarn run v|^bundler: command not found`)
 )
 
-// OfCompiler is true for what TypeScript's compiler refuses: of the class [Lint], since
-// it only checks, and no matter of form.
-func (i Item) OfCompiler() bool { return strings.HasPrefix(i.Message, "error TS") }
+// IsCompilerError reports whether TypeScript's compiler made the item. Its class is [Lint], since
+// the compiler only checks, but it is not about form.
+func (i Item) IsCompilerError() bool { return strings.HasPrefix(i.Message, "error TS") }
 
 // severityOf grades a failure for the run: critical stops it until a person
 // acts, high throws away what the iteration did, medium is work to repair, low

@@ -8,36 +8,35 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
 )
 
-// Analyse says what went wrong. Evidence is weighed: typed errors of the
-// provider, then pawl's own time limit, then what tools say in their own
-// vocabulary, then the exit status, then words in context; of equal ones the
-// later counts. Its cost is linear in the examined part of the output, which
-// is bounded, whatever the output holds.
+// Analyse classifies a failure. It weighs the evidence in this order: typed errors of the provider,
+// pawl's own time limit, what tools say in their own vocabulary, the exit status, words in context;
+// among equals the later one counts. Its cost is linear in the examined part of the output, which
+// is bounded.
 func Analyse(e Evidence) Analysis {
-	said := untyped(e)
+	said := untypedMessage(e)
 	if said != "" {
 		e.Output = said // nothing else that the program printed knows better
 	}
-	out := readable(bound(e.Output))
-	t := split(out.text)
+	out := readOutput(boundOutput(e.Output))
+	t := splitText(out.text)
 	t.short = len(e.Output) > headMax+tailMax || strings.Contains(e.Output, " bytes in all …\n")
 	h := findHits(t)
 	h.own = said != ""
-	v := judge(e, h, out)
+	v := judgeOutput(e, h, out)
 	calls := h.own || e.endedOffline(h, v)
-	if calls && ofProvider(v.class) {
+	if calls && isProviderFault(v.class) {
 		v.flags |= provider
 	}
-	return report(e, h, v)
+	return makeAnalysis(e, h, v)
 }
 
 // endedOffline: the stream has no errors of its own calls, and the last words are of
 // the network: it is the way to the model, but for what lies on this machine.
 func (e Evidence) endedOffline(h *hits, v verdict) bool {
-	if e.Source != "agent" || v.class != Network || v.line < closingLines(h.t) || e.succeeded() {
+	if e.Source != "agent" || v.class != Network || v.line < closingLines(h.t) || e.exitedCleanly() {
 		return false
 	}
-	return !words.Has(words.Small(h.t.line(v.line)), "localhost", "127.0.0.1", "[::1]", "docker", "podman")
+	return !words.Has(words.Small(h.t.lineAt(v.line)), "localhost", "127.0.0.1", "[::1]", "docker", "podman")
 }
 
 // verdict is the class that the evidence speaks for, and why.
@@ -49,23 +48,23 @@ type verdict struct {
 	typed  *APIError // the typed error that decided, if one did
 }
 
-// better keeps the heavier of two verdicts; of equals the later one.
-func (v verdict) better(o verdict) verdict {
+// orHeavier returns the heavier of two verdicts; of equals the later one.
+func (v verdict) orHeavier(o verdict) verdict {
 	if o.weight > v.weight || o.weight == v.weight && o.line >= v.line {
 		return o
 	}
 	return v
 }
 
-func judge(e Evidence, h *hits, out reading) verdict {
-	polite := e.Source == "agent" && e.succeeded() && h.endsPolitely()
+func judgeOutput(e Evidence, h *hits, out reading) verdict {
+	polite := e.Source == "agent" && e.exitedCleanly() && h.endsPolitely()
 	if out.prose || polite {
 		return judgeProse(h)
 	}
 	v := byWords(h, func(Class) bool { return true })
-	v = h.placed(byExit(e).better(v))
+	v = h.placeMissingCommand(byExit(e).orHeavier(v))
 	if typed := byTypedErrors(e); typed.typed != nil {
-		v = typed.better(v)
+		v = typed.orHeavier(v)
 	}
 	if v.weight == 0 && e.CutOff {
 		return verdict{class: Crash, weight: 1, flags: retries, line: -1}
@@ -85,28 +84,28 @@ func judge(e Evidence, h *hits, out reading) verdict {
 // floorWeight is the most that a rule weighs which counts only where nothing else is known.
 const floorWeight = 16
 
-// placed finds the line of a command that is missing, where only the exit status
-// says so: the last that names one.
-func (h *hits) placed(v verdict) verdict {
-	for i := h.t.len() - 1; i >= closingLines(h.t) && v.line < 0 && v.class == MissingCommand; i-- {
-		if missingCommand(h.t.line(i)) != "" {
+// placeMissingCommand sets the line of a verdict that only the exit status made: the last line that
+// names a missing command.
+func (h *hits) placeMissingCommand(v verdict) verdict {
+	for i := h.t.lineCount() - 1; i >= closingLines(h.t) && v.line < 0 && v.class == MissingCommand; i-- {
+		if missingCommand(h.t.lineAt(i)) != "" {
 			v.line = i
 		}
 	}
 	return v
 }
 
-// succeeded is true for a program that ended by itself and reported no error
-// but by what it printed.
-func (e Evidence) succeeded() bool {
+// exitedCleanly reports whether a program ended by itself and reported no error other than in its
+// output.
+func (e Evidence) exitedCleanly() bool {
 	return e.ExitCode == 0 && e.Signal == "" && !e.TimedOut && !e.CutOff && len(e.Errors) == 0
 }
 
-// endsPolitely tells whether an output ends as an agent's last message does that
-// asks, or says that nothing is to do: what it talks about did not stop it.
+// endsPolitely reports whether an output ends like an agent's last message that asks a question or
+// says that there is nothing to do. The problems that it talks about did not stop it.
 func (h *hits) endsPolitely() bool {
 	from := closingLines(h.t)
-	return h.last(func(r *rule) bool { return r.Class == NoProgress && r.Weight < 70 }, from) != nil
+	return h.lastHit(func(r *rule) bool { return r.Class == NoProgress && r.Weight < 70 }, from) != nil
 }
 
 // judgeProse reads the last message of an agent that reported no error: it waits
@@ -117,7 +116,7 @@ func judgeProse(h *hits) verdict {
 	if told.class == Permission && told.weight < 80 { // it talks about a permission
 		told = byWords(h, func(c Class) bool { return c == NoProgress })
 	}
-	return v.better(told)
+	return v.orHeavier(told)
 }
 
 // byExit reads how the process ended.
@@ -163,7 +162,7 @@ const (
 func byWords(h *hits, asked func(Class) bool) verdict {
 	v := verdict{class: Unknown, line: -1}
 	closingFrom := closingLines(h.t)
-	loads := h.last(func(r *rule) bool { return r.Flags&loading != 0 }, 0) != nil
+	loads := h.lastHit(func(r *rule) bool { return r.Flags&loading != 0 }, 0) != nil
 	for _, one := range h.heavy {
 		r := one.rule
 		w := r.Weight
@@ -174,11 +173,11 @@ func byWords(h *hits, asked func(Class) bool) verdict {
 		if !asked(r.Class) || r.Flags&loading != 0 || early {
 			continue
 		}
-		line := h.t.line(one.line)
-		if r.Flags&loud == 0 && warns(line) {
+		line := h.t.lineAt(one.line)
+		if r.Flags&loud == 0 && isWarning(line) {
 			w -= warningPenalty
 		}
-		if goesOn(line) {
+		if announcesRetry(line) {
 			w -= retryPenalty
 		}
 		cause := r.Class == Dependency || r.Class == CompileError
@@ -187,26 +186,26 @@ func byWords(h *hits, asked func(Class) bool) verdict {
 		}
 		later := w == v.weight && one.line > v.line
 		heavier := w > v.weight || later
-		if w > 0 && heavier && h.holds(one) {
+		if w > 0 && heavier && h.holdsAt(one) {
 			v = verdict{class: r.Class, weight: w, flags: r.Flags, line: one.line}
 		}
 	}
-	return settle(h, v)
+	return correctVerdict(h, v)
 }
 
-// last returns the last hit in the lines from the given one on whose rule is
-// asked for and holds, or nil.
-func (h *hits) last(asked func(r *rule) bool, from int) *hit {
+// lastHit returns the last hit in the lines from the given one on whose rule is asked for and
+// holds, or nil.
+func (h *hits) lastHit(asked func(r *rule) bool, from int) *hit {
 	for _, one := range slices.Backward(h.all) {
-		if one.line >= from && asked(one.rule) && h.holds(one) {
+		if one.line >= from && asked(one.rule) && h.holdsAt(one) {
 			return one
 		}
 	}
 	return nil
 }
 
-// settle corrects a verdict that two rules together know better than one.
-func settle(h *hits, v verdict) verdict {
+// correctVerdict corrects a verdict where two rules together show another cause.
+func correctVerdict(h *hits, v verdict) verdict {
 	if v.class == Unknown || v.class == TestFailure {
 		return v
 	}
@@ -215,17 +214,17 @@ func settle(h *hits, v verdict) verdict {
 	}
 	if v.class == Permission && v.weight <= 78 {
 		// The rights of files have no status of HTTP.
-		if h.last(func(r *rule) bool { return r.Class == Auth && r.Weight == 76 }, 0) != nil {
+		if h.lastHit(func(r *rule) bool { return r.Class == Auth && r.Weight == 76 }, 0) != nil {
 			return verdict{class: Auth, weight: v.weight, line: v.line}
 		}
 	}
-	if v.class == Dependency && fetches(h.t.line(v.line)) {
+	if v.class == Dependency && fetchesPackage(h.t.lineAt(v.line)) {
 		// A package that could not be fetched is not a package that is not there.
-		if away := h.last(func(r *rule) bool { return r.Class == Network && r.Weight >= 70 }, 0); away != nil {
+		if away := h.lastHit(func(r *rule) bool { return r.Class == Network && r.Weight >= 70 }, 0); away != nil {
 			return verdict{class: Network, weight: v.weight, flags: away.rule.Flags, line: away.line}
 		}
 	}
-	if v.class == Validation && words.Has(h.t.line(v.line), ": dial tcp ", ": connection refused", "ECONNREFUSED") {
+	if v.class == Validation && words.Has(h.t.lineAt(v.line), ": dial tcp ", ": connection refused", "ECONNREFUSED") {
 		return verdict{class: Network, weight: v.weight, line: v.line} // what could not be asked was not refused
 	}
 	return v
@@ -240,16 +239,16 @@ const suiteWeight = 84
 func (h *hits) testVerdict() *hit {
 	for _, one := range slices.Backward(h.all) {
 		suite := one.rule.Class == TestFailure && one.rule.Weight >= suiteWeight
-		if suite && h.holds(one) && !warns(h.t.line(one.line)) {
+		if suite && h.holdsAt(one) && !isWarning(h.t.lineAt(one.line)) {
 			return one
 		}
 	}
 	return nil
 }
 
-// beatsTests tells whether v explains a red test run, reported at line at,
-// better than the tests do. What tests print about the network, keys or limits
-// is their business; that they could not be built, loaded or ended is not.
+// beatsTests reports whether v explains a red test run, reported at line at, better than the tests
+// do. What tests print about the network, keys or limits is part of the tests; that they could not
+// be built, loaded or ended is not.
 func beatsTests(h *hits, at int, v verdict) bool {
 	switch v.class {
 	case CompileError:
@@ -269,9 +268,9 @@ func beatsTests(h *hits, at int, v verdict) bool {
 	return after && v.weight >= 84 && v.line > at
 }
 
-// fetches tells whether line is about getting a package from elsewhere, which
-// fails in the same words whether the package or the way to it is missing.
-func fetches(line string) bool {
+// fetchesPackage reports whether line is about getting a package from elsewhere, which fails in the
+// same words whether the package or the connection is missing.
+func fetchesPackage(line string) bool {
 	return words.Has(line, "No matching distribution", "Could not find a version", "Could not resolve",
 		"could not resolve",
 		"Non-resolvable", "Could not find artifact", "failed to get")
@@ -281,8 +280,8 @@ var warning = lazy.Regexp(`^[ \t\[(*\-!#>]*(?i:warn|npm warn|remark:|info|debug|
 
 var leveled = lazy.Regexp(`^[^\[]{0,39}(?:\[[^\[]{0,50}){0,3}\[(?:WARN|INFO|DEBUG|warn|info|debug|TRACE)`)
 
-// warns tells whether line is a warning or less.
-func warns(line string) bool {
+// isWarning reports whether the level of a line is a warning or lower.
+func isWarning(line string) bool {
 	if warning().MatchString(line) {
 		return true
 	}
@@ -294,8 +293,8 @@ func warns(line string) bool {
 
 var finalRetry = lazy.Regexp(`(?i)after retrying|max retries|stopped retrying|giving up`)
 
-// goesOn tells whether line says that something is tried again.
-func goesOn(line string) bool {
+// announcesRetry reports whether something is tried again after line; the last try is not.
+func announcesRetry(line string) bool {
 	return strings.Contains(words.Small(line), "retrying") && !finalRetry().MatchString(line)
 }
 
@@ -303,8 +302,8 @@ func goesOn(line string) bool {
 // are not blank.
 func closingLines(t text) int {
 	seen := 0
-	for i := t.len() - 1; i >= 0; i-- {
-		if strings.TrimSpace(t.line(i)) != "" {
+	for i := t.lineCount() - 1; i >= 0; i-- {
+		if strings.TrimSpace(t.lineAt(i)) != "" {
 			if seen++; seen == 8 {
 				return i
 			}
@@ -314,8 +313,8 @@ func closingLines(t text) int {
 }
 
 func lastLine(t text) int {
-	for i := t.len() - 1; i >= 0; i-- {
-		if strings.TrimSpace(t.line(i)) != "" {
+	for i := t.lineCount() - 1; i >= 0; i-- {
+		if strings.TrimSpace(t.lineAt(i)) != "" {
 			return i
 		}
 	}

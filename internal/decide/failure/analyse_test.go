@@ -273,11 +273,11 @@ func TestPattern(t *testing.T) {
 func TestTelling(t *testing.T) {
 	t.Parallel()
 	noise := strings.Repeat("copying a file\n", 500)
-	got := Telling("\x1b[31mstart\x1b[0m\n"+noise+"error: cannot open the lock\n"+noise+"the end", 200)
+	got := InformativeLines("\x1b[31mstart\x1b[0m\n"+noise+"error: cannot open the lock\n"+noise+"the end", 200)
 	if !strings.Contains(got, "error: cannot open the lock") || !strings.HasSuffix(got, "the end") || len(got) > 200 || strings.Contains(got, "\x1b") {
 		t.Errorf("got %q", got)
 	}
-	if got := Telling("short", 100); got != "short" {
+	if got := InformativeLines("short", 100); got != "short" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -325,7 +325,7 @@ func FuzzAnalyse(f *testing.F) {
 		if b := Analyse(e); b.Fingerprint != a.Fingerprint || b.Class != a.Class {
 			t.Errorf("two analyses differ: %+v, %+v", a, b)
 		}
-		if s := Telling(output, 100); len(s) > 100 || utf8.ValidString(output) && !utf8.ValidString(s) {
+		if s := InformativeLines(output, 100); len(s) > 100 || utf8.ValidString(output) && !utf8.ValidString(s) {
 			t.Errorf("telling: %q", s)
 		}
 	})

@@ -16,34 +16,35 @@ import (
 var (
 	// fieldForm begins a line of a record: "line": 3, - file: a.yml, <finding line="2">.
 	fieldForm = lazy.Regexp(`^(?:- |<)?[\w ]{0,20}"?[\w-]{1,20}"?[:=] ?\S`)
-	// rowForm begins a line that tells where in the file above it stands: "  12  message", "  L6 |", "  3:4 message".
+	// rowForm begins a line with its place in the file above it: " 12 message", " L6 |", " 3:4
+	// message".
 	rowForm = lazy.Regexp(`^[^\pL\d]{0,4}(?:L|[Ll]ine |[Rr]ow )?(\d{1,6})(?::(\d{1,6}))?(?:[:|)]| ?\||[ \t]+)[^\d]`)
 	// lineInSentence is a line that a sentence names far from its file.
 	lineInSentence = lazy.Regexp(`\b(?i:line|zeile|ligne|línea|linha|riga|regel|rad|linje|rivi) +(\d{1,6})\b|[(](\d{1,6}):\d{1,6}[)]\W*$`)
 )
 
-// apart finds the place of line i: in the fields of one record, by the file above a list of
+// scatteredPlace finds the place of line i in the fields of one record, by the file above a list of
 // lines, or at two ends of a sentence.
-func (o *outline) apart(i int) (places.Place, bool) {
-	said := o.said(i)
+func (o *outline) scatteredPlace(i int) (places.Place, bool) {
+	said := o.textAt(i)
 	if fieldForm().MatchString(said) {
-		if p, ok := places.Keyed(o.record(i)); ok && !places.Foreign(p.File) {
+		if p, ok := places.Keyed(o.recordAt(i)); ok && !places.IsForeign(p.File) {
 			return p, true
 		}
 	}
-	if p, ok := o.cell(i); ok {
+	if p, ok := o.cellPlace(i); ok {
 		return p, true
 	}
-	if places.Heading(said) != "" && i+1 < o.t.len() { // the first of the list is what it says of the file
+	if places.Heading(said) != "" && i+1 < o.t.lineCount() { // the first of the list is what it says of the file
 		i++
 	}
-	if p, ok := o.row(i); ok {
+	if p, ok := o.rowPlace(i); ok {
 		return p, true
 	}
 	if m := lineInSentence().FindStringSubmatchIndex(said); m != nil {
 		file := places.FileIn(said)
 		if file == "" && i > 0 && m[0] == 0 {
-			file = places.FileIn(o.said(i - 1))
+			file = places.FileIn(o.textAt(i - 1))
 		}
 		if m := lineInSentence().FindStringSubmatch(said); file != "" {
 			line, _ := words.Number(m[1]+m[2], 0)
@@ -53,60 +54,60 @@ func (o *outline) apart(i int) (places.Place, bool) {
 	return places.Place{}, false
 }
 
-// record is line i with the few fields that stand around it, in one line.
-func (o *outline) record(i int) string {
+// recordAt returns line i with the few fields that stand around it, in one line.
+func (o *outline) recordAt(i int) string {
 	from, to := i, i+1
-	starts := func(j int) bool { return strings.HasPrefix(o.said(j), "- ") }
+	starts := func(j int) bool { return strings.HasPrefix(o.textAt(j), "- ") }
 	field := func(j int) bool {
-		said := o.said(j)
+		said := o.textAt(j)
 		return fieldForm().MatchString(said) || said != "" && strings.Trim(said, "{}[],") == "" && said != "},"
 	}
 	for from > max(0, i-8) && !starts(from) && field(from-1) {
 		from--
 	}
-	for to < min(o.t.len(), i+6) && !starts(to) && field(to) {
+	for to < min(o.t.lineCount(), i+6) && !starts(to) && field(to) {
 		to++
 	}
 	all := ""
 	for j := from; j < to; j++ {
-		all += o.said(j) + " "
+		all += o.textAt(j) + " "
 	}
 	return all
 }
 
-// unnumbered is line i without its number in the list below the name of a file.
-func (o *outline) unnumbered(i int) string {
-	said := o.said(i)
+// withoutNumber returns line i without its number in the list below the name of a file.
+func (o *outline) withoutNumber(i int) string {
+	said := o.textAt(i)
 	_, _, end := rowIn(said)
-	if _, ok := o.row(i); ok && end > 0 {
+	if _, ok := o.rowPlace(i); ok && end > 0 {
 		return said[end:]
 	}
 	return said
 }
 
-// row is the place of line i in the file whose name stands above the list that it is in.
-func (o *outline) row(i int) (places.Place, bool) {
+// rowPlace returns the place of line i in the file whose name stands above the list that it is in.
+func (o *outline) rowPlace(i int) (places.Place, bool) {
 	// it points at the row
-	if said := o.said(i); i > 0 && (strings.HasPrefix(said, "^") || strings.HasPrefix(said, "| ")) {
+	if said := o.textAt(i); i > 0 && (strings.HasPrefix(said, "^") || strings.HasPrefix(said, "| ")) {
 		i--
 	}
-	deep, said := branch(o.t.line(i))
+	deep, said := splitIndent(o.t.lineAt(i))
 	line, col, end := rowIn(said)
 	if end == 0 || deep == 0 {
 		return places.Place{}, false
 	}
 	for j := i - 1; j >= max(0, i-2*aroundMax); j-- {
-		at, name := branch(o.t.line(j))
+		at, name := splitIndent(o.t.lineAt(j))
 		if name == "" || at >= deep {
 			continue
 		}
 		file := places.Heading(name)
-		if file == "" || places.Foreign(file) {
+		if file == "" || places.IsForeign(file) {
 			break
 		}
-		inTree := strings.ContainsAny(o.t.line(j), "├└╰")
+		inTree := strings.ContainsAny(o.t.lineAt(j), "├└╰")
 		for k := j - 1; inTree && k >= max(0, j-2*aroundMax) && at > 0; k-- {
-			up, folder := branch(o.t.line(k))
+			up, folder := splitIndent(o.t.lineAt(k))
 			if strings.ContainsAny(folder, " :") && up < at {
 				break
 			}
@@ -119,8 +120,9 @@ func (o *outline) row(i int) (places.Place, bool) {
 	return places.Place{}, false
 }
 
-// branch is how far a line is indented, with the branches of a tree, and what it says.
-func branch(l string) (deep int, said string) {
+// splitIndent returns how far a line is indented, with the branches of a tree, and the text behind
+// that.
+func splitIndent(l string) (deep int, said string) {
 	said = strings.TrimLeft(l, " \t│├└╰─┃")
 	return utf8.RuneCountInString(l[:len(l)-len(said)]), strings.TrimSpace(said)
 }
@@ -128,7 +130,7 @@ func branch(l string) (deep int, said string) {
 // betweenCells stands between the cells of a row.
 var betweenCells = lazy.Regexp(` *[|│┃] *| {2,}|\t+|[,;]`)
 
-func cells(l string) []string {
+func splitCells(l string) []string {
 	if len(l) > shownMax || !words.Has(l, "  ", "|", "│", "┃", "\t", ",", ";") {
 		return nil
 	}
@@ -136,13 +138,13 @@ func cells(l string) []string {
 	return betweenCells().Split(l, 12)
 }
 
-// cell is the place that a row of a table names in the columns for a file and a line.
-func (o *outline) cell(i int) (places.Place, bool) {
-	if !strings.ContainsAny(o.said(i), "0123456789") {
+// cellPlace returns the place that a row of a table names in the columns for a file and a line.
+func (o *outline) cellPlace(i int) (places.Place, bool) {
+	if !strings.ContainsAny(o.textAt(i), "0123456789") {
 		return places.Place{}, false
 	}
-	row := cells(o.said(i))
-	at, line := o.column(i, row, places.LineWord()), 0
+	row := splitCells(o.textAt(i))
+	at, line := o.columnOf(i, row, places.LineWord()), 0
 	if at >= 0 {
 		line, _ = words.Number(row[at], 0)
 	}
@@ -154,10 +156,10 @@ func (o *outline) cell(i int) (places.Place, bool) {
 	return places.Place{}, false
 }
 
-// column is the one of a row whose head is one of the names; -1 for none.
-func (o *outline) column(i int, row []string, names map[string]bool) int {
+// columnOf returns the index of the cell of a row whose head is one of the names; -1 for none.
+func (o *outline) columnOf(i int, row []string, names map[string]bool) int {
 	for j := i - 1; len(row) > 1 && j >= max(0, i-2*aroundMax); j-- {
-		heads := cells(o.said(j))
+		heads := splitCells(o.textAt(j))
 		if len(heads) < 2 || len(heads) > len(row) {
 			continue
 		}
@@ -175,13 +177,13 @@ var (
 	gotHeads  = words.Set(`got actual received found is was have current size bytes value result`)
 )
 
-// compared are the two values that a row of a table holds against each other.
-func (o *outline) compared(i int) (want, got string) {
-	row := cells(o.said(i))
+// comparedValues returns the wanted and the actual value in a row of a table.
+func (o *outline) comparedValues(i int) (want, got string) {
+	row := splitCells(o.textAt(i))
 	if len(row) < 3 {
 		return "", ""
 	}
-	if w, g := o.column(i, row, wantHeads()), o.column(i, row, gotHeads()); w >= 0 && g >= 0 && row[w] != row[g] {
+	if w, g := o.columnOf(i, row, wantHeads()), o.columnOf(i, row, gotHeads()); w >= 0 && g >= 0 && row[w] != row[g] {
 		return row[w], row[g]
 	}
 	return "", ""
@@ -221,17 +223,16 @@ type body struct {
 
 const bodyLines = 12
 
-// stand takes a place as the failure's.
-func (b *body) stand(p places.Place) { b.item.File, b.item.Line, b.item.Column = p.File, p.Line, p.Col }
+func (b *body) setAt(p places.Place) { b.item.File, b.item.Line, b.item.Column = p.File, p.Line, p.Col }
 
 // standOwn takes the place that a line names, unless it is a library's.
 func (b *body) standOwn(l string) {
-	if p, ok := places.In(l); ok && !places.Foreign(p.File) {
-		b.stand(p)
+	if p, ok := places.In(l); ok && !places.IsForeign(p.File) {
+		b.setAt(p)
 	}
 }
 
-func (b *body) add(l string) {
+func (b *body) readLine(l string) {
 	said := strings.TrimSpace(l)
 	said = strings.TrimSpace(strings.TrimPrefix(said, "│"))
 	if said == "" || strings.Trim(said, "-=_─⎯^~* ") == "" {
@@ -244,17 +245,17 @@ func (b *body) add(l string) {
 		return
 	}
 	if said == "stacktrace:" { // it knows better than what came before
-		b.stand(places.Place{})
+		b.setAt(places.Place{})
 	}
 	p, ok := places.In(said)
 	if ok && !ofRuntime().MatchString(said) {
-		nearer := places.Foreign(b.item.File) && !places.Foreign(p.File)
+		nearer := places.IsForeign(b.item.File) && !places.IsForeign(p.File)
 		if b.item.File == "" || nearer {
-			b.stand(p)
+			b.setAt(p)
 		}
 	}
-	if !b.difference(said) {
-		b.expectation(strings.TrimSpace(strings.TrimLeft(said, "#|;")), words.Indent(l))
+	if !b.readDifference(said) {
+		b.readExpectation(strings.TrimSpace(strings.TrimLeft(said, "#|;")), words.Indent(l))
 	}
 	panics := strings.HasSuffix(said, ":") && strings.Contains(said, " panicked at ") // Rust says why on the next line
 	if ok && onlyPlace().MatchString(said[:p.From]+"…"+p.Rest) {
@@ -272,19 +273,18 @@ func (b *body) add(l string) {
 	b.item.Message += said
 }
 
-// onlyPlace is what stands around a place in a line that says nothing else.
+// onlyPlace matches the text around a place in a line without a message.
 var onlyPlace = lazy.Regexp(`^(?:\((?:in|from) (?:test )?file )?…[),]?$`)
 
-// sourceLine shows a line of a file with its number in front: it names no place,
-// and nobody said it.
+// sourceLine shows a line of a file with its number in front: it names no place and is no message.
 var sourceLine = lazy.Regexp(`^(?:>|➜)? *\d+ *[|▕]|^\|$|^\| +\d`)
 
-// runnerLine is what a runner says about itself and names its own file.
+// runnerLine matches messages of a runner about itself that name its own file.
 var runnerLine = lazy.Regexp(`^g?make(?:\[\d+\])?: |^rake aborted`)
 
-// difference reads "- what was expected" and "+ what was received" below a
-// line that says so, and tells whether l belongs there.
-func (b *body) difference(l string) bool {
+// readDifference reads "- what was expected" and "+ what was received" below a line that announces
+// a difference, and reports whether l belongs there.
+func (b *body) readDifference(l string) bool {
 	var m []string
 	if strings.Contains(l, "- ") || strings.Contains(l, "+ ") || strings.HasPrefix(l, "[Diff] ") {
 		m = differenceHead().FindStringSubmatch(l)
@@ -301,7 +301,7 @@ func (b *body) difference(l string) bool {
 	if (l[0] == '+') != b.turned {
 		value = &b.item.Received
 	}
-	*value = joined(*value, strings.TrimSuffix(strings.TrimSpace(l[1:]), ","))
+	*value = joinLine(*value, strings.TrimSuffix(strings.TrimSpace(l[1:]), ","))
 	return true
 }
 
@@ -309,32 +309,32 @@ func (b *body) difference(l string) bool {
 var differenceHead = lazy.Regexp(`(- Expected|\+ Received|\+ actual - expected|\+\+\+ Actual|\[Diff\] Expected / Actual|^--- \S*(?i:want|expect|golden|snap|reference))` +
 	`|(\+ expected|- actual|\[Diff\] Actual / Expected|^\+\+\+ \S*(?i:want|expect|golden|snap|reference))`)
 
-// joined is a value with one more line.
-func joined(value, more string) string { return ellipsis(strings.TrimSpace(value+" "+more), 300) }
+// joinLine appends a line to a value, shortened to 300 bytes.
+func joinLine(value, more string) string { return shortenText(strings.TrimSpace(value+" "+more), 300) }
 
-func (b *body) expectation(l string, deep int) {
+func (b *body) readExpectation(l string, deep int) {
 	if m := places.ValueLine().FindStringSubmatch(l); len(m) > 0 && m[3] == "" {
-		b.announce(m[1] != "", deep)
+		b.beginValue(m[1] != "", deep)
 		return
 	}
 	want, got := places.Values(l)
 	if b.value != nil && want+got == "" {
 		if first := *b.value == ""; first || deep > b.deep {
-			*b.value = joined(*b.value, l)
+			*b.value = joinLine(*b.value, l)
 			return
 		}
 	}
 	b.value = nil
 	if want+got == "" {
-		b.spoken(l)
+		b.readSpoken(l)
 		return
 	}
 	b.item.Expected = cmp.Or(b.item.Expected, want)
 	b.item.Received = cmp.Or(b.item.Received, got)
 }
 
-// announce takes the next lines as a value.
-func (b *body) announce(wanted bool, deep int) {
+// beginValue has the next lines read as the wanted or the received value.
+func (b *body) beginValue(wanted bool, deep int) {
 	b.alone = b.alone || b.item.Expected+b.item.Received == ""
 	value := &b.item.Received
 	if wanted {
@@ -345,9 +345,8 @@ func (b *body) announce(wanted bool, deep int) {
 	}
 }
 
-// spoken reads "want 3" and "have 2" on two lines, and "<3> expected but was"
-// above "<2>".
-func (b *body) spoken(l string) {
+// readSpoken reads "want 3" and "have 2" on two lines, and "<3> expected but was" above "<2>".
+func (b *body) readSpoken(l string) {
 	if value, ok := strings.CutSuffix(l, " expected but was"); ok && b.item.Expected == "" {
 		b.item.Expected, b.value = places.Bare(value), &b.item.Received
 		return
@@ -377,7 +376,7 @@ var programName = lazy.Regexp(`^[\w.-]+: +`)
 
 // This file finds what stopped a file of tests from being loaded: runners say only that the file failed.
 
-// loaderSays is what a runner says of a file of tests that it could not load, and nothing of why.
+// loaderSays matches a runner's message about a file of tests that it could not load, without the reason.
 var loaderSays = lazy.Regexp(`^(?:exitCode: \d+|'?test failed'?|exited with a non-zero exit code.*|.{0,3})(?:\n|$)`)
 
 // explainLoads gives failing files of tests the error that stopped them.
@@ -392,18 +391,18 @@ func (o *outline) explainLoads(items []Item) []Item {
 		if i < 0 {
 			continue
 		}
-		it.Message, it.File, it.Line, it.Column = o.said(i), file, 0, 0
+		it.Message, it.File, it.Line, it.Column = o.textAt(i), file, 0, 0
 		if p, ok := o.thrownAt(i); ok {
 			it.File, it.Line, it.Column = p.File, p.Line, p.Col
-		} else if from := importer(it.Message); from != "" {
+		} else if from := importingFile(it.Message); from != "" {
 			it.File = from
 		}
 	}
 	return items
 }
 
-// importer is the file that imports what is missing, where the message names it.
-func importer(said string) string {
+// importingFile returns the file that imports what is missing, where the message names it.
+func importingFile(said string) string {
 	_, from, _ := strings.Cut(said, " imported from ")
 	return places.Tidy(strings.Trim(from, `"'`))
 }
@@ -411,11 +410,11 @@ func importer(said string) string {
 // thrownIn is the line of the first exception beside which a file is named; -1 for none.
 func (o *outline) thrownIn(file string) int {
 	for i := range o.parts {
-		if !exception().MatchString(o.said(i)) {
+		if !exception().MatchString(o.textAt(i)) {
 			continue
 		}
-		for j := max(0, i-aroundMax); j < min(o.t.len(), i+aroundMax); j++ {
-			if strings.Contains(o.t.line(j), file) {
+		for j := max(0, i-aroundMax); j < min(o.t.lineCount(), i+aroundMax); j++ {
+			if strings.Contains(o.t.lineAt(j), file) {
 				return i
 			}
 		}
@@ -425,8 +424,8 @@ func (o *outline) thrownIn(file string) int {
 
 // thrownAt is the place of the project at which an exception of line i was thrown: the first of the calls below it.
 func (o *outline) thrownAt(i int) (places.Place, bool) {
-	for j := i + 1; j < min(o.t.len(), i+2*aroundMax) && o.said(j) != ""; j++ {
-		if p, ok := places.In(o.said(j)); ok && !places.Foreign(p.File) {
+	for j := i + 1; j < min(o.t.lineCount(), i+2*aroundMax) && o.textAt(j) != ""; j++ {
+		if p, ok := places.In(o.textAt(j)); ok && !places.IsForeign(p.File) {
 			return p, true
 		}
 	}

@@ -23,37 +23,36 @@ var conditions = map[string]func(p spot, args []string) bool{
 	"then":    func(p spot, list []string) bool { return words.HasAny(p.small[min(p.at, len(p.small)):], list) },
 
 	"goProblem":    goProblem,
-	"statusBehind": statusBehind,
-	"arrow":        arrow,
-	"below":        below,
+	"statusBehind": hasStatusBehind,
+	"arrow":        isArrowTo,
+	"below":        isBelowOne,
 
-	"starts":         alone(starts),
-	"answered":       alone(answered),
-	"reason":         alone(reason),
-	"bareStatus":     alone(bareStatus),
-	"unquoted":       alone(unquoted),
-	"reportsError":   alone(reportsError),
-	"longQuota":      alone(longQuota),
-	"shortQuota":     alone(shortQuota),
-	"countsFailures": alone(countsFailures),
-	"counted":        alone(counted),
-	"compilerLine":   alone(compilerLine),
-	"lintLine":       alone(lintLine),
-	"located":        alone(located),
-	"namesException": alone(namesException),
+	"starts":         ignoringArgs(startsLine),
+	"answered":       ignoringArgs(isHTTPStatus),
+	"reason":         ignoringArgs(isStatusName),
+	"bareStatus":     ignoringArgs(bareStatus),
+	"unquoted":       ignoringArgs(isUnquoted),
+	"reportsError":   ignoringArgs(reportsError),
+	"longQuota":      ignoringArgs(isLongQuota),
+	"shortQuota":     ignoringArgs(isShortQuota),
+	"countsFailures": ignoringArgs(countsFailures),
+	"counted":        ignoringArgs(hasCount),
+	"compilerLine":   ignoringArgs(compilerLine),
+	"lintLine":       ignoringArgs(lintLine),
+	"located":        ignoringArgs(startsWithPlace),
+	"namesException": ignoringArgs(namesException),
 }
 
-// alone makes a condition of one that takes no arguments.
-func alone(holds func(spot) bool) func(spot, []string) bool {
+// ignoringArgs makes a condition of one that takes no arguments.
+func ignoringArgs(holds func(spot) bool) func(spot, []string) bool {
 	return func(p spot, _ []string) bool { return holds(p) }
 }
 
-// starts holds where the phrase begins the line, spaces aside.
-func starts(p spot) bool { return strings.TrimLeft(p.before(), " \t") == "" }
+// startsLine reports whether the phrase begins the line, spaces aside.
+func startsLine(p spot) bool { return strings.TrimLeft(p.textBefore(), " \t") == "" }
 
-// unquoted holds where the phrase is not in quotes.
-func unquoted(p spot) bool {
-	return strings.Count(p.before(), `"`)%2 == 0 && strings.Count(p.before(), "`")%2 == 0
+func isUnquoted(p spot) bool {
+	return strings.Count(p.textBefore(), `"`)%2 == 0 && strings.Count(p.textBefore(), "`")%2 == 0
 }
 
 // quoted are lines of source code, frames of stacks, results of tests, lines of
@@ -61,12 +60,12 @@ func unquoted(p spot) bool {
 var quoted = lazy.Regexp(`^[ \t]*(?:at |raise |except |import |from |catch[ (]|throw |def |class |func |File "|//|\| |[✓✔√✕✗×]|(?:not )?ok |` +
 	`PASS|LINE \d+: |[pP]ass(?:ed)?[: ]|\\(pass\\)|=== RUN|--- |describe\(|it\(|test[ (]|(?:> )?\d+(?: \||[+-] )|--[a-z]|-., --)`)
 
-// quotes tells whether a line is source code, a frame of a stack or the name
-// of a test, or says what was expected: what it holds was not reported there.
-// Of a long line only a part is examined, which depends on the phrase.
-func (p *spot) quotes() bool {
+// isQuotation reports whether the line is source code, a frame of a stack or the name of a test, or
+// says what was expected: what it holds was not reported there. Of a long line only a part is
+// examined, which depends on the phrase.
+func (p *spot) isQuotation() bool {
 	l, small := p.l, p.small
-	if quoted().MatchString(l) && !strings.Contains(l, "Error [ERR_") || remarks(l) {
+	if quoted().MatchString(l) && !strings.Contains(l, "Error [ERR_") || isSourceRemark(l) {
 		return true
 	}
 	return words.HasAny(small, []string{"assert", ", want ", "simulat"}) ||
@@ -74,15 +73,15 @@ func (p *spot) quotes() bool {
 			words.HasAny(small, []string{"expect(", "expected:", "expected status", "as expected", "expected to "}) ||
 		strings.Contains(small, "should ") &&
 			words.HasAny(small, []string{"should be ", "should re", "should th", "should fa", "should ha"}) ||
-		strings.Contains(l, "_test.go:") || served(l)
+		strings.Contains(l, "_test.go:") || isServedRequest(l)
 }
 
 // request is the line of a server about a request that it answered.
 var request = lazy.Regexp(`(?:GET|POST|PUT|HEAD|DELETE|PATCH) /`)
 
-// served tells whether l is a server's note of a request that it answered, and
-// not an error that names the request.
-func served(l string) bool {
+// isServedRequest reports whether l is a server's record of a request that it answered, and not an
+// error that names the request.
+func isServedRequest(l string) bool {
 	if !strings.Contains(l, " /") {
 		return false
 	}
@@ -90,9 +89,9 @@ func served(l string) bool {
 	return len(at) > 0 && !strings.Contains(l[:at[0]], "rror: ")
 }
 
-// remarks tells whether a line is what a compiler, a linter or a search says
-// about a place in a source file: with the column, or with the source itself.
-func remarks(l string) bool {
+// isSourceRemark reports whether a compiler, a linter or a search printed the line about a place in
+// a source file: with the column, or with the source itself.
+func isSourceRemark(l string) bool {
 	s := strings.TrimLeft(l, " ")
 	if n, i := words.Number(s, 0); n > 0 && i+1 < len(s) && s[i] == ':' && words.IsDigit(s[i+1]) { // 12:3  error  …
 		_, i = words.Number(s, i+1)
@@ -103,13 +102,13 @@ func remarks(l string) bool {
 		return false
 	}
 	// Go says at the place of an import what it could not get.
-	return at.Col > 0 && extension(at.File) != "go" && strings.HasPrefix(at.Rest, ": ") ||
+	return at.Col > 0 && extOf(at.File) != "go" && strings.HasPrefix(at.Rest, ": ") ||
 		strings.HasPrefix(at.Rest, ":\t") || quoted().MatchString(strings.TrimLeft(at.Rest, ": ")) || strings.HasPrefix(strings.TrimLeft(at.Rest, ": \t"), "//")
 }
 
-// named tells whether the phrase is a part of a name and says nothing of what
-// happened: of a path, of an identifier in source code, of a setting.
-func (p *spot) named() bool {
+// isPartOfName reports whether the phrase is a part of a path, of an identifier in source code or
+// of a setting, and so says nothing of what happened.
+func (p *spot) isPartOfName() bool {
 	end := p.at + p.size
 	if end > len(p.l) {
 		return false
@@ -139,7 +138,7 @@ func (p *spot) named() bool {
 	return false
 }
 
-// inName tells whether the phrase goes on a path or an identifier.
+// inName reports whether the phrase continues a path or an identifier.
 func (p *spot) inName() bool {
 	from := p.at
 	for from > 0 && strings.IndexByte(" \t\"'`(,;=[", p.l[from-1]) < 0 {
@@ -162,8 +161,7 @@ func (p *spot) inName() bool {
 	return false
 }
 
-// namesFile tells whether the phrase begins the name of a file at a place:
-// "out-of-memory.c:9".
+// namesFile reports whether the phrase begins the name of a file at a place: "out-of-memory.c:9".
 func (p *spot) namesFile() bool {
 	s := p.l[p.at:]
 	n := p.size
@@ -198,7 +196,7 @@ var (
 // countsFailures holds on a test runner's summary that counts at least one
 // failure.
 func countsFailures(p spot) bool {
-	if !counted(p) && !strings.HasPrefix(p.l, "[ERROR] Tests run: ") { // the level is the phrase
+	if !hasCount(p) && !strings.HasPrefix(p.l, "[ERROR] Tests run: ") { // the level is the phrase
 		return false
 	}
 	s := strings.Trim(p.l, " =\t│")
@@ -208,13 +206,13 @@ func countsFailures(p spot) bool {
 	return someFailed().MatchString(s) && ofTests().MatchString(s)
 }
 
-// counted tells whether a count can belong to the phrase: "3 failed",
-// "Failures: 3", "failures=3", "FAILED (", "Failed!".
-func counted(p spot) bool {
-	if b := strings.TrimRight(p.before(), " "); b != "" && words.IsDigit(b[len(b)-1]) {
+// hasCount reports whether a count can belong to the phrase: "3 failed", "Failures: 3",
+// "failures=3", "FAILED (", "Failed!".
+func hasCount(p spot) bool {
+	if b := strings.TrimRight(p.textBefore(), " "); b != "" && words.IsDigit(b[len(b)-1]) {
 		return true
 	}
-	s := p.after()
+	s := p.textAfter()
 	n := 0
 	for n < len(s) && (words.IsLower(words.Lower(s[n]))) {
 		n++
@@ -225,15 +223,15 @@ func counted(p spot) bool {
 
 var exception = lazy.Regexp(`^(?:E )?[ |\t]*(?:\w+\.)*([A-Z]\w*(?:Error|Exception|Interrupt)\w*|Error(?:[A-Z]\w*)?|Exception(?:[A-Z]\w*)?|Interrupt\w*)(?:$|:| \[| \()`)
 
-// namesException holds where the line begins with the name of an exception:
-// "KeyError: 'id'", "botocore.exceptions.ClientError: …", "TypeError [CODE]: …".
+// namesException reports whether the line begins with the name of an exception: "KeyError: 'id'",
+// "botocore.exceptions.ClientError: …", "TypeError [CODE]: …".
 func namesException(p spot) bool {
 	m := exception().FindStringSubmatch(p.l)
 	if m == nil {
 		return false
 	}
 	if m[1] == "Error" { // also what programs put before a message
-		return p.line+1 < p.h.t.len() && strings.HasPrefix(strings.TrimLeft(p.h.t.line(p.line+1), " "), "at ")
+		return p.line+1 < p.h.t.lineCount() && strings.HasPrefix(strings.TrimLeft(p.h.t.lineAt(p.line+1), " "), "at ")
 	}
 	return true
 }
@@ -247,23 +245,23 @@ func compilerLine(p spot) bool {
 	}
 	rest := strings.TrimLeft(at.Rest, ": ")
 	rest = strings.TrimPrefix(rest, "fatal ")
-	return len(rest) >= 5 && strings.EqualFold(rest[:5], "error") && compiledFile(at.File)
+	return len(rest) >= 5 && strings.EqualFold(rest[:5], "error") && isCompiledFile(at.File)
 }
 
-var compiledExtensions = strings.Fields("c cc cpp cxx h hpp hh m mm cu f90 f95 f for s swift kt kts java scala hs zig d nim cr " +
-	"gleam vala ml mli proto adb ads pas dart groovy sol erl hrl")
+var compiledExtensions = strings.Fields("c cc cpp cxx h hpp hh m mm cu f90 f95 f for s swift kt kts java scala hs " +
+	"zig d nim cr gleam vala ml mli proto adb ads pas dart groovy sol erl hrl")
 
-// compiledFile tells by its name whether a file is for a compiler.
-func compiledFile(file string) bool { return slices.Contains(compiledExtensions, extension(file)) }
+// isCompiledFile decides by the extension.
+func isCompiledFile(file string) bool { return slices.Contains(compiledExtensions, extOf(file)) }
 
-func extension(file string) string { return strings.ToLower(file[strings.LastIndexByte(file, '.')+1:]) }
+func extOf(file string) string { return strings.ToLower(file[strings.LastIndexByte(file, '.')+1:]) }
 
 // goProblem holds on a line of the Go compiler or vet, "a.go:3:5: message" or
 // "vet: a.go:3:5: message", whose message holds one of the list.
 func goProblem(p spot, list []string) bool {
 	at, ok := places.In(p.l)
 	behind := at.From > 0 && p.l[:at.From] != "vet: "
-	if !ok || extension(at.File) != "go" || behind {
+	if !ok || extOf(at.File) != "go" || behind {
 		return false
 	}
 	return !lintName().MatchString(at.Rest) && words.HasAny(words.Small(at.Rest), list)
@@ -278,20 +276,19 @@ func lintLine(p spot) bool {
 	return ok && strings.TrimSpace(p.l[:at.From]) == "" && lintName().MatchString(at.Rest)
 }
 
-// arrow holds on a line "  --> file:3:5" whose file has one of the extensions.
-func arrow(p spot, extensions []string) bool {
+// isArrowTo reports whether the line is " --> file:3:5" and its file has one of the extensions.
+func isArrowTo(p spot, extensions []string) bool {
 	at, ok := places.In(p.l)
-	return ok && starts(p) && slices.Contains(extensions, extension(at.File))
+	return ok && startsLine(p) && slices.Contains(extensions, extOf(at.File))
 }
 
-// below holds where the line above begins with one of the list.
-func below(p spot, list []string) bool {
-	above := strings.TrimLeft(p.previous(), " ")
+// isBelowOne reports whether the line above begins with one of the list.
+func isBelowOne(p spot, list []string) bool {
+	above := strings.TrimLeft(p.previousLine(), " ")
 	return slices.ContainsFunc(list, func(w string) bool { return strings.HasPrefix(above, w) })
 }
 
-// located holds on a line that begins with a place.
-func located(p spot) bool {
+func startsWithPlace(p spot) bool {
 	at, ok := places.In(p.l)
 	return ok && strings.TrimSpace(p.l[:at.From]) == ""
 }
@@ -308,13 +305,13 @@ func reportsError(p spot) bool {
 var longWords = []string{"perday", "per day", "per_day", "daily", "permonth", "per month", "monthly",
 	"insufficient_quota"}
 
-// longQuota holds where a quota is used up for longer than minutes: by the day
-// or the month, or for good.
-func longQuota(p spot) bool {
+// isLongQuota reports whether a quota is used up for longer than minutes: by the day or the month,
+// or for good.
+func isLongQuota(p spot) bool {
 	switch {
 	case words.HasAny(p.small, longWords):
 		return true
-	case shortQuota(p):
+	case isShortQuota(p):
 		return false
 	}
 	if words.HasAny(p.small, []string{"current quota", "plan and billing", "quota exceeded", "quota exhausted"}) {
@@ -324,16 +321,16 @@ func longQuota(p spot) bool {
 	return known && d > waits.LongestRate
 }
 
-// shortQuota holds where a quota is one by the minute, or comes back within
-// minutes: providers use the same words for both.
-func shortQuota(p spot) bool {
+// isShortQuota reports whether a quota is by the minute, or comes back within minutes: providers
+// use the same words for both.
+func isShortQuota(p spot) bool {
 	switch {
 	case words.HasAny(p.small, longWords):
 		return false
 	case words.HasAny(p.small, []string{"permin", "per min", "per_min", "persecond", "per second"}):
 		return true
 	}
-	d, known := waits.In(nearby(p))
+	d, known := waits.In(withLinesBelow(p))
 	if known {
 		return d <= waits.LongestRate
 	}
@@ -342,20 +339,19 @@ func shortQuota(p spot) bool {
 	})
 }
 
-// nearby is the line and the few below it: a body of JSON may be printed over
-// several.
-func nearby(p spot) string {
+// withLinesBelow returns the line and the few below it, since JSON may be printed over several.
+func withLinesBelow(p spot) string {
 	s := p.l
-	for i := p.line + 1; i < p.h.t.len() && i < p.line+40 && len(s) < 2000; i++ {
-		s += "\n" + p.h.t.line(i)
+	for i := p.line + 1; i < p.h.t.lineCount() && i < p.line+40 && len(s) < 2000; i++ {
+		s += "\n" + p.h.t.lineAt(i)
 	}
 	return s
 }
 
-// statusBehind holds where the phrase is followed by a status of HTTP that
-// begins with the first digit of args, one of the others if any are named.
-func statusBehind(p spot, args []string) bool {
-	s := p.after()
+// hasStatusBehind reports whether an HTTP status follows the phrase that begins with the first
+// digit of args, and is one of the others if any are named.
+func hasStatusBehind(p spot, args []string) bool {
+	s := p.textAfter()
 	for i := 8; i < len(s) && i < 40; i++ {
 		if !words.IsDigit(s[i]) {
 			continue
@@ -379,21 +375,21 @@ func untilOf(e Evidence, t text, v verdict) time.Time {
 		case a.RetryAfter > 0 && !e.Now.IsZero():
 			return e.Now.Add(a.RetryAfter)
 		}
-		if at := e.until(words.Cut(a.Message, 2000)); !at.IsZero() {
+		if at := e.resetTime(words.Cut(a.Message, 2000)); !at.IsZero() {
 			return at
 		}
 	}
-	for i := max(0, v.line-1); v.line >= 0 && i < t.len() && i <= v.line+3; i++ {
-		if at := e.until(t.line(i)); !at.IsZero() {
+	for i := max(0, v.line-1); v.line >= 0 && i < t.lineCount() && i <= v.line+3; i++ {
+		if at := e.resetTime(t.lineAt(i)); !at.IsZero() {
 			return at
 		}
 	}
 	return time.Time{}
 }
 
-// until reads from a message when a service works again. A time by the clock is met a little
-// later by an agent.
-func (e Evidence) until(msg string) time.Time {
+// resetTime reads from a message when a service works again. For an agent, a time by the clock is
+// put a little later. It is zero when the message names none.
+func (e Evidence) resetTime(msg string) time.Time {
 	at, clock := waits.Read(msg, e.Now, e.Zone)
 	if clock && e.Source == "agent" {
 		at = at.Add(waits.Late)

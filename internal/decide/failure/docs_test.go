@@ -14,7 +14,7 @@ const docs = "../../../docs/failures.md"
 // whoever failed, transient ones first.
 func kindsOf(c Class) []Kind {
 	flags := []flag{0}
-	all, _ := rules() // TestRules has the error
+	all, _ := readRules() // TestRules has the error
 	for _, r := range all {
 		if r.Class == c {
 			flags = append(flags, r.Flags)
@@ -167,7 +167,7 @@ func TestExitStatus(t *testing.T) {
 // The table of rules can be read, and asks for nothing that there is not.
 func TestRules(t *testing.T) {
 	t.Parallel()
-	all, err := rules()
+	all, err := readRules()
 	if err != nil || len(all) < 200 {
 		t.Fatalf("%d rules: %v", len(all), err)
 	}

@@ -12,8 +12,8 @@ import (
 // exit status it reports for the command that failed; false when it does not.
 func ExitStatus(output string) (int, bool) {
 	t := newText(output)
-	for i, seen := t.len()-1, 0; i >= 0 && seen < 12; i-- {
-		l := strings.TrimSpace(t.line(i))
+	for i, seen := t.lineCount()-1, 0; i >= 0 && seen < 12; i-- {
+		l := strings.TrimSpace(t.lineAt(i))
 		if l == "" {
 			continue
 		}
@@ -55,8 +55,8 @@ func byTypedErrors(e Evidence) verdict {
 		if c == Unknown {
 			continue
 		}
-		v = verdict{class: c, weight: 100, line: -1, typed: timed(e, i)}
-		if ofProvider(c) {
+		v = verdict{class: c, weight: 100, line: -1, typed: withResetTime(e, i)}
+		if isProviderFault(c) {
 			v.flags |= provider
 		}
 		if setupError(e.Errors[i]) {
@@ -71,15 +71,16 @@ func byTypedErrors(e Evidence) verdict {
 	return v
 }
 
-// ofProvider is true for errors of an agent's own calls that no work cures: they are the model
-// provider's, or the network's between them.
-func ofProvider(c Class) bool {
+// isProviderFault reports whether errors of that class come from the model provider or the network,
+// so that no work of an agent cures them.
+func isProviderFault(c Class) bool {
 	return slices.Contains([]Class{QuotaExhausted, RateLimit, ServiceUnavailable, Network, Timeout}, c)
 }
 
-// timed is the n-th error with the time that an earlier one of its class named, where it has none of
-// its own: programs repeat at their end what the provider said, without when it works again.
-func timed(e Evidence, n int) *APIError {
+// withResetTime returns the n-th error with the time that an earlier one of its class named, where
+// it has none of its own: programs repeat at their end what the provider said, without when it
+// works again.
+func withResetTime(e Evidence, n int) *APIError {
 	err := e.Errors[n]
 	class := classOf(err)
 	for i := n - 1; i >= 0 && err.RetryAfter == 0 && err.ResetAt.IsZero(); i-- {
@@ -90,9 +91,9 @@ func timed(e Evidence, n int) *APIError {
 	return &err
 }
 
-// untyped is the message of the newest typed error, where no type says what any of them
-// is about; "" for none.
-func untyped(e Evidence) string {
+// untypedMessage returns the message of the newest typed error, if the types do not give the class
+// of any of them; "" for none.
+func untypedMessage(e Evidence) string {
 	if e.Source != "agent" || byTypedErrors(e).typed != nil {
 		return ""
 	}
@@ -164,10 +165,10 @@ func byStop(typ string) Class {
 	return Unknown
 }
 
-// byMessage tells apart what providers put under one status: a plan that is
-// used up from a rate (429), a prompt that is too long from a bad request (400).
+// byMessage separates causes that providers report under one status: a plan that is used up and a
+// rate (429), a prompt that is too long and a bad request (400).
 func byMessage(a APIError) Class {
-	h := findHits(split(a.Type + " " + words.Cut(a.Message, 2000)))
+	h := findHits(splitText(a.Type + " " + words.Cut(a.Message, 2000)))
 	best := byWords(h, func(c Class) bool { return c == QuotaExhausted || c == ContextLength || c == RateLimit })
 	if best.class == ContextLength && a.Status >= 500 {
 		return Unknown
@@ -195,12 +196,12 @@ func byStatus(status int) Class {
 	return Unknown
 }
 
-// This file tells the statuses of HTTP from other numbers: "401" may be a line,
-// a duration, a count or a part of an id.
+// This file distinguishes HTTP statuses from other numbers: "401" may be a line, a duration, a
+// count or a part of an id.
 
-// answered makes a condition: the phrase is a number, and it is a status of
-// HTTP in a context that only HTTP has.
-func answered(p spot) bool {
+// isHTTPStatus is a condition: the phrase is a number, and it is a status in a context that only
+// HTTP has.
+func isHTTPStatus(p spot) bool {
 	if p.at+3 > len(p.l) || !words.IsDigit(p.l[p.at]) {
 		return false
 	}
@@ -208,31 +209,29 @@ func answered(p spot) bool {
 	if rest != "" && (words.IsDigit(rest[0]) || strings.HasPrefix(rest, ".") && len(rest) > 1 && words.IsDigit(rest[1])) {
 		return false
 	}
-	return statusWord(p.l[:p.at], rest)
+	return surroundsStatus(p.l[:p.at], rest)
 }
 
-// statusWord tells whether what stands in front of a number, and what follows
-// it, make it a status.
-func statusWord(before, rest string) bool {
+// surroundsStatus reports whether the text before and after a number makes it a status.
+func surroundsStatus(before, rest string) bool {
 	b := strings.TrimRight(before, " \"':=#({[")
 	b = b[max(0, len(b)-40):]
-	if endsWith(b, "status code", "status_code", "statuscode", "http status", "last status", "unexpected status",
+	if endsWithWord(b, "status code", "status_code", "statuscode", "http status", "last status", "unexpected status",
 		"got status", "status", "http/1.1", "http/1.0",
 		"http/2", "http/3", "http", "http error", "returned error", "response code", "tunnel failed, response",
 		"api error", "responded with", "error code", "npm err!", "npm error", "http_code") {
 		return true
 	}
-	if !endsWith(b, "error", "code", "response", "received", "returned", "got", "failed with", "answered") {
-		return endsWith(before, " e", "\te") &&
-			endsWith(strings.TrimRight(before[:len(before)-1], " "), "code") // npm: code E403
+	if !endsWithWord(b, "error", "code", "response", "received", "returned", "got", "failed with", "answered") {
+		return endsWithWord(before, " e", "\te") &&
+			endsWithWord(strings.TrimRight(before[:len(before)-1], " "), "code") // npm: code E403
 	}
 	rest = strings.TrimLeft(rest, "\"'")
 	return rest == "" || strings.IndexByte(",.:;)}]", rest[0]) >= 0
 }
 
-// endsWith tells whether s ends with one of the list, without regard to case, as
-// a whole word.
-func endsWith(s string, list ...string) bool {
+// endsWithWord reports whether s ends with one of the list as a whole word. Case is ignored.
+func endsWithWord(s string, list ...string) bool {
 	for _, w := range list {
 		if n := len(s) - len(w); n >= 0 && strings.EqualFold(s[n:], w) &&
 			(n == 0 || !words.IsWord(s[n-1]) || !words.IsWord(w[0])) {
@@ -242,10 +241,10 @@ func endsWith(s string, list ...string) bool {
 	return false
 }
 
-// reason makes a condition: the phrase is the name of a status, as it is
-// reported: behind its number, at the end of an error, or alone.
-func reason(p spot) bool {
-	b := strings.TrimRight(p.before(), " :-\"'([{,")
+// isStatusName is a condition: the phrase is the name of a status, as it is reported: behind its
+// number, at the end of an error, or alone.
+func isStatusName(p spot) bool {
+	b := strings.TrimRight(p.textBefore(), " :-\"'([{,")
 	if b == "" {
 		return true
 	}
@@ -259,12 +258,12 @@ func reason(p spot) bool {
 // bareStatus makes a condition: the phrase is a number that may be a status of HTTP: "503 from upstream",
 // "got 429".
 func bareStatus(p spot) bool {
-	rest := p.after()[min(3, len(p.after())):]
+	rest := p.textAfter()[min(3, len(p.textAfter())):]
 	if rest != "" && strings.ContainsAny(rest[:1], "0123456789.%-/_") {
 		return false
 	}
-	before := strings.TrimRight(words.Small(p.before()), " :(")
-	return before == "" || endsWith(before, "error", "code", "status", "http", "got", "returned", "returns",
+	before := strings.TrimRight(words.Small(p.textBefore()), " :(")
+	return before == "" || endsWithWord(before, "error", "code", "status", "http", "got", "returned", "returns",
 		"response", "with", "received", "answered",
 		"server", "failed", "by")
 }

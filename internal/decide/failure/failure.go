@@ -121,16 +121,16 @@ type Item struct {
 	Received string `json:"received,omitempty"`
 }
 
-// Compares tells whether the item has values that said, a part of its message,
-// does not name: who shows both would say the same twice.
-func (i Item) Compares(said string) bool {
+// HasValuesBeyond reports whether the item has values that said, a part of its message, does not
+// contain. If not, showing them after said would repeat them.
+func (i Item) HasValuesBeyond(said string) bool {
 	if i.Expected == "" && i.Received == "" {
 		return false
 	}
 	return !strings.Contains(said, i.Expected) || !strings.Contains(said, i.Received)
 }
 
-// Analysis is what the evidence says. It goes through JSON to the journal
+// Analysis is the result for the evidence. It goes through JSON to the journal
 // and to users; fields can be added, but names must not change.
 type Analysis struct {
 	Class       Class    `json:"class"`
@@ -155,7 +155,7 @@ type Analysis struct {
 	Code string `json:"code,omitempty"`
 }
 
-// Tests is what a test runner's summary says.
+// Tests is a test runner's summary.
 type Tests struct {
 	Runner  string `json:"runner"` // "go", "jest", "pytest", …
 	Passed  int    `json:"passed"`
@@ -174,8 +174,8 @@ func Classes() []Class {
 	}
 }
 
-// Advice is the first action, where it tells an agent more than the lines of the output do;
-// "" where those say it all.
+// Advice returns the first action, if it helps an agent more than the lines of the output do, and
+// "" otherwise.
 func (a *Analysis) Advice() string {
 	around := a.Kind == Work && slices.Contains([]Class{Dependency, MissingCommand, Permission}, a.Class)
 	if len(a.Actions) > 0 && (around || slices.Contains(Unanswered(), a.Class)) {

@@ -22,7 +22,7 @@ func Fingerprint(a Analysis, keys ...string) string {
 	part := func(s string) { all = append(append(all, s...), 0) }
 	part(string(a.Class))
 	part(a.Step)
-	tests := lists.Pick(a.Items, func(i Item) (string, bool) { return steady(i.Test), i.Test != "" })
+	tests := lists.Pick(a.Items, func(i Item) (string, bool) { return normalizeLine(i.Test), i.Test != "" })
 	sort.Strings(tests)
 	for _, s := range tests {
 		part(s)
@@ -35,7 +35,7 @@ func Fingerprint(a Analysis, keys ...string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// letters are those of a word. Characters of other scripts count.
+// letters are the characters of words, for a class of an expression. Those of other scripts count.
 const letters = `0-9A-Za-z_\x{80}-\x{10ffff}`
 
 const durationForm = `\b(\d+(?:[.,]\d+)?) ?([mµun]?s|sec|seconds?|min|minutes?)\b`
@@ -64,11 +64,10 @@ var (
 	temporary = lazy.Regexp(`^tmp[._-]?\w{6,}$`)
 )
 
-// steady leaves out of a line what differs between two runs of the same
-// failure: numbers (lines, times, durations, ports, counts, addresses), hex
-// ids, and folders of paths, so that only a file's name is left. Letters that
-// lead into digits stay ("TS2322", "E0425").
-func steady(s string) string {
+// normalizeLine leaves out of a line what differs between two runs of the same failure: numbers
+// (lines, times, durations, ports, counts, addresses), hex ids, and folders of paths, so that only
+// a file's name is left. Letters that lead into digits stay ("TS2322", "E0425").
+func normalizeLine(s string) string {
 	if slices.ContainsFunc(months, func(m string) bool { return strings.Contains(s, m) }) {
 		s = dates().ReplaceAllString(s, "#")
 	}
@@ -118,18 +117,18 @@ func steadyPart(s string) string {
 	return s
 }
 
-// stable is [steady] with what tells how far a failure got: "3 dead links" and
-// "expected 90, got 70" stay as they are, where "line 3" and "3 ms" do not.
-func stable(s string) string { return stableBut(s, nil) }
+// stableText is [normalizeLine] that keeps numbers which show how far a failure got:
+// "3 dead links" and "expected 90, got 70" stay as they are, but "line 3" and "3 ms" do not.
+func stableText(s string) string { return stableBut(s, nil) }
 
-// stableBut is [stable] without the amounts of what is counted when all is well.
+// stableBut is [stableText] without the amounts of what is counted when all is well.
 func stableBut(s string, well map[string]bool) string {
 	s = unordered().ReplaceAllStringFunc(s, func(set string) string {
 		of := strings.Split(set[1:len(set)-1], ", ")
 		slices.Sort(of)
 		return "{" + strings.Join(of, ", ") + "}"
 	})
-	key := append([]string{steady(s)}, amounts(varying().ReplaceAllString(s, ""), well)...)
+	key := append([]string{normalizeLine(s)}, amountsIn(varying().ReplaceAllString(s, ""), well)...)
 	if compares().MatchString(s) {
 		for _, d := range durations().FindAllStringSubmatch(s, -1) {
 			n, _ := strconv.ParseFloat(strings.Replace(d[1], ",", ".", 1), 64)
@@ -159,9 +158,9 @@ var processes = lazy.Regexp(`^\s*\d{5,7} |[\[(]\d{5,7}[\])]|\b\d{5,7}#(?:\d+)?`)
 // codes begin a line with a number that says what is wrong.
 var codes = lazy.Regexp(`^\s*(?i:error|code|exit|status|https?) \d`)
 
-// amounts are the numbers in s that count or measure something, or are the value of it. Those
-// of places, times and ids are none, and neither is a count of what the words of well name.
-func amounts(s string, well map[string]bool) (found []string) {
+// amountsIn returns the numbers in s that count or measure something, or are the value of it. Those
+// of places, times and ids are left out, and so are counts of the words in well.
+func amountsIn(s string, well map[string]bool) (found []string) {
 	if !strings.ContainsAny(s, "0123456789") {
 		return nil
 	}
@@ -194,7 +193,7 @@ func amounts(s string, well map[string]bool) (found []string) {
 		switch {
 		case strings.Count(w, ".") == 2: // a version is no time and no place
 			found = append(found, w)
-		case goesOn, i > 0 && changes(said[i-1]) && !strings.HasSuffix(w, "%") &&
+		case goesOn, i > 0 && variesByRun(said[i-1]) && !strings.HasSuffix(w, "%") &&
 			(said[i-1] != "for" || !strings.Contains(w, ".")):
 			left = i
 		case behind, i+1 < len(said) && isTime()[said[i+1]]:
@@ -205,8 +204,8 @@ func amounts(s string, well map[string]bool) (found []string) {
 	return found
 }
 
-// changes tells whether the number behind a word differs from run to run, or with the place.
-func changes(word string) bool {
+// variesByRun reports whether the number behind a word differs from run to run, or with the place.
+func variesByRun(word string) bool {
 	unit := word[strings.LastIndexByte(word, '_')+1:] // "took_ms"
 	return isPlace()[word] || places.LineWord()[word] || isWell()[word] || isTime()[unit]
 }
@@ -219,22 +218,22 @@ var (
 	isWell = words.Set(`passed ok checked`)
 )
 
-// caseID is what people call a thing by: "K-17", "2026-113", "page-17.html", "/users/17".
+// caseID matches names with numbers that identify a thing: "K-17", "2026-113", "page-17.html", "/users/17".
 var caseID = lazy.Regexp(`^(?:[A-Z]{1,6}-|\d{4}-)\d{1,5}$|^[\w-]*[A-Za-z][-_]?\d{1,4}\.(?:[a-km-z]|l[a-np-z])[a-z0-9]{0,4}$|^(?:/[a-z]{4,})+/\d{1,4}$`)
 
 // amount is a number, a ratio, a version or a size; times have another unit.
 var amount = lazy.Regexp(`^[-+]?\d{1,6}(?:\.\d+){0,2}(?:%|x|/\d{1,4}|[kmg]i?b)?$`)
 
-// keyLines are what the fingerprint is made of, next to class, step and tests:
-// all lines that tell of the failure, in any order. With failing tests known,
-// they and what they say first are the key; what may pass by itself is known by the line that
-// made the verdict.
-func keyLines(a Analysis, o *outline, at int) []string {
+// fingerprintLines returns the lines that describe the failure, in any order. The fingerprint is
+// made of them and of class, step and tests. With failing tests known, these and their first
+// messages are used instead; a failure that may pass by itself is known by the line that made the
+// verdict.
+func fingerprintLines(a Analysis, o *outline, at int) []string {
 	var key []string
 	for _, i := range a.Items {
 		if i.Test != "" && a.Class == TestFailure {
-			first, _, _ := strings.Cut(i.Message, "\n")
-			key = append(key, steady(i.Test)+": "+stable(first), stable(i.Expected), stable(i.Received))
+			msg, _, _ := strings.Cut(i.Message, "\n")
+			key = append(key, normalizeLine(i.Test)+": "+stableText(msg), stableText(i.Expected), stableText(i.Received))
 		}
 	}
 	if len(key) > 0 {
@@ -246,38 +245,38 @@ func keyLines(a Analysis, o *outline, at int) []string {
 			key = append(key, s)
 		}
 	}
-	add := func(s string) { keep(stable(s)) }
+	add := func(s string) { keep(stableText(s)) }
 	for _, i := range a.Items {
 		first, _, _ := strings.Cut(i.Message, "\n")
 		if a.Transient {
-			return []string{steady(first)}
+			return []string{normalizeLine(first)}
 		}
 		if a.Class == CompileError || a.Class == Lint {
 			add(i.File + " " + first) // the same in another file is another failure
 		}
 	}
-	telling := o.telling(maxKey)
+	telling := o.errorLines(maxKey)
 	for _, i := range telling {
-		said := o.t.owner(i) + o.unnumbered(i)
+		said := o.t.ownerOf(i) + o.withoutNumber(i)
 		if _, itself := places.In(said); !itself {
-			if p, ok := o.apart(i); ok { // the same in another file is another failure
+			if p, ok := o.scatteredPlace(i); ok { // the same in another file is another failure
 				said = p.File + " " + said
 			}
 		}
 		keep(stableBut(said, o.usual.countedBy(o.parts[i])))
 	}
-	if above := o.above(at); above != "" {
+	if above := o.subjectAbove(at); above != "" {
 		add(above)
-		add(o.said(at))
+		add(o.textAt(at))
 	}
-	if p, said := frame(o.t); a.Class == Crash && said != "" && !places.Foreign(p.File) {
+	if p, said := projectFrame(o.t); a.Class == Crash && said != "" && !places.IsForeign(p.File) {
 		add(p.File) // the same words, thrown elsewhere
 	}
 	problems := a.Class == CompileError || a.Class == Lint
-	placed := problems && informative(a.Items) // then their count says nothing more
+	placed := problems && sayEnough(a.Items) // then their count says nothing more
 	for i, p := range o.parts {
-		if p == result && !placed && len(telling) > 0 && i > telling[0] { // before that a program tells of itself
-			keep(strings.Join(amounts(o.unnumbered(i), o.usual.counts), " "))
+		if p == result && !placed && len(telling) > 0 && i > telling[0] { // before that a program reports about itself
+			keep(strings.Join(amountsIn(o.withoutNumber(i), o.usual.counts), " "))
 		}
 	}
 	if len(key) == 0 {

@@ -41,7 +41,7 @@ func TestFingerprintStays(t *testing.T) {
 			one := mark(strings.ReplaceAll(output, "@", c.one))
 			other := mark(strings.ReplaceAll(output, "@", c.other))
 			if one != other {
-				t.Errorf("%s: the fingerprint depends on the %s: %q, %q", name, c.name, steady(c.one), steady(c.other))
+				t.Errorf("%s: the fingerprint depends on the %s: %q, %q", name, c.name, normalizeLine(c.one), normalizeLine(c.other))
 			}
 		}
 	}
@@ -155,7 +155,7 @@ func FuzzFingerprint(f *testing.F) {
 		if message == "" || strings.ContainsAny(message[len(message)-1:], "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_.-~@+:/\\") || message[len(message)-1] >= 0x80 {
 			return // the number would become a part of another word
 		}
-		a, b := steady(message+number16(one)+"ms"), steady(message+number16(other)+"ms")
+		a, b := normalizeLine(message+number16(one)+"ms"), normalizeLine(message+number16(other)+"ms")
 		if a != b {
 			t.Errorf("%q: %q, %q", message, a, b)
 		}
@@ -181,8 +181,8 @@ func FuzzPrefix(f *testing.F) {
 		if n := prefixOf(line); n < 0 || n > len(line) {
 			t.Errorf("%q: a prefix of %d", line, n)
 		}
-		if got := split(line + "\n" + line); got.len() != 2 || got.line(0) != got.line(1) {
-			t.Errorf("%q: %d lines", line, got.len())
+		if got := splitText(line + "\n" + line); got.lineCount() != 2 || got.lineAt(0) != got.lineAt(1) {
+			t.Errorf("%q: %d lines", line, got.lineCount())
 		}
 	})
 }
@@ -190,7 +190,7 @@ func FuzzPrefix(f *testing.F) {
 func FuzzScanner(f *testing.F) {
 	f.Add("ERROR: Connection refused; read timeout, ReadTimeoutError 429")
 	f.Fuzz(func(t *testing.T, s string) {
-		phrases().each(s, words.Small(s), func(owner *rule, from, to int) {
+		phrases().eachHit(s, words.Small(s), func(owner *rule, from, to int) {
 			if from < 0 || to > len(s) || from >= to || owner == nil {
 				t.Fatalf("%q: %d..%d of rule %v", s, from, to, owner)
 			}

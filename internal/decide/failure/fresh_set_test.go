@@ -100,7 +100,7 @@ func blamed(a Analysis) string {
 // plainly is a text as a headline is compared: without colours, the width of
 // blanks, and capitals.
 func plainly(s string) string {
-	return strings.ToLower(strings.Join(strings.Fields(readable(s).text), " "))
+	return strings.ToLower(strings.Join(strings.Fields(readOutput(s).text), " "))
 }
 
 // names tells whether a summary is the headline: it holds one of the accepted

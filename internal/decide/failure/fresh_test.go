@@ -101,7 +101,7 @@ func TestFreshSetsAreWhole(t *testing.T) {
 			ids[l.ID] = true
 			classes[l.Class]++
 			for _, f := range l.Feedback {
-				if out := readable(l.Output).text; !strings.Contains(out, f) && !strings.Contains(l.Output, f) {
+				if out := readOutput(l.Output).text; !strings.Contains(out, f) && !strings.Contains(l.Output, f) {
 					t.Errorf("%s: the fact %q is not in the output", l.ID, f)
 				}
 			}

@@ -52,7 +52,7 @@ func TestHostileOutputs(t *testing.T) {
 			if a.Class != TestFailure || a.Transient {
 				t.Errorf("before a failed test it is %s: %q", a.Class, a.Summary)
 			}
-			if s := Telling(noise+said, 2000); !strings.Contains(s, "total = 3, want 4") || len(s) > 2000 {
+			if s := InformativeLines(noise+said, 2000); !strings.Contains(s, "total = 3, want 4") || len(s) > 2000 {
 				t.Errorf("telling leaves the failed test out: %q", s[:min(len(s), 200)])
 			}
 			if utf8.ValidString(noise) && !utf8.ValidString(a.Summary) {

@@ -19,7 +19,7 @@ import (
 // outlineLines bounds the lines at the end that are looked at.
 const outlineLines = 400
 
-// part is what a line is in an output, the most telling last.
+// part is the role of a line in an output, the most informative last.
 type part int8
 
 const (
@@ -45,11 +45,11 @@ type outline struct {
 // "" when there is none.
 func outlineOf(h *hits, green string) *outline {
 	t := h.t
-	end := max(0, t.len()-outlineLines)
-	o := &outline{t: t, parts: make([]part, t.len()), usual: usualIn(green), strict: strictly().MatchString(t.s)}
+	end := max(0, t.lineCount()-outlineLines)
+	o := &outline{t: t, parts: make([]part, t.lineCount()), usual: usualIn(green), strict: strictly().MatchString(t.s)}
 	before, _ := slices.BinarySearch(h.alarms, end)
 	for _, i := range h.alarms[max(0, before-outlineLines):before] {
-		o.look(h, i)
+		o.classifyLine(h, i)
 	}
 	o.readBlocks(h, end)
 	return o
@@ -61,13 +61,13 @@ var strictly = lazy.Regexp(`(?i)\b(?:in strict mode|warnings found and -Werror s
 func (o *outline) readBlocks(h *hits, end int) {
 	t := o.t
 	var b block
-	for i := end; i < t.len(); i++ {
-		l := t.line(i)
+	for i := end; i < t.lineCount(); i++ {
+		l := t.lineAt(i)
 		said := strings.TrimSpace(l)
 		switch {
-		case b.holds(l, said), said == "":
+		case b.includesLine(l, said), said == "":
 		default:
-			o.look(h, i)
+			o.classifyLine(h, i)
 			if i > 0 && o.parts[i-1] == result && strings.HasPrefix(said, "> ") { // Gradle's cause
 				o.parts[i] = hinting
 			}
@@ -75,27 +75,27 @@ func (o *outline) readBlocks(h *hits, end int) {
 	}
 }
 
-// shownMax is what is looked at of a long line.
+// shownMax is the length to which long lines are examined.
 const shownMax = 240
 
-func (o *outline) look(h *hits, i int) {
-	whole := strings.TrimSpace(h.t.line(i))
-	p := h.tells(i, words.Cut(whole, shownMax))
-	if p == aside && o.strict && warns(whole) {
+func (o *outline) classifyLine(h *hits, i int) {
+	whole := strings.TrimSpace(h.t.lineAt(i))
+	p := h.weighLine(i, words.Cut(whole, shownMax))
+	if p == aside && o.strict && isWarning(whole) {
 		p = hinting
 	}
 	if p != aside && len(o.usual.lines) > 0 {
 		_, alarms := slices.BinarySearch(h.alarms, i)
 		counts := p == result && !alarms
 		switch {
-		case o.usual.lines[stable(whole)]:
+		case o.usual.lines[stableText(whole)]:
 			p = aside
-		case (p <= plain || counts) && o.usual.turned(whole):
+		case (p <= plain || counts) && o.usual.hasOtherAmounts(whole):
 			p = erring
-		case (p <= plain || counts) && o.usual.like(whole):
+		case (p <= plain || counts) && o.usual.isUsual(whole):
 			p = aside
 		}
-		if p != aside && p <= hinting && i == lastLine(h.t) && o.usual.last != "" && o.usual.last == label(whole) {
+		if p != aside && p <= hinting && i == lastLine(h.t) && o.usual.last != "" && o.usual.last == labelOf(whole) {
 			p = result
 		}
 	}
@@ -155,26 +155,26 @@ var raises = lazy.Regexp(`^(?:[^\pL\d]*|[\d:.,TZ/ -]*)(?:\w+[:|] +)?[^\pL\d]*` +
 	`(?i:error|err!?|fatal|panic|problem|exception|fail|failed|failure|fehler|erreur|fallo|errore|erro|ошибка|错误|エラー)` +
 	`(?:$|[^` + letters + `])|^[✗✘×❌✖‼⛔]|[│|] *[✗✘❌✖] *[│|]?$|^E  |^\w+(?:\.\w+)*(?:Error|Exception)\b|level=(?:error|fatal)|"level": ?"(?:error|fatal)`)
 
-// tells weighs a line by its form and by the words in it.
-func (h *hits) tells(i int, said string) part {
+// weighLine classifies a line by its form and by the words in it.
+func (h *hits) weighLine(i int, said string) part {
 	_, alarms := slices.BinarySearch(h.alarms, i)
 	_, doubts := slices.BinarySearch(h.doubts, i)
 	bare := strings.TrimRight(said, " |│┃║*") // of a table
 	well := slices.ContainsFunc(wentWell, func(end string) bool { return strings.HasSuffix(bare, end) })
 	switch {
-	case well, forms().MatchString(said), warns(said):
+	case well, forms().MatchString(said), isWarning(said):
 		return aside
 	case alarms && nothing().MatchString(said), doubts && nothing().MatchString(said):
 		return aside
-	case onlyFailed(said), sums().MatchString(said), !doubts && counting().MatchString(said):
+	case saysOnlyFailed(said), sums().MatchString(said), !doubts && counting().MatchString(said):
 		return result
 	case raises().MatchString(said):
 		return raising
 	case alarms:
 		return erring
-	case doubts, remarksOn(said):
+	case doubts, isLocated(said):
 		return hinting
-	case vague(said):
+	case isVague(said):
 		return result
 	case steps().MatchString(said):
 		return doing
@@ -182,8 +182,8 @@ func (h *hits) tells(i int, said string) part {
 	return plain
 }
 
-// remarksOn tells whether a line is a place and a message.
-func remarksOn(said string) bool {
+// isLocated reports whether a line is a place and a message.
+func isLocated(said string) bool {
 	at, ok := places.In(said)
 	begins := ok && at.From < 10 && oneWord().MatchString(said[:at.From])
 	says := strings.HasPrefix(at.Rest, ": ") || strings.HasPrefix(at.Rest, ", in ")
@@ -203,13 +203,13 @@ var sums = lazy.Regexp(`^[^\pL\d]*(?:[\w .-]{1,30}: *)?\d+ (?:of \d+ )?[\pL ()]+
 // counting is a sentence in any language that ends in a count: "Nalezeno chyb: 1".
 var counting = lazy.Regexp(`^[^\d]{2,40}(?:: +|：|:\pL)[^\d]{0,3}\d{1,3}[^\d]{0,5}$`)
 
-// vague tells whether a line names nothing: a few words, no number, no name, no quote.
-func vague(said string) bool {
-	return nameless(said) && !strings.ContainsAny(said, "0123456789") && len(strings.Fields(said)) <= 4
+// isVague reports whether a line names nothing: a few words, no number, no name, no quote.
+func isVague(said string) bool {
+	return isNameless(said) && !strings.ContainsAny(said, "0123456789") && len(strings.Fields(said)) <= 4
 }
 
-// nameless tells whether a line has no name, no quote and no value of anything.
-func nameless(said string) bool {
+// isNameless reports whether a line has no name, no quote and no value of anything.
+func isNameless(said string) bool {
 	return !strings.ContainsAny(said, ":：\"'\x60«»„“”‘’「」()[]{}<>=/_|@#$%") &&
 		!strings.Contains(strings.TrimRight(said, "."), ".")
 }
@@ -227,9 +227,9 @@ var emptyWords = words.Set(`a after all and are aborted aborting above an as at 
 // nameToken is the name of a program in front of a message, or of a step, a file or a time in it.
 var nameToken = lazy.Regexp(`^[\w.-]+: |\(.*?\)|\S*[-/@#_\d]\S*|\S+\.\w+\b`)
 
-// onlyFailed tells whether a line says that something failed, with how many
-// and which exit status, but not what.
-func onlyFailed(said string) bool {
+// saysOnlyFailed reports whether a line says that something failed, with how many and which exit
+// status, but not what.
+func saysOnlyFailed(said string) bool {
 	if _, ok := exitIn(said); ok {
 		return true
 	}
@@ -246,10 +246,9 @@ func onlyFailed(said string) bool {
 	})
 }
 
-// headline is the number of the line that a person would pick: of the last
-// ones that speak of an error the first; -1 when the text is empty. Of lines
-// that tell the same the later counts, and a clear one more than a vague one
-// that is not much nearer to the end.
+// headline returns the number of the line that a person would pick: the first of the last ones that
+// speak of an error; -1 when the text is empty. Among lines of equal weight the later counts, and a
+// clear one more than a vague one that is not much nearer to the end.
 func (o *outline) headline() int {
 	weights := [...]int{aside: -1000, doing: -5, plain: 0, result: -4, hinting: 10, erring: 20, raising: 30}
 	best, most, behind := -1, 0, 0
@@ -258,7 +257,7 @@ func (o *outline) headline() int {
 			continue
 		}
 		w := weights[p] - behind
-		if strings.Trim(o.said(i), "0123456789 .,:_-") == "" { // a bare number names nothing
+		if strings.Trim(o.textAt(i), "0123456789 .,:_-") == "" { // a bare number names nothing
 			w -= 8
 		}
 		if best < 0 || w > most {
@@ -267,31 +266,31 @@ func (o *outline) headline() int {
 		behind++
 	}
 	if best >= 0 {
-		return o.first(best)
+		return o.firstOfGroup(best)
 	}
 	for i := range slices.Backward(o.parts) {
-		if said := o.said(i); said != "" && !notice().MatchString(said) {
+		if said := o.textAt(i); said != "" && !notice().MatchString(said) {
 			return i
 		}
 	}
 	return lastLine(o.t)
 }
 
-// first is the first of the lines that go on like line i: they stand above each
-// other, or each names a place.
-func (o *outline) first(i int) int {
+// firstOfGroup returns the first of the lines that belong together with line i: they stand above
+// each other, or each names a place.
+func (o *outline) firstOfGroup(i int) int {
 	for j := i - 1; j >= 0 && j >= i-6 && o.parts[i] >= hinting; j-- {
 		if o.parts[j] == aside {
 			continue
 		}
 		alike := o.parts[j] == o.parts[i] && o.parts[i] >= erring
-		if j == i-1 && alike || remarksOn(o.said(j)) && remarksOn(o.said(i)) && o.parts[j] >= o.parts[i] {
+		if j == i-1 && alike || isLocated(o.textAt(j)) && isLocated(o.textAt(i)) && o.parts[j] >= o.parts[i] {
 			i = j
 			continue
 		}
 		break
 	}
-	for i > 0 && words.Indent(o.t.line(i)) > 0 && valued().MatchString(o.said(i)) {
+	for i > 0 && words.Indent(o.t.lineAt(i)) > 0 && valued().MatchString(o.textAt(i)) {
 		i-- // what they belong to stands above
 	}
 	return i
@@ -300,15 +299,15 @@ func (o *outline) first(i int) int {
 // valued is a line that says one of two values.
 var valued = lazy.Regexp(`^(?i:(?:but )?(?:was|got)|expected|want|got|have|actual|received|(?:result )?(?:was|should be))\b`)
 
-// above is the line that says what a line is about that says only that something
+// subjectAbove returns the line above that names the subject of one that says only that something
 // failed: a bare exception's source, the step before "failed after 3 s".
-func (o *outline) above(i int) string {
-	if i < 0 || o.parts[i] != result && strings.ContainsAny(o.said(i), " :") {
+func (o *outline) subjectAbove(i int) string {
+	if i < 0 || o.parts[i] != result && strings.ContainsAny(o.textAt(i), " :") {
 		return ""
 	}
 	for j := i - 1; j >= max(0, i-3); j-- {
-		said := o.said(j)
-		amounts := o.usual.like(said) && !o.usual.lines[stable(said)] // "4,612 bytes in all"
+		said := o.textAt(j)
+		amounts := o.usual.isUsual(said) && !o.usual.lines[stableText(said)] // "4,612 bytes in all"
 		if strings.ContainsFunc(said, unicode.IsLetter) && !amounts {
 			return said
 		}
@@ -316,11 +315,11 @@ func (o *outline) above(i int) string {
 	return ""
 }
 
-func (o *outline) said(i int) string { return strings.TrimSpace(o.t.line(i)) }
+func (o *outline) textAt(i int) string { return strings.TrimSpace(o.t.lineAt(i)) }
 
-// spokesman is the line that says best what the verdict is about: the one that
-// decided, unless that is a field, a frame or an echo, or nothing decided.
-func (o *outline) spokesman(h *hits, v verdict) int {
+// decisiveLine returns the number of the line that describes the verdict best: the one that
+// decided, unless that is a field, a frame or an echo, or no line decided.
+func (o *outline) decisiveLine(h *hits, v verdict) int {
 	if v.class == Lint && v.line >= 0 {
 		v.line = o.firstLike(h, v)
 	}
@@ -328,19 +327,19 @@ func (o *outline) spokesman(h *hits, v verdict) int {
 		return v.line
 	}
 	if v.line >= 0 && o.parts[v.line] != aside && (o.parts[v.line] != result || v.weight >= 90) {
-		if o.t.line(v.line)[0] == '\t' && o.parts[v.line-min(1, v.line)] >= erring { // it goes on with the line above
+		if o.t.lineAt(v.line)[0] == '\t' && o.parts[v.line-min(1, v.line)] >= erring { // it continues the line above
 			return v.line - 1
 		}
-		if strings.Contains(o.t.line(v.line), " panicked at ") && v.line+1 < o.t.len() && o.parts[v.line+1] >= plain {
+		if strings.Contains(o.t.lineAt(v.line), " panicked at ") && v.line+1 < o.t.lineCount() && o.parts[v.line+1] >= plain {
 			return v.line + 1 // Rust says why on the next line
 		}
 		if o.parts[v.line] >= erring {
-			return o.first(v.line)
+			return o.firstOfGroup(v.line)
 		}
 		return v.line
 	}
 	for _, one := range h.heavy {
-		if one.rule.Class == v.class && o.parts[one.line] >= hinting && h.holds(one) {
+		if one.rule.Class == v.class && o.parts[one.line] >= hinting && h.holdsAt(one) {
 			return one.line
 		}
 	}
@@ -357,51 +356,52 @@ func (o *outline) spokesman(h *hits, v verdict) int {
 // firstLike is the first line of a list of complaints of which v has seen the last.
 func (o *outline) firstLike(h *hits, v verdict) int {
 	for _, one := range h.all {
-		if one.rule.Class == v.class && one.rule.Weight == v.weight && o.parts[one.line] != aside && h.holds(one) {
+		if one.rule.Class == v.class && one.rule.Weight == v.weight && o.parts[one.line] != aside && h.holdsAt(one) {
 			return one.line
 		}
 	}
 	return v.line
 }
 
-// telling are the lines that speak of an error, in their order, at most the
-// last limit. Where none does more than hint, the last few lines tell, too, and all that a green output has nothing like.
-func (o *outline) telling(limit int) []int {
+// errorLines returns the lines that speak of an error, in their order, at most the last limit.
+// Where none does more than hint, the last few lines are included, and all that a green output has
+// nothing like.
+func (o *outline) errorLines(limit int) []int {
 	var lines []int
 	sure, end := false, 0
-	alike, named := o.alike()
+	alike, named := o.similarLines()
 	for i, p := range slices.Backward(o.parts) {
 		last := p >= plain && (end < 3 || len(o.usual.lines) > 0) && !alike[i]
 		if p != aside {
 			end++
 		}
-		row := !named && p == plain && columns(o.said(i)) > 1
-		tells := p >= hinting || last || row || o.detail(i)
+		row := !named && p == plain && countColumns(o.textAt(i)) > 1
+		tells := p >= hinting || last || row || o.isDetail(i)
 		if tells && len(lines) < limit {
 			lines = append(lines, i)
 			sure = sure || p >= erring
 		}
 	}
 	if sure {
-		lines = slices.DeleteFunc(lines, func(i int) bool { return o.parts[i] < hinting && !o.detail(i) })
+		lines = slices.DeleteFunc(lines, func(i int) bool { return o.parts[i] < hinting && !o.isDetail(i) })
 	}
 	slices.Reverse(lines)
 	return lines
 }
 
-// alike are the plain lines of which there are several that differ by a name, beside lines that
-// hint at what is wrong: what a check says of each thing that it looks at. Named is whether one of
-// those lines names something; "plan and reality differ" does not.
-func (o *outline) alike() (alike map[int]bool, named bool) {
+// similarLines returns the plain lines of which there are several that differ by a name, beside
+// lines that hint at an error: a check prints one for each thing that it looks at. Named is true if
+// one of those lines names something; "plan and reality differ" does not.
+func (o *outline) similarLines() (alike map[int]bool, named bool) {
 	forms, alike, hints := map[string][]int{}, map[int]bool{}, false
 	for i := max(0, len(o.parts)-outlineLines); i < len(o.parts); i++ {
 		hints = hints || o.parts[i] >= hinting
-		named = named || o.parts[i] >= hinting && !nameless(o.said(i))
+		named = named || o.parts[i] >= hinting && !isNameless(o.textAt(i))
 		if o.parts[i] != plain {
 			continue
 		}
-		forms[frameOf(steady(o.said(i)))] = append(forms[frameOf(steady(o.said(i)))], i)
-		for form := range namedIn(o.said(i)) {
+		forms[frameOf(normalizeLine(o.textAt(i)))] = append(forms[frameOf(normalizeLine(o.textAt(i)))], i)
+		for form := range namedIn(o.textAt(i)) {
 			forms["@ "+frameOf(form)] = append(forms["@ "+frameOf(form)], i)
 		}
 	}
@@ -416,16 +416,16 @@ func (o *outline) alike() (alike map[int]bool, named bool) {
 // valueLabel stands alone above a value.
 var valueLabel = lazy.Regexp(`^(?i:expected|actual|received|got|want|passed in|found|returned)(?: \w+)?:$`)
 
-// detail tells whether a line goes on with the error above it.
-func (o *outline) detail(i int) bool {
-	l := o.t.line(i)
-	if i > 0 && o.parts[i] == plain && valueLabel().MatchString(o.said(i-1)) {
+// isDetail reports whether a line continues the error above it.
+func (o *outline) isDetail(i int) bool {
+	l := o.t.lineAt(i)
+	if i > 0 && o.parts[i] == plain && valueLabel().MatchString(o.textAt(i-1)) {
 		return true
 	}
 	if deeper := strings.HasPrefix(l, "  ") || strings.HasPrefix(l, "\t"); !deeper || o.parts[i] != plain {
 		return false
 	}
-	for j := i - 1; j >= max(0, i-3) && o.said(j) != ""; j-- { // a compiler shows the source between
+	for j := i - 1; j >= max(0, i-3) && o.textAt(j) != ""; j-- { // a compiler shows the source between
 		if o.parts[j] >= hinting {
 			return true
 		}

@@ -17,7 +17,7 @@ func TestErrorsOfOwnCalls(t *testing.T) {
 		said := strings.SplitN(strings.TrimSpace(line), "\t", 3)
 		class, kind, message := Class(said[0]), Kind(said[1]), said[2]
 		a := Analyse(Evidence{Source: "agent", ExitCode: 1, Errors: []APIError{{Message: message}}, Now: evening})
-		provider := ofProvider(class) && a.Kind != Permanent || class == QuotaExhausted
+		provider := isProviderFault(class) && a.Kind != Permanent || class == QuotaExhausted
 		if a.Class != class || a.Kind != kind || provider && !a.Provider {
 			t.Errorf("%s: %s %s, provider %v; want %s %s", message, a.Class, a.Kind, a.Provider, class, kind)
 		}

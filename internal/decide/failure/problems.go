@@ -17,15 +17,15 @@ func parseProblems(t text) []Item {
 	p := readProblems(t)
 	items := slices.Concat(p.errors, p.warnings)
 	slices.SortStableFunc(items, func(a, b Item) int { // those of the project first
-		return strings.Compare(strconv.FormatBool(places.Foreign(a.File)), strconv.FormatBool(places.Foreign(b.File)))
+		return strings.Compare(strconv.FormatBool(places.IsForeign(a.File)), strconv.FormatBool(places.IsForeign(b.File)))
 	})
 	return items[:min(len(items), maxItems)]
 }
 
 func readProblems(t text) problems {
 	p := problems{t: t}
-	for p.i = 0; p.i < t.len() && len(p.errors) < maxItems; p.i++ {
-		p.line(t.line(p.i))
+	for p.i = 0; p.i < t.lineCount() && len(p.errors) < maxItems; p.i++ {
+		p.readLine(t.lineAt(p.i))
 	}
 	return p
 }
@@ -42,8 +42,8 @@ type problems struct {
 	issue    string       // bandit says what above where
 }
 
-func (p *problems) add(it Item, warning bool) {
-	it.Expected, it.Received = p.values(it)
+func (p *problems) addItem(it Item, warning bool) {
+	it.Expected, it.Received = p.valuesOf(it)
 	if warning {
 		p.warnings = append(p.warnings, it)
 	} else {
@@ -51,7 +51,7 @@ func (p *problems) add(it Item, warning bool) {
 	}
 }
 
-func (p *problems) line(l string) {
+func (p *problems) readLine(l string) {
 	said := strings.TrimSpace(l)
 	// PHPStan
 	if head := places.Heading(strings.TrimPrefix(headPlace().ReplaceAllString(said, ""), "Line   ")); head != "" {
@@ -66,14 +66,14 @@ func (p *problems) line(l string) {
 		return
 	case p.issue != "" && strings.HasPrefix(said, "Location: "):
 		if at, ok := places.In(said); ok {
-			p.add(Item{File: at.File, Line: at.Line, Column: at.Col, Message: p.issue}, false)
+			p.addItem(Item{File: at.File, Line: at.Line, Column: at.Col, Message: p.issue}, false)
 		}
 		p.issue = ""
 		return
-	case p.listed(said), p.rust(said), p.underFile(l, said), p.located(l, said):
+	case p.readList(said), p.readRust(said), p.underFile(l, said), p.readLocated(l, said):
 		return
 	}
-	p.loose(said)
+	p.readPlaceless(said)
 }
 
 var (
@@ -82,9 +82,9 @@ var (
 	otherHead  = lazy.Regexp(`^[A-Z][\w ]+ \(\d+\)$`)
 )
 
-// listed reads a list of things below a heading, as knip and depcheck print them.
-func (p *problems) listed(said string) bool {
-	if m := thingsHead().FindStringSubmatch(said); m != nil && (strings.Contains(said, "(") || strings.HasPrefix(p.next(), "* ")) {
+// readList reads a list of things below a heading, as knip and depcheck print them.
+func (p *problems) readList(said string) bool {
+	if m := thingsHead().FindStringSubmatch(said); m != nil && (strings.Contains(said, "(") || strings.HasPrefix(p.nextLine(), "* ")) {
 		p.list = m[1]
 		return true
 	}
@@ -93,31 +93,30 @@ func (p *problems) listed(said string) bool {
 		return false
 	}
 	said = strings.TrimPrefix(said, "* ")
-	p.add(Item{File: places.FileIn(said), Message: p.list + ": " + strings.Join(strings.Fields(said), " ")}, false)
+	p.addItem(Item{File: places.FileIn(said), Message: p.list + ": " + strings.Join(strings.Fields(said), " ")}, false)
 	return true
 }
 
-// next is the line below.
-func (p *problems) next() string {
-	if p.i+1 >= p.t.len() {
+func (p *problems) nextLine() string {
+	if p.i+1 >= p.t.lineCount() {
 		return ""
 	}
-	return p.t.line(p.i + 1)
+	return p.t.lineAt(p.i + 1)
 }
 
-// headPlace is where the first complaint about a file is, behind its name.
+// headPlace matches the place of the first complaint about a file, behind its name.
 var headPlace = lazy.Regexp(`:\d+:\d+$`)
 
-// rust reads rustc's and clippy's two lines: "error[E0425]: message" and
-// "  --> file:70:26". kotlinc, ruff and others use the arrow in the same way.
-func (p *problems) rust(said string) bool {
+// readRust reads rustc's and clippy's two lines: "error[E0425]: message" and " --> file:70:26".
+// kotlinc, ruff and others use the arrow in the same way.
+func (p *problems) readRust(said string) bool {
 	if p.i == 0 || !arrowed().MatchString(said) {
 		return false
 	}
 	at, ok := places.In(said)
-	if message := aboveArrow(p.t.line(p.i - 1)); ok && message != "" {
+	if message := aboveArrow(p.t.lineAt(p.i - 1)); ok && message != "" {
 		bare := strings.TrimSpace(marked().ReplaceAllString(message, ""))
-		p.add(Item{File: at.File, Line: at.Line, Column: at.Col, Message: bare}, warns(message))
+		p.addItem(Item{File: at.File, Line: at.Line, Column: at.Col, Message: bare}, isWarning(message))
 	}
 	return ok
 }
@@ -142,9 +141,9 @@ func aboveArrow(l string) string {
 	return strings.TrimSpace(l)
 }
 
-// values are the two of a problem: in its message, or in the lines below it, "^^^ expected `a`, found `b`",
-// up to the next problem.
-func (p *problems) values(it Item) (want, got string) {
+// valuesOf reads the wanted and the actual value in an item's message, or in the lines below it,
+// "^^^ expected `a`, found `b`", up to the next problem.
+func (p *problems) valuesOf(it Item) (want, got string) {
 	if it.Line == 0 {
 		return "", ""
 	}
@@ -152,13 +151,13 @@ func (p *problems) values(it Item) (want, got string) {
 		return want, got
 	}
 	b := body{silent: true}
-	for j := p.i + 1; j < p.t.len() && j < p.i+2*aroundMax; j++ {
-		l := p.t.line(j)
+	for j := p.i + 1; j < p.t.lineCount() && j < p.i+2*aroundMax; j++ {
+		l := p.t.lineAt(j)
 		if _, next := places.In(l); next || strings.HasPrefix(l, "error") || b.item.Expected != "" && b.item.Received != "" {
 			break
 		}
 		if l = strings.Trim(l, " •|│"); l != "" {
-			b.add(l)
+			b.readLine(l)
 		}
 	}
 	if b.item.Expected == "" || b.item.Received == "" || b.item.Expected == b.item.Received {
@@ -183,16 +182,16 @@ func (p *problems) underFile(l, said string) bool {
 	msg := strings.Join(strings.Fields(said[end+len(leveled):]), " ")
 	msg = strings.TrimPrefix(msg, "✖ ")
 	warning := strings.Contains(leveled, "WARN") || strings.HasPrefix(msg, "warning") || strings.HasPrefix(msg, "⚠")
-	p.add(Item{File: p.file, Line: line, Column: col, Message: msg}, warning)
+	p.addItem(Item{File: p.file, Line: line, Column: col, Message: msg}, warning)
 	return true
 }
 
 // graded is the column of a table that says how bad it is.
 var graded = lazy.Regexp(`^ +\| (?:ERROR|WARNING) +\| `)
 
-// located reads a line that names its own place: "file:12:3: message",
-// "file(12,3): error TS2322: message", "[ERROR] file:[12,3] message".
-func (p *problems) located(l, said string) bool {
+// readLocated reads a line that names its own place: "file:12:3: message", "file(12,3): error
+// TS2322: message", "[ERROR] file:[12,3] message".
+func (p *problems) readLocated(l, said string) bool {
 	at, ok := places.In(said)
 	if !ok || at.From > 60 || stackFrame().MatchString(said) || strings.HasPrefix(said, "at ") ||
 		strings.HasPrefix(l, "\t") ||
@@ -208,29 +207,29 @@ func (p *problems) located(l, said string) bool {
 	if strings.HasPrefix(at.Rest, `"`) || strings.HasPrefix(at.Rest, "'") {
 		msg = strings.TrimSpace(strings.TrimLeft(at.Rest, `"':,`))
 	}
-	if places.Foreign(at.File) && strings.HasPrefix(at.Rest, ": in ") { // a frame, as pytest prints it
+	if places.IsForeign(at.File) && strings.HasPrefix(at.Rest, ": in ") { // a frame, as pytest prints it
 		return true
 	}
 	if words.Has(msg, ": error executing ") { // Bazel's command, whose compiler says why
 		return true
 	}
-	if own := strings.HasPrefix(at.Rest, ":   required from "); own && !places.Foreign(at.File) {
+	if own := strings.HasPrefix(at.Rest, ":   required from "); own && !places.IsForeign(at.File) {
 		p.user = at
 	}
-	if places.Foreign(at.File) && p.user.Line > 0 { // a template, and who makes use of it
+	if places.IsForeign(at.File) && p.user.Line > 0 { // a template, and who makes use of it
 		at.File, at.Line, at.Col = p.user.File, p.user.Line, p.user.Col
 		p.user = places.Place{}
 	}
 	if msg == "" || words.Has(said, ": note:", ": In function", "required from", "note: ") {
 		if msg == "" {
-			msg = p.following()
+			msg = p.messageBelow()
 		}
 		if msg == "" || words.Has(said, ": note:", " note: ", "required from") {
 			return true
 		}
 	}
-	if bareError().MatchString(msg) && p.i+1 < p.t.len() { // GHC says what on the next line
-		msg += " " + strings.TrimSpace(p.t.line(p.i+1))
+	if bareError().MatchString(msg) && p.i+1 < p.t.lineCount() { // GHC says what on the next line
+		msg += " " + strings.TrimSpace(p.t.lineAt(p.i+1))
 	}
 	if said, ok := strings.CutSuffix(strings.TrimSpace(before), " at"); ok { // Perl says what, and then where
 		msg = strings.TrimRight(said+", "+msg, " ,.")
@@ -241,12 +240,12 @@ func (p *problems) located(l, said string) bool {
 	msg = strings.TrimRight(msg, "━─ ")
 	// the name of a rule
 	if bare := strings.TrimSuffix(msg, "  FIXABLE"); !strings.Contains(bare, " ") && strings.Contains(bare, "/") {
-		msg = strings.TrimSpace(p.following() + " " + bare)
+		msg = strings.TrimSpace(p.messageBelow() + " " + bare)
 	}
 	it := Item{File: at.File, Line: at.Line, Column: at.Col, Message: msg}
 	it.inProject()
-	below := p.i > 0 && l != said && warns(p.t.line(p.i-1))
-	p.add(it, below || warns(said) || strings.HasPrefix(msg, "warning") ||
+	below := p.i > 0 && l != said && isWarning(p.t.lineAt(p.i-1))
+	p.addItem(it, below || isWarning(said) || strings.HasPrefix(msg, "warning") ||
 		strings.HasPrefix(strings.TrimSpace(before), "info"))
 	return true
 }
@@ -257,11 +256,11 @@ var aboutPackage = lazy.Regexp(`^\d+\. pkg\.`)
 // bareError names an error by no more than its number.
 var bareError = lazy.Regexp(`^(?:error|warning):(?: \[[\w-]+\])*$`)
 
-// following is the message of a place that stands alone on its line: the next
-// line that begins a sentence.
-func (p *problems) following() string {
-	for j := p.i + 1; j < p.t.len() && j < p.i+8; j++ {
-		s := strings.TrimSpace(p.t.line(j))
+// messageBelow returns the message of a place that stands alone on its line: the next line that
+// begins a sentence.
+func (p *problems) messageBelow() string {
+	for j := p.i + 1; j < p.t.lineCount() && j < p.i+8; j++ {
+		s := strings.TrimSpace(p.t.lineAt(j))
 		if m := pointed().FindStringSubmatch(s); m != nil { // shellcheck
 			return m[1]
 		}
@@ -288,21 +287,21 @@ func prefixOfProblem(s string) bool {
 		strings.HasPrefix(s, "** (") || strings.HasPrefix(s, ":compile"))
 }
 
-// loose reads problems without a place: the linker's, and lists of files.
-func (p *problems) loose(said string) {
+// readPlaceless reads problems without a place: the linker's, and lists of files.
+func (p *problems) readPlaceless(said string) {
 	switch {
 	case words.Has(said, "undefined reference to", "multiple definition of", "cannot find -l", "Undefined symbols for"):
 		file, _, _ := strings.Cut(said, ":(.")
-		p.add(Item{File: places.FileIn(file[strings.LastIndexByte(file, ' ')+1:]), Message: said}, false)
+		p.addItem(Item{File: places.FileIn(file[strings.LastIndexByte(file, ' ')+1:]), Message: said}, false)
 	case aboutPackage().MatchString(said): // publint
-		p.add(Item{File: "package.json", Message: said}, false)
-	case strings.HasPrefix(said, "error: ") && !onlyFailed(said) &&
+		p.addItem(Item{File: "package.json", Message: said}, false)
+	case strings.HasPrefix(said, "error: ") && !saysOnlyFailed(said) &&
 		!words.Has(said, "aborting due to", "could not compile", "warnings found and"):
-		p.add(Item{Message: said}, false)
+		p.addItem(Item{Message: said}, false)
 	case strings.HasPrefix(said, "would reformat "), strings.HasPrefix(said, "[warn] ") && places.IsFile(said[7:]):
 		f := strings.Fields(said)
-		p.add(Item{File: f[len(f)-1], Message: said}, false)
+		p.addItem(Item{File: f[len(f)-1], Message: said}, false)
 	case strings.HasPrefix(said, "* ") && places.IsFile(said[2:]):
-		p.add(Item{File: said[2:], Message: "not formatted"}, false)
+		p.addItem(Item{File: said[2:], Message: "not formatted"}, false)
 	}
 }

@@ -19,48 +19,47 @@ const (
 	maxKey     = 60 // lines that go into the fingerprint
 )
 
-// report makes the analysis of a verdict.
-func report(e Evidence, h *hits, v verdict) Analysis {
+func makeAnalysis(e Evidence, h *hits, v verdict) Analysis {
 	t := h.t
 	a := Analysis{Class: v.class}
 	if e.Source != "agent" {
 		a.Step = e.Name
 	}
-	a.Provider = e.Source == "agent" && v.flags&provider != 0 && ofProvider(v.class) && !e.TimedOut
+	a.Provider = e.Source == "agent" && v.flags&provider != 0 && isProviderFault(v.class) && !e.TimedOut
 	if a.Provider || v.class == QuotaExhausted {
 		a.WaitUntil = untilOf(e, t, v)
 	}
-	about := subject(t, v)
-	v.flags |= lacks(e, h, v, about)
+	about := subjectOfVerdict(t, v)
+	v.flags |= ownerOfMissing(e, h, v, about)
 	a.Kind, a.Transient = kindOf(e, v.class, v.flags, !a.WaitUntil.IsZero())
 	a.Severity = severityOf(v.class, a.Kind)
 	a.Actions = actionsFor(v, a.Kind, e.Source, about, t)
 	o := outlineOf(h, e.Green)
-	v.line = o.spokesman(h, v)
+	v.line = o.decisiveLine(h, v)
 	var tests Tests
 	a.Items, tests = itemsOf(h, o, v)
-	if a.Severity == Low && slices.ContainsFunc(a.Items, Item.OfCompiler) {
+	if a.Severity == Low && slices.ContainsFunc(a.Items, Item.IsCompilerError) {
 		a.Severity = Medium
 	}
 	a.Summary = summaryOf(e, t, v, a, tests)
-	if key := keyLines(a, o, v.line); t.short && v.class == Unknown && slices.Max(o.parts) < hinting {
-		a.Fingerprint = Fingerprint(a, e.Output) // nobody saw why: the same only when nothing differs
+	if key := fingerprintLines(a, o, v.line); t.short && v.class == Unknown && slices.Max(o.parts) < hinting {
+		a.Fingerprint = Fingerprint(a, e.Output) // no cause was found: the same only when nothing differs
 	} else {
 		a.Fingerprint = Fingerprint(a, key...)
 	}
 	return a
 }
 
-// subject is what the failure is about, as the line that decided names it.
-func subject(t text, v verdict) string {
+// subjectOfVerdict reads the subject from the line that decided; "" if none did.
+func subjectOfVerdict(t text, v verdict) string {
 	if v.line < 0 {
 		return ""
 	}
-	return subjectOf(v.class, t.line(v.line))
+	return subjectOf(v.class, t.lineAt(v.line))
 }
 
-// itemsOf finds what an agent can act on: failing tests, a compiler's or a
-// linter's problems, else the lines that tell most.
+// itemsOf finds items that an agent can act on: failing tests, a compiler's or a linter's problems,
+// else the most informative lines.
 func itemsOf(h *hits, o *outline, v verdict) ([]Item, Tests) {
 	t := h.t
 	var items []Item
@@ -73,7 +72,7 @@ func itemsOf(h *hits, o *outline, v verdict) ([]Item, Tests) {
 	case CompileError, Lint:
 		items = parseProblems(t)
 	case Timeout, Dependency, Crash:
-		if h.last(func(r *rule) bool { return r.Class == TestFailure }, 0) != nil {
+		if h.lastHit(func(r *rule) bool { return r.Class == TestFailure }, 0) != nil {
 			parsed, _ := parseTests(t)
 			items = o.explainLoads(parsed.Items)
 		}
@@ -83,23 +82,22 @@ func itemsOf(h *hits, o *outline, v verdict) ([]Item, Tests) {
 	}
 	switch v.class {
 	case TestFailure, CompileError, Lint:
-		if !informative(items) && v.class == TestFailure {
-			if pasted := excerpt(t); informative(pasted) {
+		if !sayEnough(items) && v.class == TestFailure {
+			if pasted := readExcerpt(t); sayEnough(pasted) {
 				items = pasted
 			}
 		}
-		if !informative(items) {
-			items = append(items, notes(h, o, v)...)
+		if !sayEnough(items) {
+			items = append(items, noteItems(h, o, v)...)
 		}
 	default:
-		items = append(notes(h, o, v), items...)
+		items = append(noteItems(h, o, v), items...)
 	}
-	return fit(items), tests
+	return boundItems(items), tests
 }
 
-// informative tells whether items say enough for themselves: each at least
-// something, and one of them where.
-func informative(items []Item) bool {
+// sayEnough reports whether each item has a message and at least one has a place.
+func sayEnough(items []Item) bool {
 	placed := false
 	for _, i := range items {
 		if i.Message == "" {
@@ -110,8 +108,8 @@ func informative(items []Item) bool {
 	return placed
 }
 
-// fit bounds items and drops those that say the same again, in their place.
-func fit(items []Item) []Item {
+// boundItems bounds items and drops those that repeat another, in their place.
+func boundItems(items []Item) []Item {
 	out := items[:0]
 	for n, i := range items {
 		if at := slices.IndexFunc(items[n:], func(o Item) bool { // what says the same and where
@@ -120,10 +118,10 @@ func fit(items []Item) []Item {
 			i = items[n+at]
 		}
 		i.File = words.Cut(i.File, 300)
-		i.Test = ellipsis(i.Test, 300)
-		i.Message = ellipsis(i.Message, maxMessage)
-		i.Expected = ellipsis(i.Expected, 300)
-		i.Received = ellipsis(i.Received, 300)
+		i.Test = shortenText(i.Test, 300)
+		i.Message = shortenText(i.Message, maxMessage)
+		i.Expected = shortenText(i.Expected, 300)
+		i.Received = shortenText(i.Received, 300)
 		if i == (Item{}) || slices.Contains(out, i) {
 			continue
 		}
@@ -134,18 +132,18 @@ func fit(items []Item) []Item {
 	return out
 }
 
-// notes are the lines that made the verdict, the place in the project that a
-// stack trace leads to, and the end of the output.
-func notes(h *hits, o *outline, v verdict) []Item {
+// noteItems makes items of the lines that made the verdict, the place in the project that a stack
+// trace leads to, and the end of the output.
+func noteItems(h *hits, o *outline, v verdict) []Item {
 	t := h.t
 	var lines []int
 	add := func(i int) {
-		if i < 0 || i >= t.len() || len(lines) >= maxNotes || strings.TrimSpace(t.line(i)) == "" {
+		if i < 0 || i >= t.lineCount() || len(lines) >= maxNotes || strings.TrimSpace(t.lineAt(i)) == "" {
 			return
 		}
-		said := strings.TrimSpace(t.line(i))
+		said := strings.TrimSpace(t.lineAt(i))
 		for _, j := range lines {
-			if strings.TrimSpace(t.line(j)) == said {
+			if strings.TrimSpace(t.lineAt(j)) == said {
 				return
 			}
 		}
@@ -153,33 +151,33 @@ func notes(h *hits, o *outline, v verdict) []Item {
 	}
 	add(v.line)
 	for _, one := range slices.Backward(h.all) {
-		if !traceHead().MatchString(o.said(one.line)) && len(lines) < maxNotes && one.rule.Class == v.class && one.rule.Weight >= v.weight-15 && h.holds(one) {
+		if !traceHead().MatchString(o.textAt(one.line)) && len(lines) < maxNotes && one.rule.Class == v.class && one.rule.Weight >= v.weight-15 && h.holdsAt(one) {
 			add(one.line)
 		}
 	}
-	telling := o.telling(6)
+	telling := o.errorLines(6)
 	items := make([]Item, 0, len(lines)+1+len(telling))
 	for _, i := range lines {
-		it := o.note(i)
+		it := o.noteItem(i)
 		items = append(items, it)
-		for p, ok := places.In(o.t.line(i)); ok && it.Line > 0; p, ok = places.In(p.Rest) { // a line may name several
-			if p.Line > 0 && p.File != it.File && !places.Foreign(p.File) {
+		for p, ok := places.In(o.t.lineAt(i)); ok && it.Line > 0; p, ok = places.In(p.Rest) { // a line may name several
+			if p.Line > 0 && p.File != it.File && !places.IsForeign(p.File) {
 				items = append(items, Item{File: p.File, Line: p.Line, Column: p.Col, Message: it.Message})
 			}
 		}
 	}
-	if p, said := frame(t); said != "" && !places.Foreign(p.File) {
-		if at, itself := places.In(o.said(max(0, v.line))); len(lines) > 0 && (!itself || places.Foreign(at.File)) {
+	if p, said := projectFrame(t); said != "" && !places.IsForeign(p.File) {
+		if at, itself := places.In(o.textAt(max(0, v.line))); len(lines) > 0 && (!itself || places.IsForeign(at.File)) {
 			items[0].thrownAt(p, v.class)
 		}
 		items = append(items, Item{File: p.File, Line: p.Line, Column: p.Col, Message: strings.TrimSpace(said)})
 	}
 	for _, i := range telling {
-		it := o.note(i)
-		it.Message = strings.TrimSpace(t.line(i))
+		it := o.noteItem(i)
+		it.Message = strings.TrimSpace(t.lineAt(i))
 		items = append(items, it)
 	}
-	return distinct(items)
+	return distinctItems(items)
 }
 
 // thrownAt takes the innermost call of the project as the place of an exception.
@@ -192,23 +190,23 @@ func (i *Item) thrownAt(p places.Place, c Class) {
 // traceHead stands above the calls of a trace.
 var traceHead = lazy.Regexp(`^(?:Traceback |goroutine \d|The above exception was|During handling of the above|stack traceback|Stack trace|Backtrace)`)
 
-// note makes an item of line i and of the lines that go on with it.
-func (o *outline) note(i int) Item {
+// noteItem makes an item of line i and of the lines that continue it.
+func (o *outline) noteItem(i int) Item {
 	t := o.t
-	l := strings.TrimSpace(t.line(i))
+	l := strings.TrimSpace(t.lineAt(i))
 	it := Item{Message: strings.TrimPrefix(l, "E   ")}
-	if p, ok := places.In(l); ok && !places.Foreign(p.File) {
+	if p, ok := places.In(l); ok && !places.IsForeign(p.File) {
 		it.File, it.Line, it.Column = p.File, p.Line, p.Col
 	}
-	if from := importer(l); places.IsFile(from) {
+	if from := importingFile(l); places.IsFile(from) {
 		it.File = from
 	}
 	it.inProject()
 	if want, got := places.Values(l); want != "" && got != "" {
 		it.Expected, it.Received = want, got
 	}
-	for j := i + 1; j < t.len() && j < i+4 && len(it.Message) < 300; j++ {
-		next := t.line(j)
+	for j := i + 1; j < t.lineCount() && j < i+4 && len(it.Message) < 300; j++ {
+		next := t.lineAt(j)
 		if !strings.HasPrefix(next, "  ") && !strings.HasPrefix(next, "\t") ||
 			strings.HasPrefix(strings.TrimSpace(next), "at ") || strings.TrimSpace(next) == "" {
 			break
@@ -216,7 +214,7 @@ func (o *outline) note(i int) Item {
 		it.Message += "\n" + strings.TrimSpace(next)
 	}
 	if o.parts[i] != result {
-		o.complete(&it, i)
+		o.completeItem(&it, i)
 	}
 	return it
 }
@@ -230,7 +228,7 @@ func (i *Item) inProject() {
 	if len(m) == 0 {
 		return
 	}
-	if i.File == "" || places.Foreign(i.File) || strings.HasSuffix(i.File, ".targets") || strings.HasSuffix(i.File, ".props") {
+	if i.File == "" || places.IsForeign(i.File) || strings.HasSuffix(i.File, ".targets") || strings.HasSuffix(i.File, ".props") {
 		i.File, i.Line, i.Column = i.Message[m[2]:m[3]], 0, 0
 	}
 	i.Message = strings.TrimSpace(i.Message[:m[0]])
@@ -239,33 +237,33 @@ func (i *Item) inProject() {
 // aroundMax bounds how far from a line its place and its values are looked for.
 const aroundMax = 12
 
-// complete adds to what line i says the place and the values that stand around it.
-func (o *outline) complete(it *Item, i int) {
+// completeItem adds the place and the values that stand around line i.
+func (o *outline) completeItem(it *Item, i int) {
 	b := body{item: *it, silent: true}
-	b.add(o.t.line(i))
-	for j := i + 1; j < o.t.len() && j <= i+aroundMax && !o.begins(i, j); j++ {
-		b.add(o.t.line(j))
+	b.readLine(o.t.lineAt(i))
+	for j := i + 1; j < o.t.lineCount() && j <= i+aroundMax && !o.beginsOther(i, j); j++ {
+		b.readLine(o.t.lineAt(j))
 	}
 	o.valuesAround(&b, i)
-	if it.File == "" && !places.Foreign(b.item.File) {
+	if it.File == "" && !places.IsForeign(b.item.File) {
 		it.File, it.Line, it.Column = b.item.File, b.item.Line, b.item.Column
 	}
 	if b.item.Expected != "" && b.item.Received != "" && b.item.Expected != b.item.Received {
 		it.Expected, it.Received = b.item.Expected, b.item.Received
 	}
-	if p, ok := o.apart(i); ok && it.Line == 0 {
+	if p, ok := o.scatteredPlace(i); ok && it.Line == 0 {
 		it.File, it.Line, it.Column = p.File, p.Line, p.Col
 	}
 	for j := i - 1; it.File == "" && j >= max(0, i-3) && o.parts[j] < erring; j-- {
-		if p, ok := places.In(o.t.line(j)); ok && !places.Foreign(p.File) && !runnerLine().MatchString(o.t.line(j)) {
+		if p, ok := places.In(o.t.lineAt(j)); ok && !places.IsForeign(p.File) && !runnerLine().MatchString(o.t.lineAt(j)) {
 			it.File, it.Line, it.Column = p.File, p.Line, p.Col
 		}
 	}
 	for _, j := range []int{i, i - 1, i + 1} {
-		if it.File != "" || j < 0 || j >= o.t.len() {
+		if it.File != "" || j < 0 || j >= o.t.lineCount() {
 			break
 		}
-		if l := o.t.line(j); (j <= i || places.IsFile(strings.TrimSpace(l))) && !passed().MatchString(l) {
+		if l := o.t.lineAt(j); (j <= i || places.IsFile(strings.TrimSpace(l))) && !passed().MatchString(l) {
 			it.File = places.FileIn(l)
 		}
 	}
@@ -278,27 +276,27 @@ var passed = lazy.Regexp(`\bPASS(?:ED)?\b|^\s*(?:ok|✓|✔|√)\b| \.\.\. ok$`)
 func (o *outline) valuesAround(b *body, i int) {
 	lacks := func() bool { return b.item.Expected == "" || b.item.Received == "" }
 	if lacks() {
-		b.item.Expected, b.item.Received = o.compared(i)
+		b.item.Expected, b.item.Received = o.comparedValues(i)
 	}
 	for j := max(0, i-3); j < i && lacks(); j++ {
-		if said := strings.TrimLeft(o.said(j), "#|;│ "); places.ValueLine().MatchString(said) {
-			b.expectation(said, 0)
+		if said := strings.TrimLeft(o.textAt(j), "#|;│ "); places.ValueLine().MatchString(said) {
+			b.readExpectation(said, 0)
 		}
 	}
 }
 
-// begins tells whether line j begins something else than what line i speaks of.
-func (o *outline) begins(i, j int) bool {
-	l := o.t.line(j)
-	if o.parts[j] < hinting || words.Indent(l) > words.Indent(o.t.line(i)) {
+// beginsOther reports whether line j begins another subject than that of line i.
+func (o *outline) beginsOther(i, j int) bool {
+	l := o.t.lineAt(j)
+	if o.parts[j] < hinting || words.Indent(l) > words.Indent(o.t.lineAt(i)) {
 		return false
 	}
 	want, got := places.Values(strings.TrimSpace(l))
 	return want+got == "" && !places.ValueLine().MatchString(strings.TrimSpace(l))
 }
 
-// distinct drops items whose message an earlier one holds, in their place.
-func distinct(items []Item) []Item {
+// distinctItems drops items whose message an earlier one contains, in their place.
+func distinctItems(items []Item) []Item {
 	out := items[:0]
 next:
 	for _, i := range items {
@@ -325,7 +323,7 @@ func summaryOf(e Evidence, t text, v verdict, a Analysis, tests Tests) string {
 			said = strings.TrimSpace("HTTP " + strconv.Itoa(v.typed.Status) + " " + said)
 		}
 	case tests.Failed > 0:
-		said = failedTests(tests) + names(tests.Items)
+		said = failedTests(tests) + testNames(tests.Items)
 		if first, _, _ := strings.Cut(a.Items[0].Message, "\n"); tests.Failed == 1 && first != "" {
 			said += ": " + first
 		}
@@ -342,25 +340,25 @@ func summaryOf(e Evidence, t text, v verdict, a Analysis, tests Tests) string {
 			said = first.File + ":" + strconv.Itoa(first.Line) + ": " + said
 		}
 	case v.line >= 0:
-		said = t.line(v.line)
+		said = t.lineAt(v.line)
 	}
 	said = strings.Join(strings.Fields(said), " ")
 	if said == "" {
-		said = ending(e)
+		said = describeEnding(e)
 	}
 	if v.class == Unknown {
 		status := ""
 		if e.ExitCode > 1 && !strings.HasPrefix(said, "exit status") {
 			status = " (exit status " + strconv.Itoa(e.ExitCode) + ")"
 		}
-		return ellipsis(said, maxSummary-len(status)) + status
+		return shortenText(said, maxSummary-len(status)) + status
 	}
 	what := strings.ReplaceAll(string(v.class), "_", " ")
 	if len(said) > maxSummary && strings.Count(said, ": ") >= 3 { // of a chain of errors the last is the cause
-		start := ellipsis(said, maxSummary/3)
+		start := shortenText(said, maxSummary/3)
 		said = start + strings.ToValidUTF8(said[len(said)-(maxSummary-len(what)-len(start)-2):], "")
 	}
-	return ellipsis(what+": "+said, maxSummary)
+	return shortenText(what+": "+said, maxSummary)
 }
 
 // failedTests counts them, out of all where the runner says how many passed.
@@ -374,8 +372,8 @@ func failedTests(t Tests) string {
 	return strconv.Itoa(t.Failed) + " tests failed"
 }
 
-// names lists the first failing tests in brackets.
-func names(items []Item) string {
+// testNames lists the first failing tests in brackets.
+func testNames(items []Item) string {
 	var n []string
 	for _, i := range items {
 		if i.Test != "" && len(n) < 3 {
@@ -394,7 +392,7 @@ const maxLastLines = 1000
 // LastLines are the last lines of an output that say anything, without what colours them.
 func LastLines(output string, most int) string {
 	var lines []string
-	for _, line := range slices.Backward(strings.Split(readable(bound(output)).text, "\n")) {
+	for _, line := range slices.Backward(strings.Split(readOutput(boundOutput(output)).text, "\n")) {
 		if line = strings.TrimSpace(line); line != "" {
 			lines = append(lines, line)
 		}
@@ -403,10 +401,10 @@ func LastLines(output string, most int) string {
 		}
 	}
 	slices.Reverse(lines)
-	return ellipsis(strings.Join(lines, "\n"), maxLastLines)
+	return shortenText(strings.Join(lines, "\n"), maxLastLines)
 }
 
-func ending(e Evidence) string {
+func describeEnding(e Evidence) string {
 	switch {
 	case e.Signal != "":
 		return "ended by signal " + e.Signal

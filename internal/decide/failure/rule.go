@@ -64,7 +64,7 @@ const (
 	inside                    // the phrase may go on as a longer word
 	ours                      // what is missing is the repository's: the agent's to add
 	machine                   // only a person can give the machine what it lacks
-	stated                    // not where a test or a line of source code speaks of it, see [quotes]
+	stated                    // not where a test or a line of source code speaks of it, see [isQuotation]
 	own                       // counts only in an agent program's word for an error of its own calls
 )
 
@@ -89,8 +89,8 @@ func (f *flag) UnmarshalJSON(data []byte) error {
 //go:embed rules.json
 var ruleFile []byte
 
-// rules reads the table of rules, by who says what they know.
-func rules() (all []*rule, err error) {
+// readRules reads the table of rules, grouped by the tools whose words they know.
+func readRules() (all []*rule, err error) {
 	var tables []struct {
 		About string  `json:"about"`
 		Rules []*rule `json:"rules"`
@@ -124,13 +124,13 @@ var (
 // phrases holds the words of all rules and of [alarm]. It is built at the first
 // analysis, so that other programs do not pay for it at their start.
 var phrases = sync.OnceValue(func() phraseSet {
-	all, err := rules()
+	all, err := readRules()
 	if err != nil {
 		panic("rules.json: " + err.Error()) // a test reads it
 	}
 	set := phraseSet{}
 	for _, r := range append(all, alarm, doubt) {
-		set.add(r)
+		set.addRule(r)
 	}
 	return set
 })
@@ -145,23 +145,23 @@ type spot struct {
 	line  int // of the text
 }
 
-// before and after are the line in front of the phrase, and from its beginning on.
-func (p spot) before() string { return p.l[:min(p.at, len(p.l))] }
-func (p spot) after() string  { return p.l[min(p.at, len(p.l)):] }
+// textBefore and textAfter return the line in front of the phrase, and from its beginning on.
+func (p spot) textBefore() string { return p.l[:min(p.at, len(p.l))] }
+func (p spot) textAfter() string  { return p.l[min(p.at, len(p.l)):] }
 
-// previous is the line above that is not blank, "" at the start.
-func (p spot) previous() string {
+// previousLine returns the line above that is not blank, "" at the start.
+func (p spot) previousLine() string {
 	for i := p.line - 1; i >= 0 && i > p.line-4; i-- {
-		if l := p.h.t.line(i); strings.TrimSpace(l) != "" {
+		if l := p.h.t.lineAt(i); strings.TrimSpace(l) != "" {
 			return l
 		}
 	}
 	return ""
 }
 
-func (r *rule) matches(p spot) bool {
+func (r *rule) matchesAt(p spot) bool {
 	if r.Flags&stated != 0 {
-		if p.quotes() || p.named() || p.mentioned() {
+		if p.isQuotation() || p.isPartOfName() || p.isMention() {
 			return false
 		}
 	}
@@ -210,8 +210,8 @@ func findHits(t text) *hits {
 	h := &hits{t: t, small: words.Small(t.s), tries: map[*rule]int{}, fences: fencesIn(t)}
 	last := map[*rule]int{} // the line of a rule's last hit, plus one
 	line := 0
-	phrases().each(t.s, h.small, func(r *rule, from, to int) {
-		line = t.lineAt(line, from)
+	phrases().eachHit(t.s, h.small, func(r *rule, from, to int) {
+		line = t.lineNumberOf(line, from)
 		if last[r] == line+1 {
 			return
 		}
@@ -232,23 +232,23 @@ func findHits(t text) *hits {
 	return h
 }
 
-// holds tells whether the rule holds at a hit.
-func (h *hits) holds(one *hit) bool {
+// holdsAt reports whether the rule of a hit holds there. Each rule is tried at most maxTries times.
+func (h *hits) holdsAt(one *hit) bool {
 	counts := h.own || one.rule.Flags&own == 0
 	if counts && !one.checked && h.tries[one.rule] < maxTries {
 		h.tries[one.rule]++
-		one.is = one.rule.matches(h.spot(one))
+		one.is = one.rule.matchesAt(h.spotOf(one))
 	}
 	one.checked = true
 	return one.is
 }
 
-// windowMax is what a condition is shown of a long line.
+// windowMax is the length to which a condition sees a long line.
 const windowMax = 600
 
-// spot shows a hit in its line, without the prefixes of CI systems. A long line
-// is cut around the hit.
-func (h *hits) spot(one *hit) spot {
+// spotOf returns a hit in its line, without the prefixes of CI systems. A long line is cut around
+// the hit.
+func (h *hits) spotOf(one *hit) spot {
 	from, to := h.t.lines[one.line].own, h.t.lines[one.line].end
 	if to-from > windowMax {
 		from += min(max(0, one.from-from-windowMax/3), to-from-windowMax)
@@ -267,19 +267,18 @@ type phrase struct {
 	owner *rule
 }
 
-// add adds the words of a rule, which are matched without regard to the case of
-// ASCII letters. Each has at least two.
-func (set phraseSet) add(owner *rule) {
+// addRule adds the words of a rule, which are matched without regard to the case of ASCII letters.
+// Each has at least two.
+func (set phraseSet) addRule(owner *rule) {
 	for _, w := range owner.Words {
 		w = strings.ToLower(w)
 		set[w[:2]] = append(set[w[:2]], phrase{w, owner})
 	}
 }
 
-// each calls f for every place where a word of the set stands and begins where
-// a word of the text does: the word's owner and the half-open range. small is
-// the text in small letters.
-func (set phraseSet) each(text, small string, f func(owner *rule, from, to int)) {
+// eachHit calls f for every place where a word of the set stands and begins where a word of the
+// text does: the word's owner and the half-open range. small is the text in small letters.
+func (set phraseSet) eachHit(text, small string, f func(owner *rule, from, to int)) {
 	for i := range max(0, len(text)-1) {
 		if !wordBegins(text, i) {
 			continue
@@ -288,15 +287,15 @@ func (set phraseSet) each(text, small string, f func(owner *rule, from, to int))
 			if !strings.HasPrefix(small[i:], p.word) {
 				continue
 			}
-			if to := i + len(p.word); p.owner.Flags&inside != 0 || closed(text, to) {
+			if to := i + len(p.word); p.owner.Flags&inside != 0 || wordEnds(text, to) {
 				f(p.owner, i, to)
 			}
 		}
 	}
 }
 
-// wordBegins tells whether a word may begin at text[i]. A capital after a small
-// letter begins one: "Timeout" in "ReadTimeout", "Error" in "OSError".
+// wordBegins reports whether a word may begin at text[i]. A capital after a small letter begins
+// one: "Timeout" in "ReadTimeout", "Error" in "OSError".
 func wordBegins(text string, i int) bool {
 	c := text[i]
 	if i == 0 || !words.IsWord(c) || c >= 0x80 || !words.IsWord(text[i-1]) {
@@ -305,10 +304,9 @@ func wordBegins(text string, i int) bool {
 	return words.IsUpper(c) && (words.IsLower(text[i-1]) || i+1 < len(text) && words.IsLower(text[i+1]))
 }
 
-// closed tells whether what ends at text[:to] does not go on as the same word.
-// A capital after a small letter begins a new word, so that "Timeout" is one
-// in "TimeoutError".
-func closed(text string, to int) bool {
+// wordEnds reports whether a word may end at text[:to]. A capital after a small letter begins a new
+// word, so that "Timeout" is one in "TimeoutError".
+func wordEnds(text string, to int) bool {
 	if to >= len(text) || text[to-1] >= 0x80 { // many scripts put no space between words
 		return true
 	}

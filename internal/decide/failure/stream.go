@@ -23,7 +23,7 @@ type reading struct {
 	prose bool
 }
 
-// event is what the streams of agents have in common. Fields that have
+// event has the fields that the streams of agents have in common. Fields that have
 // different types in different streams are kept raw.
 type event struct {
 	Type     string          `json:"type"`
@@ -49,9 +49,9 @@ type event struct {
 
 const eventMax = 256 << 10 // a longer line is not decoded
 
-// readable makes the text of an output. Lines that are no JSON stay as they are.
-func readable(output string) reading {
-	s := clean(output)
+// readOutput makes the text of an output. Lines that are no JSON stay as they are.
+func readOutput(output string) reading {
+	s := cleanOutput(output)
 	if !strings.Contains(s, `{"`) {
 		return reading{text: s}
 	}
@@ -68,10 +68,10 @@ func readable(output string) reading {
 		}
 		l := s[at : at+end]
 		next := min(len(s), at+end+1)
-		if e, ok := decode(l); ok {
+		if e, ok := decodeEvent(l); ok {
 			b.WriteString(s[copied:at])
 			copied = next
-			said, last := e.says()
+			said, last := e.readText()
 			if last {
 				final = b.Len()
 			} else if said != "" {
@@ -90,11 +90,11 @@ func readable(output string) reading {
 		return reading{text: s}
 	}
 	b.WriteString(s[copied:])
-	return reading{text: clean(b.String()), prose: final >= 0 && !other}
+	return reading{text: cleanOutput(b.String()), prose: final >= 0 && !other}
 }
 
-// decode reads a line as an event of a known stream.
-func decode(l string) (event, bool) {
+// decodeEvent reads a line as an event of a known stream.
+func decodeEvent(l string) (event, bool) {
 	l = strings.TrimSpace(l)
 	if len(l) < 12 || len(l) > eventMax || l[0] != '{' || l[1] != '"' {
 		return event{}, false
@@ -107,13 +107,13 @@ func decode(l string) (event, bool) {
 		return event{}, false
 	}
 	e.line = l
-	known := e.Type != "" && e.known()
-	return e, known || e.Action != "" || e.logged() != ""
+	known := e.Type != "" && e.isAgentEvent()
+	return e, known || e.Action != "" || e.logLine() != ""
 }
 
-// known tells the events of agents from other JSON with a "type", such as the
-// body of an HTTP error.
-func (e *event) known() bool {
+// isAgentEvent distinguishes events of agents from other JSON with a "type", such as the body of an
+// HTTP error.
+func (e *event) isAgentEvent() bool {
 	switch e.Type {
 	case "error":
 		return e.Message != nil || e.Error != nil && e.Error[0] == '{' && !strings.Contains(string(e.Error), `"type":"`)
@@ -125,45 +125,44 @@ func (e *event) known() bool {
 		strings.HasPrefix(e.Type, "item.") || strings.HasPrefix(e.Type, "session.")
 }
 
-// says returns what an event means for a failure, and whether it is the final
+// readText returns the text of an event that matters for a failure; final is true for the last
 // message of an agent that did not fail.
-func (e *event) says() (text string, final bool) {
+func (e *event) readText() (text string, final bool) {
 	switch {
 	case e.Action != "":
 		return e.Output, false
-	case !e.known():
-		return e.logged(), false
+	case !e.isAgentEvent():
+		return e.logLine(), false
 	case e.Type == "result":
 		return e.resultSays()
 	case e.Type == "error", e.Type == "turn.failed", e.Type == "session.error":
-		if m := told(e.Error); m != "" {
+		if m := textOf(e.Error); m != "" {
 			return "ERROR: " + m, false
 		}
-		return "ERROR: " + told(e.Message), false
+		return "ERROR: " + textOf(e.Message), false
 	}
 	return "", false
 }
 
-// logged is the line of a log that the event is, with its level in front; ""
-// when it is none.
-func (e *event) logged() string {
-	text := strings.TrimSpace(told(e.Msg) + told(e.Message) + " " + told(e.Err) + told(e.Error))
+// logLine returns the line of a log that the event is, with its level in front; "" when it is none.
+func (e *event) logLine() string {
+	text := strings.TrimSpace(textOf(e.Msg) + textOf(e.Message) + " " + textOf(e.Err) + textOf(e.Error))
 	if len(e.Level) == 0 || text == "" {
 		return ""
 	}
-	level := told(e.Level)
+	level := textOf(e.Level)
 	switch string(e.Level) { // pino's
 	case "50":
 		level = "error"
 	case "60":
 		level = "fatal"
 	}
-	return strings.ToUpper(level) + ": " + text + e.about()
+	return strings.ToUpper(level) + ": " + text + e.logFields()
 }
 
-// about are the fields of a line of a log that say what it is about: its words, and neither
-// what every line has nor what another run has another one of.
-func (e *event) about() string {
+// logFields returns the fields that identify the subject of a log line, without those that every
+// line has or that differ from run to run.
+func (e *event) logFields() string {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal([]byte(e.line), &fields) != nil {
 		return ""
@@ -171,7 +170,7 @@ func (e *event) about() string {
 	var said []string
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		small := strings.ToLower(name)
-		value := told(fields[name])
+		value := textOf(fields[name])
 		if value != "" && len(value) <= 80 && !everyLine()[small] && !strings.HasSuffix(small, "id") {
 			said = append(said, name+"="+value)
 		}
@@ -187,11 +186,11 @@ var everyLine = words.Set(`time ts t timestamp date datetime @timestamp level lv
 	pid v version service name logger caller source thread trace span duration elapsed took`)
 
 func (e *event) resultSays() (string, bool) {
-	text := told(e.Result)
-	if m := told(e.Error); m != "" {
+	text := textOf(e.Result)
+	if m := textOf(e.Error); m != "" {
 		text += "\nERROR: " + m
 	}
-	failed := e.IsError != nil && *e.IsError || told(e.Status) == "error"
+	failed := e.IsError != nil && *e.IsError || textOf(e.Status) == "error"
 	if strings.HasPrefix(e.Subtype, "error_max") {
 		return text + "\nERROR: reached the limit: " + e.Subtype, false
 	}
@@ -201,8 +200,8 @@ func (e *event) resultSays() (string, bool) {
 	return strings.TrimSpace(text), !failed
 }
 
-// told returns the string in raw: itself, or the message of an object.
-func told(raw json.RawMessage) string {
+// textOf returns the string in raw: itself, or the message of an object.
+func textOf(raw json.RawMessage) string {
 	if len(raw) == 0 {
 		return ""
 	}
@@ -230,9 +229,9 @@ const clockForms = `\[?(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?(?
 
 var clock = lazy.Regexp(`^` + clockForms)
 
-// clocked reports whether nearly all lines of s begin with a time, and how many blanks more than one stand behind
-// each of these times.
-func clocked(s string) (timed bool, blanks int) {
+// countTimestamps reports whether nearly all lines of s begin with a time, and how many blanks more
+// than one stand behind each of these times.
+func countTimestamps(s string) (timed bool, blanks int) {
 	with, all, near := 0, 0, 0
 	for l := range strings.SplitSeq(words.Cut(s, 64<<10), "\n") {
 		if strings.TrimSpace(l) == "" {
@@ -252,7 +251,7 @@ func clocked(s string) (timed bool, blanks int) {
 	return with > 2 && with*10 >= all*8, blanks
 }
 
-// prefix is what systems put before each line of a program's output.
+// prefix matches the text that systems put before each line of a program's output.
 var prefix = lazy.Regexp(`^(?:` + strings.Join([]string{
 	stampForm,
 	`[A-Za-z][^\t]*\t[^\t]*\t\x{feff}?` + stampForm,      // `gh run view --log`: job, step, time
@@ -306,8 +305,8 @@ func ownersIn(s string) owners {
 	return all
 }
 
-// before is the length of the owner in front of a line; 0 when there is none.
-func (all owners) before(l string) int {
+// prefixLength returns the length of the owner in front of a line; 0 when there is none.
+func (all owners) prefixLength(l string) int {
 	for _, one := range all {
 		if strings.HasPrefix(l, one) {
 			return len(one)

@@ -21,7 +21,7 @@ import (
 // go test without -v does not say how many tests passed: each package that
 // passed counts as one.
 func ParseTests(output string) (Tests, bool) {
-	return parseTests(split(readable(bound(output)).text))
+	return parseTests(splitText(readOutput(boundOutput(output)).text))
 }
 
 func parseTests(t text) (Tests, bool) {
@@ -30,7 +30,7 @@ func parseTests(t text) (Tests, bool) {
 			if !strings.Contains(t.s, w) {
 				continue
 			}
-			if found, ok := r.tests(t); ok {
+			if found, ok := r.readTests(t); ok {
 				if len(found.Items) > maxItems {
 					found.Items = found.Items[:maxItems]
 				}
@@ -42,9 +42,9 @@ func parseTests(t text) (Tests, bool) {
 	return Tests{}, false
 }
 
-// count returns the number before or after a word in s: "3 failed",
-// "Failures: 3". Zero when the word is not there.
-func count(s, word string) int {
+// countNear returns the number before or after a word in s: "3 failed", "Failures: 3". Zero when
+// the word is not there.
+func countNear(s, word string) int {
 	for at := 0; ; {
 		i := strings.Index(s[at:], word)
 		if i < 0 {
@@ -68,13 +68,13 @@ func count(s, word string) int {
 	}
 }
 
-// failures are the failing tests that read finds, line by line.
-func failures(t text, read func(f *failing, l string)) []Item {
+// failingTests returns the failing tests that read finds, line by line.
+func failingTests(t text, read func(f *failing, l string)) []Item {
 	var f failing
-	for i := range t.len() {
-		read(&f, t.line(i))
+	for i := range t.lineCount() {
+		read(&f, t.lineAt(i))
 	}
-	f.end()
+	f.endTest()
 	return f.items
 }
 
@@ -84,60 +84,59 @@ type failing struct {
 	b     *body // the test that the lines belong to; nil between two
 }
 
-// begin ends the test before, and starts another.
-func (f *failing) begin(i Item) {
-	f.end()
+// beginTest ends the test before, and starts another.
+func (f *failing) beginTest(i Item) {
+	f.endTest()
 	f.b = &body{item: i}
 }
 
-// end keeps the test whose lines were read.
-func (f *failing) end() {
+// endTest keeps the test whose lines were read.
+func (f *failing) endTest() {
 	if f.b != nil && len(f.items) < maxItems {
 		f.items = append(f.items, f.b.item)
 	}
 	f.b = nil
 }
 
-// add gives a line to the test that it belongs to.
-func (f *failing) add(l string) {
+// addLine gives a line to the test that it belongs to.
+func (f *failing) addLine(l string) {
 	if f.b != nil {
-		f.b.add(l)
+		f.b.readLine(l)
 	}
 }
 
-// blocks reads failures that a runner numbers, "  1) name", each with the
-// lines up to the next one. A name may go on over lines that are deeper
-// indented and end in ":".
-func blocks(t text, from int, isEnd func(l string) bool) []Item {
+// numberedFailures reads failures that a runner numbers, " 1) name", each with the lines up to the
+// next one. A name may continue over lines that are deeper indented and end in ":".
+func numberedFailures(t text, from int, isEnd func(l string) bool) []Item {
 	var f failing
 	naming := false
-	for i := from; i < t.len(); i++ {
-		l := t.line(i)
-		if name, ok := numbered(l); ok {
-			f.begin(Item{Test: name})
+	for i := from; i < t.lineCount(); i++ {
+		l := t.lineAt(i)
+		if name, ok := numberedName(l); ok {
+			f.beginTest(Item{Test: name})
 			// hspec says where above it
-			if p, ok := places.In(t.line(max(0, i-1))); ok && strings.Trim(p.Rest, ": ") == "" {
-				f.b.standOwn(t.line(i - 1))
+			if p, ok := places.In(t.lineAt(max(0, i-1))); ok && strings.Trim(p.Rest, ": ") == "" {
+				f.b.standOwn(t.lineAt(i - 1))
 			}
 			naming = !strings.HasSuffix(name, ":") || name == "Error:" || name == "Failure:"
 			continue
 		}
 		if isEnd(l) {
-			f.end()
+			f.endTest()
 		}
-		if f.b == nil || naming && nameGoesOn(f.b, l, &naming) {
+		if f.b == nil || naming && continueName(f.b, l, &naming) {
 			continue
 		}
 		naming = naming && strings.TrimSpace(l) == ""
-		f.b.add(l)
+		f.b.readLine(l)
 	}
-	f.end()
+	f.endTest()
 	return slices.DeleteFunc(f.items, func(i Item) bool { return i.Message == "" && i.File == "" })
 }
 
-// nameGoesOn reads a line as a part of the name of a test that its first line
-// did not end, and tells whether it is one.
-func nameGoesOn(b *body, l string, naming *bool) bool {
+// continueName reads a line as a part of the name of a test that its first line did not end, and
+// reports whether it is one.
+func continueName(b *body, l string, naming *bool) bool {
 	said := strings.TrimSpace(l)
 	if b.item.Test == "Error:" || b.item.Test == "Failure:" {
 		b.item.Test, *naming = strings.TrimSuffix(said, ":"), false
@@ -155,8 +154,8 @@ func nameGoesOn(b *body, l string, naming *bool) bool {
 	return true
 }
 
-// numbered reads "  12) name".
-func numbered(l string) (string, bool) {
+// numberedName reads " 12) name".
+func numberedName(l string) (string, bool) {
 	if l == "Failure:" || l == "Error:" { // Rails leaves the number out
 		return l, true
 	}
@@ -168,10 +167,10 @@ func numbered(l string) (string, bool) {
 	return strings.TrimSpace(s[i+2:]), true
 }
 
-// excerpt reads failing tests from a piece of a runner's output that lacks its
-// summary, as people and agents paste it: a line that names a file or a test,
-// and below it what was expected and what was received.
-func excerpt(t text) []Item {
+// readExcerpt reads failing tests from a piece of a runner's output that lacks its summary, as
+// people and agents paste it: a line that names a file or a test, and below it what was expected
+// and what was received.
+func readExcerpt(t text) []Item {
 	var items []Item
 	var b body
 	flush := func() {
@@ -179,9 +178,9 @@ func excerpt(t text) []Item {
 			items = append(items, b.item)
 		}
 	}
-	for i := range t.len() {
-		said := strings.TrimSpace(t.line(i))
-		if it, ok := heading(said); ok {
+	for i := range t.lineCount() {
+		said := strings.TrimSpace(t.lineAt(i))
+		if it, ok := readHeading(said); ok {
 			flush()
 			it.File = cmp.Or(it.File, b.item.File)
 			b = body{item: it}
@@ -191,7 +190,7 @@ func excerpt(t text) []Item {
 			b.value = nil
 			continue
 		}
-		if i > 0 && strings.HasPrefix(strings.TrimSpace(t.line(i-1)), `File "`) { // the source of a call
+		if i > 0 && strings.HasPrefix(strings.TrimSpace(t.lineAt(i-1)), `File "`) { // the source of a call
 			continue
 		}
 		want, got := places.Values(said)
@@ -200,18 +199,18 @@ func excerpt(t text) []Item {
 			b = body{item: Item{File: b.item.File, Test: b.item.Test}}
 		}
 		b.silent = b.item.File+b.item.Test == "" || b.silent // before the first heading anything may stand
-		b.add(said)
+		b.readLine(said)
 	}
 	flush()
 	return items
 }
 
-// heading reads a line that says which file or which test failed.
-func heading(said string) (Item, bool) {
+// readHeading reads a line that names the file or the test that failed.
+func readHeading(said string) (Item, bool) {
 	if rest, ok := strings.CutPrefix(said, "● "); ok {
 		return Item{Test: rest}, true
 	}
-	if name, ok := numbered(said); ok { // jasmine
+	if name, ok := numberedName(said); ok { // jasmine
 		return Item{Test: name}, true
 	}
 	rest, ok := strings.CutPrefix(said, "FAIL ")

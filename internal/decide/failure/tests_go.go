@@ -9,13 +9,13 @@ import (
 // goTests reads `go test`, plain and with -v.
 func goTests(t text) (Tests, bool) {
 	g := goReader{at: map[string]*body{}, of: map[*body]string{}}
-	for i := range t.len() {
-		g.line(t.line(i))
+	for i := range t.lineCount() {
+		g.readLine(t.lineAt(i))
 	}
 	if !g.seen {
 		return Tests{}, false
 	}
-	return g.tests(), true
+	return g.countTests(), true
 }
 
 type goResult struct {
@@ -45,45 +45,46 @@ type goAccess struct {
 	at  places.Place
 }
 
-func (g *goReader) line(l string) {
+func (g *goReader) readLine(l string) {
 	said := strings.TrimLeft(l, " \t")
 	switch {
 	case l == "WARNING: DATA RACE":
 		g.racing, g.races = true, nil
 	case g.racing:
-		g.race(l, said)
+		g.readRace(l, said)
 	case strings.HasPrefix(said, "=== "): // RUN, CONT, NAME, PAUSE
 		if f := strings.Fields(said); len(f) >= 3 {
 			g.current, g.panics = f[2], false
 		}
 	case strings.HasPrefix(said, "--- "):
-		g.result(said)
+		g.readResult(said)
 	case strings.HasPrefix(l, "ok  \t"), strings.HasPrefix(l, "FAIL\t"), strings.HasPrefix(l, "?   \t"):
-		g.pack(l)
+		g.endPackage(l)
 	case strings.HasPrefix(l, "panic: "), strings.HasPrefix(l, "fatal error: "):
 		g.panics = true
 		g.timedOut = strings.HasPrefix(l, "panic: test timed out")
-		g.add(l)
+		g.addLine(l)
 		if said, ok := strings.CutPrefix(l, "panic: "); ok && !g.timedOut {
 			said, _, _ = strings.Cut(said, " [recovered")
-			g.body().item.Expected, g.body().item.Received = "no panic", said
+			g.currentBody().item.Expected, g.currentBody().item.Received = "no panic", said
 		}
 	case g.timedOut && strings.HasPrefix(l, "\t\t") && strings.HasSuffix(l, ")"): // running tests
 		name, _, _ := strings.Cut(said, " (")
 		g.current = name
 		g.results = append(g.results, goResult{name, 'F'})
-		g.add("test timed out")
+		g.addLine("test timed out")
 	case g.panics:
 		if strings.HasPrefix(l, "\t") {
-			g.frame(said)
+			g.readFrame(said)
 		}
 	case said != "" && (l != said || strings.HasPrefix(g.current, "Example")):
-		g.add(said)
+		g.addLine(said)
 	}
 }
 
-// race reads a report of the race detector: two accesses, each with its calls, the innermost first.
-func (g *goReader) race(l, said string) {
+// readRace reads a report of the race detector: two accesses, each with its calls, the innermost
+// first.
+func (g *goReader) readRace(l, said string) {
 	did, _, access := strings.Cut(said, " at 0x")
 	last := len(g.races) - 1
 	switch {
@@ -94,20 +95,20 @@ func (g *goReader) race(l, said string) {
 	case l == said && said != "": // where its goroutines began
 		g.races = append(g.races, goAccess{})
 	case last >= 0 && last < 2 && g.races[last].at.Line == 0:
-		if p, ok := places.In(said); ok && !places.Foreign(p.File) {
+		if p, ok := places.In(said); ok && !places.IsForeign(p.File) {
 			g.races[last].at = p
 		}
 	}
 }
 
-// raced gives the places of a race to the test in which it was found.
-func (g *goReader) raced(b *body) {
+// placeRace gives the places of a race to the test in which it was found.
+func (g *goReader) placeRace(b *body) {
 	for n, a := range g.races {
 		if a.did == "" || a.at.Line == 0 {
 			continue
 		}
-		if b.item.Line == 0 || places.Foreign(b.item.File) {
-			b.stand(a.at)
+		if b.item.Line == 0 || places.IsForeign(b.item.File) {
+			b.setAt(a.at)
 		} else if n > 0 && (a.at.File != b.item.File || a.at.Line != b.item.Line) {
 			g.others = append(g.others, Item{File: a.at.File, Line: a.at.Line, Column: a.at.Col,
 				Message: strings.ToLower(a.did) + " of the same variable, without a lock between them"})
@@ -116,7 +117,7 @@ func (g *goReader) raced(b *body) {
 	g.races = nil
 }
 
-func (g *goReader) result(said string) {
+func (g *goReader) readResult(said string) {
 	f := strings.Fields(said)
 	if len(f) < 3 {
 		return
@@ -130,7 +131,7 @@ func (g *goReader) result(said string) {
 	g.results = append(g.results, goResult{f[2], end})
 }
 
-func (g *goReader) pack(l string) {
+func (g *goReader) endPackage(l string) {
 	g.seen = true
 	f := strings.Split(l, "\t")
 	name, _, _ := strings.Cut(strings.TrimSpace(f[min(1, len(f)-1)]), " ")
@@ -148,7 +149,7 @@ func (g *goReader) pack(l string) {
 	delete(g.at, "")
 }
 
-func (g *goReader) body() *body {
+func (g *goReader) currentBody() *body {
 	b := g.at[g.current]
 	if b == nil {
 		if len(g.at) > 10_000 {
@@ -160,19 +161,19 @@ func (g *goReader) body() *body {
 	return b
 }
 
-func (g *goReader) add(l string) {
+func (g *goReader) addLine(l string) {
 	if file, rest, ok := strings.Cut(l, "Error Trace:"); ok && strings.TrimSpace(file) == "" { // testify
 		if p, ok := places.In(rest); ok {
-			b := g.body()
+			b := g.currentBody()
 			b.item.File, b.item.Line = p.File, p.Line
 		}
 		return
 	}
-	b := g.body()
+	b := g.currentBody()
 	p, ok := places.In(l)
 	if strings.HasSuffix(l, ": race detected during execution of test") {
 		b.n, b.item.Message = 0, ""
-		g.raced(b)
+		g.placeRace(b)
 		b.item.Message = "race detected during execution of test"
 		return
 	}
@@ -184,13 +185,13 @@ func (g *goReader) add(l string) {
 			l = rest
 		}
 	}
-	b.add(l)
+	b.readLine(l)
 }
 
-// frame takes the first call of the project's own code in a panic.
-func (g *goReader) frame(said string) {
-	b := g.body()
-	if p, ok := places.In(said); ok && !places.Foreign(p.File) && b.item.File == "" {
+// readFrame takes the first call of the project's own code in a panic.
+func (g *goReader) readFrame(said string) {
+	b := g.currentBody()
+	if p, ok := places.In(said); ok && !places.IsForeign(p.File) && b.item.File == "" {
 		b.item.File, b.item.Line = p.File, p.Line
 	}
 }
@@ -214,8 +215,8 @@ func (g *goReader) inPackage(b *body) string {
 	return file
 }
 
-// tests counts the leaves: a test with subtests is only their sum.
-func (g *goReader) tests() Tests {
+// countTests counts the leaves: a test with subtests is only their sum.
+func (g *goReader) countTests() Tests {
 	parents := map[string]bool{}
 	for _, r := range g.results {
 		for i := range len(r.name) {

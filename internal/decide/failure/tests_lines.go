@@ -215,7 +215,7 @@ var runners = sync.OnceValue(func() []runner {
 			sum: lazy.Regexp(`^  (?P<passed>\d+) (?:passed \(.*\)|flaky)$|^  (?P<failed>\d+) failed$` +
 				`|^  (?P<skipped>\d+) (?:skipped|did not run|interrupted)$`),
 		},
-		{words: []string{" in ", "no tests ran", "short test summary"}, read: pytest},
+		{words: []string{" in ", "no tests ran", "short test summary"}, read: readPytest},
 		{
 			name: "unittest", words: []string{"Ran ", "NO TESTS RAN"},
 			fails: lazy.Regexp(`^(?:FAIL|ERROR): (?P<test>.*?)(?: \(|$)`),
@@ -232,8 +232,8 @@ var runners = sync.OnceValue(func() []runner {
 			ends:  lazy.Regexp(`^test result: |^failures:$`),
 			sum:   lazy.Regexp(`^test result: .*?(?P<passed>\d+) passed; (?P<failed>\d+) failed; (?P<skipped>\d+) ignored`),
 		},
-		{words: []string{"<testsuite"}, read: junit},
-		{words: []string{"Tests run: "}, read: surefire},
+		{words: []string{"<testsuite"}, read: readJUnit},
+		{words: []string{"Tests run: "}, read: readSurefire},
 		{words: []string{"ℹ tests ", "# tests "}, read: nodeTest},
 		{
 			name: "mocha", words: []string{" passing ("}, numbered: true, below: true,
@@ -284,22 +284,21 @@ var runners = sync.OnceValue(func() []runner {
 			sum: lazy.Regexp(`(?:Failed|Passed)!  - Failed: +(?P<failed>\d+), Passed: +(?P<passed>\d+)` +
 				`, Skipped: +(?P<skipped>\d+)`),
 		},
-		{words: []string{"ok 1", "1..0", "not ok"}, read: tap},
+		{words: []string{"ok 1", "1..0", "not ok"}, read: readTAP},
 	}
 })
 
-// is tells whether a line fits an expression that may be nil.
-func is(e func() *regexp.Regexp, l string) bool { return e != nil && e().MatchString(l) }
+// matchesLine reports whether a line matches an expression that may be nil.
+func matchesLine(e func() *regexp.Regexp, l string) bool { return e != nil && e().MatchString(l) }
 
-// tests reads what the runner printed.
-func (r runner) tests(t text) (Tests, bool) {
+func (r runner) readTests(t text) (Tests, bool) {
 	if r.read != nil {
 		return r.read(t)
 	}
 	counts, from := map[string]int{}, 0
 	seen := r.none != nil && r.none().MatchString(t.s)
-	for i := range t.len() {
-		m := r.sum().FindStringSubmatch(t.line(i))
+	for i := range t.lineCount() {
+		m := r.sum().FindStringSubmatch(t.lineAt(i))
 		if m == nil {
 			continue
 		}
@@ -320,44 +319,44 @@ func (r runner) tests(t text) (Tests, bool) {
 	out := Tests{Runner: r.name, Failed: counts["failed"], Skipped: counts["skipped"]}
 	out.Passed = counts["passed"] + max(counts["all"]-out.Failed-out.Skipped, 0)
 	if r.numbered {
-		out.Items = blocks(t, from, func(l string) bool { return is(r.ends, l) })
+		out.Items = numberedFailures(t, from, func(l string) bool { return matchesLine(r.ends, l) })
 	} else {
-		out.Items = r.items(t)
+		out.Items = r.failingItems(t)
 	}
 	return out, true
 }
 
-// items are the failing tests, with the lines of each.
-func (r runner) items(t text) []Item {
+// failingItems returns the failing tests, with the lines of each.
+func (r runner) failingItems(t text) []Item {
 	started, file := map[string]bool{}, ""
-	items := failures(t, func(f *failing, l string) {
-		if is(r.drops, l) {
+	items := failingTests(t, func(f *failing, l string) {
+		if matchesLine(r.drops, l) {
 			f.b = nil
 		}
-		if is(r.ends, l) {
-			f.end()
+		if matchesLine(r.ends, l) {
+			f.endTest()
 		}
-		if is(r.files, l) {
+		if matchesLine(r.files, l) {
 			file = r.files().FindStringSubmatch(l)[1]
 		}
-		it, said, ok := r.begins(l)
+		it, said, ok := r.readFailure(l)
 		if !ok {
-			r.line(f, l)
+			r.readLine(f, l)
 			return
 		}
-		f.end()
+		f.endTest()
 		if !started[it.Test] || it.Test == "" {
 			it.File = cmp.Or(it.File, file)
-			f.begin(it)
-			f.b.head(l, said)
+			f.beginTest(it)
+			f.b.readHead(l, said)
 		}
 		started[it.Test] = true
 	})
 	return slices.DeleteFunc(items, func(i Item) bool { return i.Test == "" })
 }
 
-// begins reads the first line of a failing test.
-func (r runner) begins(l string) (it Item, said string, ok bool) {
+// readFailure reads the first line of a failing test.
+func (r runner) readFailure(l string) (it Item, said string, ok bool) {
 	m := r.fails().FindStringSubmatch(l)
 	if m == nil {
 		return it, "", false
@@ -375,38 +374,38 @@ func (r runner) begins(l string) (it Item, said string, ok bool) {
 	return it, group("said"), true
 }
 
-// line reads a line that begins no test.
-func (r runner) line(f *failing, l string) {
+// readLine reads a line that begins no test.
+func (r runner) readLine(f *failing, l string) {
 	switch {
-	case is(r.names, l):
+	case matchesLine(r.names, l):
 		if f.b == nil {
-			f.begin(Item{})
+			f.beginTest(Item{})
 		}
 		f.b.item.Test = r.names().FindStringSubmatch(l)[1]
-		f.end()
-	case f.b == nil || is(r.noise, l):
-	case is(r.at, l):
+		f.endTest()
+	case f.b == nil || matchesLine(r.noise, l):
+	case matchesLine(r.at, l):
 		if f.b.item.Line == 0 {
 			f.b.standOwn(l)
 		}
-	case is(r.calls, l):
+	case matchesLine(r.calls, l):
 		f.b.standOwn(l)
-	case f.b.item.File == "" && is(r.says, l):
+	case f.b.item.File == "" && matchesLine(r.says, l):
 		f.b.item.Message, f.b.n = "", 0
 		f.b.standOwn(l)
 	default:
-		f.add(l)
+		f.addLine(l)
 	}
 }
 
-// head takes what the first line of a failure says, and the place in front of it.
-func (b *body) head(l, said string) {
+// readHead reads the first line of a failure, and the place in front of it.
+func (b *body) readHead(l, said string) {
 	if p, ok := places.In(l); ok && said != "" && strings.HasSuffix(p.Rest, said) {
-		b.stand(p)
+		b.setAt(p)
 	}
 	if p, ok := places.In(said); ok && p.From == 0 {
-		b.stand(p)
+		b.setAt(p)
 		said = strings.TrimLeft(p.Rest, ": ")
 	}
-	b.add(said)
+	b.readLine(said)
 }

@@ -13,8 +13,8 @@ import (
 func nodeTest(t text) (Tests, bool) {
 	out := Tests{Runner: "node"}
 	seen := 0
-	for i := max(0, t.len()-400); i < t.len(); i++ {
-		l := t.line(i)
+	for i := max(0, t.lineCount()-400); i < t.lineCount(); i++ {
+		l := t.lineAt(i)
 		rest, ok := strings.CutPrefix(l, "ℹ ")
 		if !ok {
 			if rest, ok = strings.CutPrefix(l, "# "); !ok {
@@ -43,16 +43,16 @@ func nodeTest(t text) (Tests, bool) {
 		return out, false
 	}
 	if out.Items = tapItems(t); len(out.Items) == 0 {
-		out.Items = crossed(t)
+		out.Items = specFailures(t)
 	}
 	return out, true
 }
 
-// crossed reads the part "✖ failing tests:" of node's spec reporter.
-func crossed(t text) []Item {
+// specFailures reads the part "✖ failing tests:" of node's spec reporter.
+func specFailures(t text) []Item {
 	var at places.Place
 	found := false
-	return failures(t, func(f *failing, l string) {
+	return failingTests(t, func(f *failing, l string) {
 		said := strings.TrimSpace(l)
 		switch {
 		case strings.HasPrefix(said, "✖ failing tests:"):
@@ -62,22 +62,22 @@ func crossed(t text) []Item {
 			at, _ = places.In(said)
 		case strings.HasPrefix(said, "✖ "):
 			name, _, _ := strings.Cut(said[len("✖ "):], " (")
-			f.begin(Item{Test: name, File: at.File, Line: at.Line, Column: at.Col})
+			f.beginTest(Item{Test: name, File: at.File, Line: at.Line, Column: at.Col})
 		case f.b != nil:
 			nodeValues(f.b, said)
-			f.add(said)
+			f.addLine(said)
 		}
 	})
 }
 
 // nodeValues reads the fields of an assertion error: "expected: 2,".
 func nodeValues(b *body, said string) {
-	b.field(&b.item.Expected, said, "expected: ")
-	b.field(&b.item.Received, said, "actual: ")
+	b.readField(&b.item.Expected, said, "expected: ")
+	b.readField(&b.item.Received, said, "actual: ")
 }
 
-// field takes a value from its field; a difference had only a part of it.
-func (b *body) field(value *string, said, name string) {
+// readField takes a value from its field; a difference had only a part of it.
+func (b *body) readField(value *string, said, name string) {
 	v, ok := strings.CutPrefix(said, name)
 	whole := ok && v != "{" && v != "["
 	open := *value == "" || b.differ
@@ -86,18 +86,18 @@ func (b *body) field(value *string, said, name string) {
 	}
 }
 
-// tap reads the Test Anything Protocol: a plan, and "ok" and "not ok" lines.
-func tap(t text) (Tests, bool) {
+// readTAP reads the Test Anything Protocol: a plan, and "ok" and "not ok" lines.
+func readTAP(t text) (Tests, bool) {
 	out := Tests{Runner: "tap"}
 	plan := false
-	for i := range t.len() {
-		l := t.line(i)
+	for i := range t.lineCount() {
+		l := t.lineAt(i)
 		switch {
 		case strings.HasPrefix(l, "1.."):
 			_, end := words.Number(l, 3)
 			plan = plan || end > 3
-		case strings.HasPrefix(l, "ok ") && directive(l, "skip"), strings.HasPrefix(l, "not ok ") &&
-			(directive(l, "todo") || directive(l, "skip")):
+		case strings.HasPrefix(l, "ok ") && hasDirective(l, "skip"), strings.HasPrefix(l, "not ok ") &&
+			(hasDirective(l, "todo") || hasDirective(l, "skip")):
 			out.Skipped++
 		case strings.HasPrefix(l, "ok ") && tapNumber(l[3:]):
 			out.Passed++
@@ -114,7 +114,7 @@ func tap(t text) (Tests, bool) {
 
 func tapNumber(s string) bool { return s != "" && (words.IsDigit(s[0]) || s[0] == '-') }
 
-func directive(l, word string) bool {
+func hasDirective(l, word string) bool {
 	i := strings.LastIndex(l, " # ")
 	return i >= 0 && len(l) >= i+3+len(word) && strings.EqualFold(l[i+3:i+3+len(word)], word)
 }
@@ -123,16 +123,16 @@ func directive(l, word string) bool {
 // below it in "#" lines or in a YAML block.
 func tapItems(t text) []Item {
 	stack := false // the frames follow; the first one in the test's file is nearer than the test
-	return failures(t, func(f *failing, l string) {
+	return failingTests(t, func(f *failing, l string) {
 		said := strings.TrimSpace(l)
-		if strings.HasPrefix(said, "not ok ") && !directive(l, "todo") && !directive(l, "skip") {
-			f.begin(Item{Test: tapName(said)})
+		if strings.HasPrefix(said, "not ok ") && !hasDirective(l, "todo") && !hasDirective(l, "skip") {
+			f.beginTest(Item{Test: tapName(said)})
 			stack = false
 			return
 		}
 		if strings.HasPrefix(said, "ok ") || strings.HasPrefix(l, "1..") || strings.HasPrefix(said, "# Subtest") ||
 			strings.HasPrefix(said, "# tests ") {
-			f.end()
+			f.endTest()
 		}
 		if said == "failureType: 'subtestsFailed'" { // only the sum of its subtests
 			f.b = nil
@@ -145,20 +145,20 @@ func tapItems(t text) []Item {
 		nodeValues(f.b, said)
 		if v, ok := strings.CutPrefix(said, "location: '"); ok {
 			if p, ok := places.In(v); ok {
-				f.b.stand(p)
+				f.b.setAt(p)
 			}
 			return
 		}
 		stack = stack || said == "stack: |-"
 		if p, ok := places.In(said); ok && stack && p.File == f.b.item.File {
-			f.b.stand(p)
+			f.b.setAt(p)
 			stack = false
 		}
-		f.add(deep + said)
+		f.addLine(deep + said)
 	})
 }
 
-// tapField is what a YAML block says about a test that is of no use.
+// tapField matches the useless fields of a test's YAML block.
 var tapField = lazy.Regexp(`^(?:---$|\.\.\.$|failureType:|duration_ms:|type:|error: [|>]-?$)`)
 
 func tapName(said string) string {

@@ -10,16 +10,16 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
 )
 
-// pytest reads "=== 4 failed, 3 passed in 0.11s ===", also without the rules.
-func pytest(t text) (Tests, bool) {
+// readPytest reads "=== 4 failed, 3 passed in 0.11s ===", also without the rules.
+func readPytest(t text) (Tests, bool) {
 	out := Tests{Runner: "pytest"}
 	errors, ok := 0, false
-	for i := t.len() - 1; i >= 0 && !ok; i-- {
-		s := strings.Trim(t.line(i), "= ")
+	for i := t.lineCount() - 1; i >= 0 && !ok; i-- {
+		s := strings.Trim(t.lineAt(i), "= ")
 		if ok = strings.Contains(s, " in ") && pytestSum().MatchString(s); ok {
-			errors, out.Failed = count(s, " error"), count(s, " failed")
-			out.Passed = count(s, " passed") + count(s, " xpassed")
-			out.Skipped = count(s, " skipped") + count(s, " xfailed") + count(s, " deselected")
+			errors, out.Failed = countNear(s, " error"), countNear(s, " failed")
+			out.Passed = countNear(s, " passed") + countNear(s, " xpassed")
+			out.Skipped = countNear(s, " skipped") + countNear(s, " xfailed") + countNear(s, " deselected")
 		}
 	}
 	if !ok {
@@ -37,28 +37,28 @@ var pytestSum = lazy.Regexp(`^(?:no tests ran|\d+ (?:passed|failed|errors?|skipp
 
 // pytestItems reads the sections "____ test ____" and the short summary.
 func pytestItems(t text) []Item {
-	return failures(t, func(f *failing, l string) {
+	return failingTests(t, func(f *failing, l string) {
 		switch {
 		case strings.HasPrefix(l, "___") && strings.HasSuffix(strings.TrimSpace(l), "___"):
 			name := strings.TrimPrefix(strings.Trim(l, "_ "), "ERROR at setup of ")
-			f.begin(Item{Test: strings.TrimPrefix(name, "ERROR collecting ")})
+			f.beginTest(Item{Test: strings.TrimPrefix(name, "ERROR collecting ")})
 		case strings.HasPrefix(l, "==="):
-			f.end()
+			f.endTest()
 		case strings.HasPrefix(l, "FAILED "), strings.HasPrefix(l, "ERROR "):
-			f.items = pytestShort(f.items, l)
+			f.items = addPytestShort(f.items, l)
 		case strings.HasPrefix(l, "E "):
-			f.add(l[1:])
+			f.addLine(l[1:])
 		case f.b != nil:
-			if p, ok := places.In(l); ok && p.From <= 1 && !places.Foreign(p.File) {
+			if p, ok := places.In(l); ok && p.From <= 1 && !places.IsForeign(p.File) {
 				f.b.item.File, f.b.item.Line = p.File, p.Line
 			}
 		}
 	})
 }
 
-// pytestShort adds a line of the short summary: the file where the section
-// did not tell it, or a failure of its own.
-func pytestShort(items []Item, l string) []Item {
+// addPytestShort adds a line of the short summary: the file where the section did not name it, or a
+// failure of its own.
+func addPytestShort(items []Item, l string) []Item {
 	_, rest, _ := strings.Cut(l, " ")
 	id, msg, _ := strings.Cut(rest, " - ")
 	file, test, _ := strings.Cut(id, "::")
@@ -79,13 +79,13 @@ func pytestShort(items []Item, l string) []Item {
 
 var surefireLevel = lazy.Regexp(`^(?:\[ERROR\] )?(?:\[INFO\] )?(?:\[WARNING\] )?(?:Tests in error)?(?:Failed tests:)?`)
 
-// surefire reads maven's "Tests run: 2, Failures: 1, Errors: 0, Skipped: 0":
-// the total where there is one, else the sum over the classes.
-func surefire(t text) (Tests, bool) {
+// readSurefire reads maven's "Tests run: 2, Failures: 1, Errors: 0, Skipped: 0": the total where
+// there is one, else the sum over the classes.
+func readSurefire(t text) (Tests, bool) {
 	out := Tests{Runner: "surefire"}
 	total, seen := false, false
-	for i := range t.len() {
-		l := t.line(i)
+	for i := range t.lineCount() {
+		l := t.lineAt(i)
 		l = l[len(surefireLevel().FindString(l)):]
 		if !strings.HasPrefix(l, "Tests run: ") {
 			if it, ok := surefireItem(l); ok && len(out.Items) < maxItems {
@@ -102,8 +102,8 @@ func surefire(t text) (Tests, bool) {
 			out = Tests{Runner: out.Runner, Items: out.Items}
 			total = true
 		}
-		failed, skipped := count(l, "Failures:")+count(l, "Errors:"), count(l, "Skipped:")
-		out.Passed += max(count(l, "Tests run:")-failed-skipped, 0)
+		failed, skipped := countNear(l, "Failures:")+countNear(l, "Errors:"), countNear(l, "Skipped:")
+		out.Passed += max(countNear(l, "Tests run:")-failed-skipped, 0)
 		out.Failed += failed
 		out.Skipped += skipped
 	}
@@ -155,8 +155,8 @@ type junitResult struct {
 	Text    string `xml:",chardata"`
 }
 
-// junit reads JUnit's XML inside of an output.
-func junit(t text) (Tests, bool) {
+// readJUnit reads JUnit's XML inside of an output.
+func readJUnit(t text) (Tests, bool) {
 	_, report, _ := strings.Cut(t.s, "<testsuite")
 	d := xml.NewDecoder(strings.NewReader("<testsuite" + report))
 	d.Strict = false
@@ -175,7 +175,7 @@ func (t *Tests) addSuite(suite junitSuite) {
 		switch {
 		case c.Failed != nil:
 			t.Failed++
-			t.Items = append(t.Items, c.item())
+			t.Items = append(t.Items, c.asItem())
 		case c.Skipped != nil:
 			t.Skipped++
 		default:
@@ -187,7 +187,7 @@ func (t *Tests) addSuite(suite junitSuite) {
 	}
 }
 
-func (c junitCase) item() Item {
+func (c junitCase) asItem() Item {
 	b := body{item: Item{Test: c.Name, File: c.File, Message: c.Failed.Message}}
 	b.item.Line, _ = words.Number(c.Line, 0)
 	if c.Class != "" && !strings.HasPrefix(c.Name, c.Class) {
@@ -197,7 +197,7 @@ func (c junitCase) item() Item {
 	if b.item.Line == 0 {
 		lines := body{silent: true}
 		for l := range strings.Lines(said) {
-			lines.add(strings.TrimRight(l, "\n"))
+			lines.readLine(strings.TrimRight(l, "\n"))
 		}
 		b.item.File, b.item.Line, b.item.Column = cmp.Or(lines.item.File, c.File), lines.item.Line, lines.item.Column
 	}

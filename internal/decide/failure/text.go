@@ -33,13 +33,13 @@ type textLine struct {
 
 // newText bounds and cleans output.
 func newText(output string) text {
-	return split(clean(bound(output)))
+	return splitText(cleanOutput(boundOutput(output)))
 }
 
-func split(s string) text {
+func splitText(s string) text {
 	t := text{s: s}
 	start, owners := 0, ownersIn(s)
-	timed, blanks := clocked(s)
+	timed, blanks := countTimestamps(s)
 	node := strings.Contains(s, "  failureType: '") // what a file of tests printed is a comment in node's TAP
 	for l := range strings.SplitSeq(s, "\n") {
 		own := 0
@@ -48,7 +48,7 @@ func split(s string) text {
 			own += len(l[own:]) - len(strings.TrimPrefix(l[own:], strings.Repeat(" ", blanks)))
 		}
 		own += prefixOf(l[own:])
-		own += owners.before(l[own:])
+		own += owners.prefixLength(l[own:])
 		if node && !tapCount().MatchString(l[own:]) {
 			own = len(l) - len(strings.TrimPrefix(l[own:], "# "))
 			own += prefixOf(l[own:])
@@ -59,20 +59,21 @@ func split(s string) text {
 	return t
 }
 
-// tapCount is what node itself says in a comment.
+// tapCount matches node's own totals and headings, which are comments.
 var tapCount = lazy.Regexp(`^# (?:Subtest: |(?:tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) )`)
 
-func (t text) len() int { return len(t.lines) }
+func (t text) lineCount() int { return len(t.lines) }
 
-// line returns line i without its end of line, without what CI systems put
-// before each line, and cut at lineMax bytes.
-func (t text) line(i int) string {
+// lineAt returns line i without its end of line, without what CI systems put before each line, and
+// cut at lineMax bytes.
+func (t text) lineAt(i int) string {
 	l := t.lines[i]
 	return words.Cut(t.s[l.own:l.end], lineMax)
 }
 
-// owner is the program of several whose line i is, as a runner shows it before the line.
-func (t text) owner(i int) string {
+// ownerOf returns the program whose line i is, as a runner of several shows it before the line; ""
+// for none.
+func (t text) ownerOf(i int) string {
 	before := t.s[t.lines[i].start:t.lines[i].own]
 	if strings.HasSuffix(before, "| ") || strings.HasSuffix(before, "] ") || strings.HasSuffix(before, ": ") {
 		return before
@@ -80,18 +81,17 @@ func (t text) owner(i int) string {
 	return ""
 }
 
-// lineAt returns the number of the line that holds an offset, given an earlier
+// lineNumberOf returns the number of the line that holds an offset, given an earlier
 // line.
-func (t text) lineAt(line, offset int) int {
+func (t text) lineNumberOf(line, offset int) int {
 	for line+1 < len(t.lines) && t.lines[line+1].start <= offset {
 		line++
 	}
 	return line
 }
 
-// bound keeps the head and the tail of s, each cut at an end of line where
-// there is one near.
-func bound(s string) string {
+// boundOutput keeps the head and the tail of s, each cut at an end of line where there is one near.
+func boundOutput(s string) string {
 	if len(s) <= headMax+tailMax {
 		return s
 	}
@@ -111,9 +111,9 @@ var control = lazy.Regexp(`\x1b\[[^\x00-\x1f\x40-\x7e]*[\x40-\x7e]?` + // up to 
 	`|\x1b[()#% ].?|\x1b[\x21-\x7e]?` +
 	`|\r\n?|[\x00-\x08\x0b-\x1f\x7f]`)
 
-// clean removes ANSI escape sequences and other control characters, and makes
-// "\r\n" and "\r" ends of line.
-func clean(s string) string {
+// cleanOutput removes ANSI escape sequences and other control characters, and makes "\r\n" and "\r"
+// ends of line.
+func cleanOutput(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == 0x7f }) {
 		return s
 	}
@@ -125,8 +125,8 @@ func clean(s string) string {
 	})
 }
 
-// ellipsis shortens s to at most n bytes and says so with "…".
-func ellipsis(s string, n int) string {
+// shortenText shortens s to at most n bytes and marks the cut with "…".
+func shortenText(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
@@ -136,8 +136,8 @@ func ellipsis(s string, n int) string {
 	return strings.TrimRight(words.Cut(s, n-len("…")), " \t") + "…"
 }
 
-// block follows what goes on over lines: the fields of an object that an error
-// prints behind itself, and the source that Python shows below a frame.
+// block follows output over several lines: the fields of an object that an error prints behind
+// itself, and the source that Python shows below a frame.
 type block struct {
 	object bool
 	frame  bool
@@ -148,8 +148,8 @@ type block struct {
 // adviceHead stands above advice.
 var adviceHead = lazy.Regexp(`^\W*(?i:tips?|(?:configuration )?hints?|help|next steps?|how to fix(?: it| this)?|see also|references|suggestions?|possible (?:reasons|causes|fixes))(?: \(\d+\))?\W*$`)
 
-// holds tells whether l belongs to such a block, or to none of its own.
-func (b *block) holds(l, said string) bool {
+// includesLine reports whether l belongs to such a block, or to none of its own.
+func (b *block) includesLine(l, said string) bool {
 	indented := l != said && said != ""
 	switch {
 	case said == "Failure/Error:": // rspec shows the source below
@@ -190,13 +190,13 @@ const formLines = 400
 func byForm(h *hits) verdict {
 	v := verdict{class: Unknown, line: -1}
 	seen := 0
-	for i := h.t.len() - 1; i >= 0 && seen < formLines; i-- {
-		l := h.t.line(i)
-		if l == "" || warns(l) {
+	for i := h.t.lineCount() - 1; i >= 0 && seen < formLines; i-- {
+		l := h.t.lineAt(i)
+		if l == "" || isWarning(l) {
 			continue
 		}
 		seen++
-		c, weight, f := form(l)
+		c, weight, f := classOfForm(l)
 		if weight > v.weight {
 			v = verdict{class: c, weight: weight, flags: f, line: i}
 		}
@@ -207,12 +207,12 @@ func byForm(h *hits) verdict {
 	return v
 }
 
-// form returns what the form of a line speaks for, 0 for nothing.
-func form(l string) (Class, int, flag) {
-	if at, ok := places.In(l); ok && !places.Foreign(at.File) && refused(l, at) {
+// classOfForm returns the class that the form of a line suggests, with its weight; 0 for none.
+func classOfForm(l string) (Class, int, flag) {
+	if at, ok := places.In(l); ok && !places.IsForeign(at.File) && isRefusal(l, at) {
 		// A place and a message: somebody refuses the code there.
 		before := strings.TrimSpace(l[:at.From])
-		switch code := compiledFile(at.File) || extension(at.File) == "go" || strings.HasPrefix(at.Rest, ": error:"); {
+		switch code := isCompiledFile(at.File) || extOf(at.File) == "go" || strings.HasPrefix(at.Rest, ": error:"); {
 		case code && !strings.HasPrefix(before, "%Warn") && !strings.Contains(at.Rest, "should "):
 			return CompileError, 40, 0
 		default:
@@ -242,7 +242,7 @@ func form(l string) (Class, int, flag) {
 	}
 	if line, ok := strings.CutPrefix(rest, "line "); ok { // a shell's "${NAME:?message}"
 		_, said, _ := strings.Cut(line, ": ")
-		if variable, _, ok := strings.Cut(said, ": "); ok && capitals(variable) {
+		if variable, _, ok := strings.Cut(said, ": "); ok && isVariableName(variable) {
 			return Validation, 20, setup
 		}
 	}
@@ -251,9 +251,9 @@ func form(l string) (Class, int, flag) {
 
 var died = lazy.Regexp(`^[^:]* at [^ ]+\.(?:pl|pm|t|cgi) line \d+\.$`)
 
-// refused tells whether a line is a place and a message about it, or a place
-// that a message stands around.
-func refused(l string, at places.Place) bool {
+// isRefusal reports whether a line is a place and a message about it, or a place that a message
+// stands around.
+func isRefusal(l string, at places.Place) bool {
 	before := strings.TrimSpace(l[:at.From])
 	if at.Rest == "" {
 		head := before == "In" || strings.HasSuffix(before, "┌─")
@@ -267,8 +267,9 @@ func refused(l string, at places.Place) bool {
 		strings.EqualFold(before, "error:")
 }
 
-// capitals tells whether s is the name of a variable of the environment.
-func capitals(s string) bool {
+// isVariableName reports whether s is the name of a variable of the environment: capitals, digits
+// and "_".
+func isVariableName(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; !words.IsUpper(c) && c != '_' && (i == 0 || !words.IsDigit(c)) {
 			return false
@@ -277,13 +278,13 @@ func capitals(s string) bool {
 	return len(s) > 1
 }
 
-// frame finds the place of the project in a stack trace, and its line: the last call
-// in a Python trace, the first elsewhere. A place in a library is better than none.
-func frame(t text) (best places.Place, said string) {
+// projectFrame finds the place of the project in a stack trace, and its line: the last call in a
+// Python trace, the first elsewhere. A place in a library is better than none.
+func projectFrame(t text) (best places.Place, said string) {
 	distant := false // best lies in a library
 	ruby, after, url := strings.Contains(t.s, ":in "), strings.Contains(t.s, "from "), strings.Contains(t.s, "file:///")
-	for i := range t.len() {
-		l := t.line(i)
+	for i := range t.lineCount() {
+		l := t.lineAt(i)
 		if l == "" {
 			continue
 		}
@@ -308,7 +309,7 @@ func frame(t text) (best places.Place, said string) {
 		if said != "" && !distant && !python && !strings.HasSuffix(p.File, ".nim") {
 			continue // the first of the project stays
 		}
-		if away := places.Foreign(p.File) || ofRuntime().MatchString(l); said == "" || !away {
+		if away := places.IsForeign(p.File) || ofRuntime().MatchString(l); said == "" || !away {
 			best, said, distant = p, l, away
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 // This file learns from the green output of a gate what is noise in a red one.
 
-// usual is what the same command printed when it was green.
+// usual describes the output of the same command when it was green.
 type usual struct {
 	lines map[string]bool // without what changes from run to run
 	forms map[string]bool // and without names
@@ -26,15 +26,15 @@ func usualIn(green string) usual {
 	u := usual{lines: map[string]bool{}, forms: map[string]bool{}, words: map[string]bool{},
 		counts: map[string]bool{}, rows: map[string][]string{}}
 	if green != "" {
-		t := split(readable(bound(green)).text)
+		t := splitText(readOutput(boundOutput(green)).text)
 		names := map[string]string{}
-		for i := range t.len() {
-			line := strings.TrimSpace(t.line(i))
-			form := frameOf(steady(line))
-			u.lines[stable(line)], u.forms[form] = true, true
-			row := strings.TrimSpace(t.line(max(0, i-1)))
-			if n := columns(line); i > 0 && n > 1 && n == columns(row) {
-				u.rows[form], u.rows[frameOf(steady(row))] = amounts(line, nil), amounts(row, nil)
+		for i := range t.lineCount() {
+			line := strings.TrimSpace(t.lineAt(i))
+			form := frameOf(normalizeLine(line))
+			u.lines[stableText(line)], u.forms[form] = true, true
+			row := strings.TrimSpace(t.lineAt(max(0, i-1)))
+			if n := countColumns(line); i > 0 && n > 1 && n == countColumns(row) {
+				u.rows[form], u.rows[frameOf(normalizeLine(row))] = amountsIn(line, nil), amountsIn(row, nil)
 			}
 			for form, name := range namedIn(line) {
 				if other, ok := names[form]; ok && other != name {
@@ -52,7 +52,7 @@ func usualIn(green string) usual {
 				before = w
 			}
 			if line != "" {
-				u.last = label(line)
+				u.last = labelOf(line)
 			}
 		}
 	}
@@ -70,13 +70,13 @@ func (u usual) countedBy(p part) map[string]bool {
 	return nil
 }
 
-// label is what a line has before a colon, "" for nothing: "Result" of "Result: not good".
-func label(line string) string { return line[:max(0, strings.IndexByte(line, ':'))] }
+// labelOf returns the text before a colon, "" for none: "Result" of "Result: not good".
+func labelOf(line string) string { return line[:max(0, strings.IndexByte(line, ':'))] }
 
-// like tells whether a line says what the command says of anything: a line of the green output,
-// but for a name.
-func (u usual) like(line string) bool {
-	if u.forms[frameOf(steady(line))] {
+// isUsual reports whether the command prints such a line in any case: the green output has it, up
+// to a name.
+func (u usual) isUsual(line string) bool {
+	if u.forms[frameOf(normalizeLine(line))] {
 		return true
 	}
 	for form, name := range namedIn(line) {
@@ -90,14 +90,15 @@ func (u usual) like(line string) bool {
 // betweenColumns stands between two columns of a table.
 var betweenColumns = lazy.Regexp(` {2,}|\t+| +[|│┃] *`)
 
-func columns(line string) int { return len(betweenColumns().FindAllStringIndex(line, 20)) }
+func countColumns(line string) int { return len(betweenColumns().FindAllStringIndex(line, 20)) }
 
-// turned tells whether a line is a row that the green output has with other amounts, some of them the same.
-func (u usual) turned(line string) bool {
+// hasOtherAmounts reports whether a line is a row that the green output has with other amounts,
+// some of them the same.
+func (u usual) hasOtherAmounts(line string) bool {
 	if len(u.rows) == 0 {
 		return false
 	}
-	was, is := u.rows[frameOf(steady(line))], amounts(line, nil)
+	was, is := u.rows[frameOf(normalizeLine(line))], amountsIn(line, nil)
 	same := 0
 	for i := range is {
 		if len(was) == len(is) && was[i] == is[i] {
@@ -117,7 +118,7 @@ var plainName = lazy.Regexp(`^\pL[\w./-]*$`)
 func namedIn(line string) iter.Seq2[string, string] {
 	return func(yield func(form, name string) bool) {
 		words := strings.Fields(line)
-		steadied := strings.Fields(steady(line))
+		steadied := strings.Fields(normalizeLine(line))
 		if len(words) < 2 || len(words) > namedMax || len(words) != len(steadied) {
 			return
 		}
@@ -142,12 +143,12 @@ var named = lazy.Regexp(`[^ |]*[\w#][./_:-][\w#][^ |]*`)
 // This file knows where a phrase is only spoken of: in quotes, in code that
 // prose shows, in a difference of files, in what an agent says that it did.
 
-// mentioned tells whether the phrase at a place is spoken of and reports nothing.
-func (p *spot) mentioned() bool {
+// isMention reports whether the text speaks about the phrase and does not report it.
+func (p *spot) isMention() bool {
 	return narrated().MatchString(p.l) || p.inQuotes() || p.inDifference() || p.inFence()
 }
 
-// narrated begins what an agent tells of its work.
+// narrated matches the beginning of an agent's account of its work.
 var narrated = lazy.Regexp(`^\W*(?:(?:I|We)(?:'ve| have)? (?:also |then |now )?)?(?i:added|implemented|wrote|changed|updated|fixed|documented|` +
 	`replaced|created|refactored|tested|removed|handled|renamed) `)
 
@@ -163,16 +164,16 @@ var (
 // reporting are words of a sentence that reports an error, and quotes it.
 var reporting = []string{"error", "fatal", "fail", "exception", "cannot", "could", "unable", "refused"}
 
-// inQuotes tells whether the phrase is in quotes or backticks, and what stands
-// around them reports no error.
+// inQuotes reports whether the phrase is in quotes or backticks, and the text around them reports
+// no error.
 func (p *spot) inQuotes() bool {
-	before := p.before()
+	before := p.textBefore()
 	for _, mark := range []string{"`", `"`, "'"} {
 		if strings.Count(before, mark)%2 == 0 {
 			continue
 		}
 		from := strings.LastIndex(before, mark)
-		head, rest := before[:from], p.after()
+		head, rest := before[:from], p.textAfter()
 		_, tail, closed := strings.Cut(rest, mark)
 		if !closed {
 			continue
@@ -189,10 +190,10 @@ func (p *spot) inQuotes() bool {
 	return false
 }
 
-// inDifference tells whether the line is one of a difference of two files.
+// inDifference reports whether the line belongs to a difference of two files.
 func (p *spot) inDifference() bool {
 	for i := p.line; i >= max(0, p.line-maxTries); i-- {
-		l := p.h.t.line(i)
+		l := p.h.t.lineAt(i)
 		switch {
 		case l == "" || !strings.ContainsAny(l[:1], "+-@ "):
 			return false
@@ -203,7 +204,7 @@ func (p *spot) inDifference() bool {
 	return false
 }
 
-// inFence tells whether the line is in a block of code of a text in Markdown.
+// inFence reports whether the line is in a block of code of a text in Markdown.
 func (p *spot) inFence() bool {
 	before, _ := slices.BinarySearch(p.h.fences, p.line)
 	return before%2 == 1 && before < len(p.h.fences)
@@ -214,34 +215,33 @@ func fencesIn(t text) (lines []int) {
 	if !strings.Contains(t.s, "```") {
 		return nil
 	}
-	for i := range t.len() {
-		if strings.HasPrefix(strings.TrimLeft(t.line(i), " "), "```") {
+	for i := range t.lineCount() {
+		if strings.HasPrefix(strings.TrimLeft(t.lineAt(i), " "), "```") {
 			lines = append(lines, i)
 		}
 	}
 	return lines
 }
 
-// Telling returns the lines of output that tell most about a failure whose
-// format no parser knows: errors with the lines that belong to them, and the
-// end, in their order, without ANSI codes, in at most limit bytes. A "…" stands
-// where lines were left out.
-func Telling(output string, limit int) string {
+// InformativeLines returns the lines of output that say most about a failure whose format no parser
+// knows: errors with the lines that belong to them, and the end, in their order, without ANSI
+// codes, in at most limit bytes. A "…" stands where lines were left out.
+func InformativeLines(output string, limit int) string {
 	if limit <= 0 {
 		return ""
 	}
-	t := split(readable(bound(output)).text)
+	t := splitText(readOutput(boundOutput(output)).text)
 	s := strings.TrimSpace(t.s)
 	if len(s) <= limit {
 		return s
 	}
-	keep := make([]bool, t.len())
+	keep := make([]bool, t.lineCount())
 	left := limit - 8
 	take := func(i int) bool {
-		if i < 0 || i >= t.len() || keep[i] || strings.TrimSpace(t.line(i)) == "" {
+		if i < 0 || i >= t.lineCount() || keep[i] || strings.TrimSpace(t.lineAt(i)) == "" {
 			return true
 		}
-		if n := len(words.Cut(t.line(i), 300)) + 5; n <= left {
+		if n := len(words.Cut(t.lineAt(i), 300)) + 5; n <= left {
 			keep[i] = true
 			left -= n
 			return true
@@ -252,7 +252,7 @@ func Telling(output string, limit int) string {
 	for i := end; i > end-5 && left > limit/2; i-- {
 		take(i)
 	}
-	for _, i := range slices.Backward(outlineOf(findHits(t), "").telling(40)) {
+	for _, i := range slices.Backward(outlineOf(findHits(t), "").errorLines(40)) {
 		if !take(i) {
 			break
 		}
@@ -264,23 +264,23 @@ func Telling(output string, limit int) string {
 			break
 		}
 	}
-	return join(t, keep, limit)
+	return joinKept(t, keep, limit)
 }
 
-func join(t text, keep []bool, limit int) string {
+func joinKept(t text, keep []bool, limit int) string {
 	var b strings.Builder
 	gap := false
 	for i, k := range keep {
 		if !k {
-			gap = gap || strings.TrimSpace(t.line(i)) != ""
+			gap = gap || strings.TrimSpace(t.lineAt(i)) != ""
 			continue
 		}
 		if gap {
 			b.WriteString("…\n")
 			gap = false
 		}
-		b.WriteString(words.Cut(t.line(i), 300))
+		b.WriteString(words.Cut(t.lineAt(i), 300))
 		b.WriteByte('\n')
 	}
-	return ellipsis(strings.TrimSpace(b.String()), limit)
+	return shortenText(strings.TrimSpace(b.String()), limit)
 }

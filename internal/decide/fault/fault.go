@@ -9,21 +9,21 @@ import (
 	"strings"
 )
 
-// Kind is whose turn it is.
+// Kind is the kind of a fault, by who has to act next.
 type Kind string
 
 // The kinds.
 const (
-	// Failed is that pawl could not do its part.
+	// Failed: pawl could not do its part.
 	Failed Kind = "failed"
 	// Refused is that what was asked for cannot be done: the words or the
 	// configuration are wrong, or it does not fit how things are now.
 	Refused Kind = "refused"
-	// Waiting is that it goes no further without a person.
+	// Waiting: a person has to act before it continues.
 	Waiting Kind = "waiting"
 )
 
-// Error is what is wrong, with what to do next.
+// Error is a fault with advice for the next step.
 type Error struct {
 	Kind  Kind
 	Err   error

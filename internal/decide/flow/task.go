@@ -80,7 +80,7 @@ const (
 	// than the lease of its agents. An order waits half of it for the worker that has
 	// the task's workspace, also when that was silent.
 	Heartbeat = 120 * time.Second
-	// longest is what one iteration may take with all that belongs to it.
+	// longest is the time limit of one iteration with all that belongs to it.
 	longest = 7 * 24 * time.Hour
 	// orders in one history, before the workflow continues with an empty one.
 	orders = 100
@@ -114,7 +114,7 @@ type Order struct {
 	Unfit []string `json:"unfit,omitempty"`
 }
 
-// Answer is what a worker found or did: one of Event, Waits and Result.
+// Answer is a worker's answer to an order: one of Event, Waits and Result.
 type Answer struct {
 	Worker string `json:"worker"`
 	Run    string `json:"run,omitempty"`
@@ -128,15 +128,15 @@ type Answer struct {
 	Result *Result `json:"result,omitempty"`
 }
 
-// Heard is a request to the run, as the worker found it.
-type Heard struct {
+// Request is a request to the run, as the worker found it.
+type Request struct {
 	Run   string      `json:"run"`
 	State *loop.State `json:"state,omitempty"`
 	Event loop.Event  `json:"event"`
 	Proof string      `json:"proof,omitempty"` // of the event
 }
 
-// Result is what became of a task's run.
+// Result is the result of a task's run.
 type Result struct {
 	Outcome schedule.Outcome `json:"outcome"`
 	Entry   queue.Entry      `json:"entry"` // what is to land, if it is complete
@@ -151,7 +151,7 @@ type task struct {
 func Task(ctx workflow.Context, b Begin) (Result, error) {
 	t := &task{b}
 	o := workflow.UpdateHandlerOptions{Validator: t.checkUseful}
-	err := workflow.SetUpdateHandlerWithOptions(ctx, HearName, t.hearRequest, o)
+	err := workflow.SetUpdateHandlerWithOptions(ctx, HearName, t.handleRequest, o)
 	if err != nil {
 		return Result{}, err
 	}
@@ -267,8 +267,8 @@ func (t *task) stateOr(sent *loop.State) loop.State {
 	return loop.State{}
 }
 
-// hearRequest takes what somebody asked of the run into account.
-func (t *task) hearRequest(ctx workflow.Context, h Heard) (loop.Decision, error) {
+// handleRequest takes what somebody asked of the run into account.
+func (t *task) handleRequest(ctx workflow.Context, h Request) (loop.Decision, error) {
 	t.Run = h.Run
 	t.stepKernel(ctx, h.State, h.Event, h.Proof)
 	d := *t.Last
@@ -277,7 +277,7 @@ func (t *task) hearRequest(ctx workflow.Context, h Heard) (loop.Decision, error)
 }
 
 // checkUseful refuses what the kernel has no use for, before it is in the history.
-func (t *task) checkUseful(h Heard) error {
+func (t *task) checkUseful(h Request) error {
 	s := t.stateOr(h.State)
 	if _, c := loop.Step(s, h.Event); c.Kind == loop.NoCommand {
 		return fmt.Errorf("a run that is %s has no use for %q", s.Status, h.Event.Kind)

@@ -195,7 +195,7 @@ func TestHearing(t *testing.T) {
 		s.env.UpdateWorkflow(flow.HearName, "1", &testsuite.TestUpdateCallback{
 			OnAccept: func() {}, OnReject: func(err error) { refused = err },
 			OnComplete: func(any, error) {},
-		}, flow.Heard{Run: "run00001", Event: loop.Event{Kind: loop.Resumed, At: began}})
+		}, flow.Request{Run: "run00001", Event: loop.Event{Kind: loop.Resumed, At: began}})
 	}, 0)
 	s.env.SetOnActivityStartedListener(func(*activity.Info, context.Context, converter.EncodedValues) {
 		if len(s.orders) != 1 {
@@ -208,7 +208,7 @@ func TestHearing(t *testing.T) {
 					heard = v.(loop.Decision)
 				}
 			},
-		}, flow.Heard{Run: "run00001", Event: loop.Event{Kind: loop.StopAsked, At: began, Cause: loop.CauseStop}})
+		}, flow.Request{Run: "run00001", Event: loop.Event{Kind: loop.StopAsked, At: began, Cause: loop.CauseStop}})
 	})
 	if r := s.play(); r.Outcome.Status != loop.Stopped {
 		t.Errorf("the task ended as %+v", r)

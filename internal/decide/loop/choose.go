@@ -233,7 +233,7 @@ func waitAfterTransient(kind strategy.Backoff, class failure.Class, n int, seed 
 	if kind == strategy.Exponential {
 		n = 2*n - 1
 	}
-	d := backoff(kind, n, seed)
+	d := backoffTime(kind, n, seed)
 	if strategy.Outage(class) {
 		return min(outageFactor*d, maxBackoff)
 	}

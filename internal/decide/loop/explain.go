@@ -30,7 +30,7 @@ func (s *State) feedbackOn(r *Record) *Feedback {
 	if again := s.sameAgain(); again != "" && r.Failure != nil && r.Failure.Kind == failure.Work {
 		f.Notes = append(f.Notes, again)
 	}
-	if nudge := s.Guards.nudge(s.Policy.Stuck); nudge != "" {
+	if nudge := s.Guards.nudgeText(s.Policy.Stuck); nudge != "" {
 		f.Notes = append(f.Notes, nudge)
 	}
 	if r.wasCutOff() {

@@ -291,14 +291,14 @@ var nudges = []string{
 		"act on another.",
 	"There has been no progress for %d iterations. Read the task once more, find the smallest part of it that is not " +
 		"done, and do only that.",
-	"Nothing has moved for %d iterations. Run the checks yourself, read the first failure to its end, and repair just " +
-		"that.",
+	"Nothing has moved for %d iterations. Run the checks yourself, read the first failure to its end, and repair " +
+		"just that.",
 	"After %d iterations without progress: if the work is done, say so by the signal for that; if something is " +
 		"missing that you cannot get, say what, by the signal for being blocked.",
 }
 
-// nudge returns the sentence for the next prompt; "" below the threshold.
-func (g *Guards) nudge(threshold int) string {
+// nudgeText returns the sentence for the next prompt; "" below the threshold.
+func (g *Guards) nudgeText(threshold int) string {
 	if threshold <= 0 || g.Stands < threshold {
 		return ""
 	}

@@ -418,7 +418,7 @@ func (s *State) withinRun(l CommandLimits) CommandLimits {
 	if more && left >= 0 {
 		l.Cost = left
 	}
-	l.Tokens = smallerLimit(l.Tokens, p.Tokens.leftFor(s.Spent.tokens()))
+	l.Tokens = smallerLimit(l.Tokens, p.Tokens.leftFor(s.Spent.totalTokens()))
 	calls := p.Calls.leftFor(int64(s.Spent.Calls))
 	if calls != nil && l.Calls < 0 {
 		l.Calls = int(*calls)

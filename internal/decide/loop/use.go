@@ -105,13 +105,13 @@ func racerShare[N int64 | MicroUSD](limit *N, used N, racers int) *N {
 
 // endByCounts ends a run that has used up its tokens or calls.
 func (s *State) endByCounts() *Command {
-	if c := s.Policy.Tokens.endIfUsedUp("tokens", s.Spent.tokens()); c != nil {
+	if c := s.Policy.Tokens.endIfUsedUp("tokens", s.Spent.totalTokens()); c != nil {
 		return c
 	}
 	return s.Policy.Calls.endIfUsedUp("calls", int64(s.Spent.Calls))
 }
 
-func (s *Spent) tokens() int64 { return s.TokensIn + s.TokensOut }
+func (s *Spent) totalTokens() int64 { return s.TokensIn + s.TokensOut }
 
 // This file has the limits of money: of the run, and of all runs of its task.
 

@@ -39,7 +39,7 @@ func (s *State) limitMet(e *Event, r *Record) Limited {
 	}
 	l.Named = l.Until.After(e.At)
 	if !l.Named {
-		l.Until = e.At.Add(backoff(strategy.Exponential, l.Times, e.Seed))
+		l.Until = e.At.Add(backoffTime(strategy.Exponential, l.Times, e.Seed))
 	}
 	return l
 }
@@ -60,9 +60,9 @@ func (s *State) nextAgent(why string) {
 	})
 }
 
-// backoff is the n-th wait, from one second to five minutes; the seed shortens
-// it by up to a half, so that many loops do not come back at once.
-func backoff(kind strategy.Backoff, n int, seed uint64) time.Duration {
+// backoffTime returns the n-th wait, from one second to five minutes; the seed shortens it by up to
+// a half, so that many loops do not come back at once.
+func backoffTime(kind strategy.Backoff, n int, seed uint64) time.Duration {
 	d := maxBackoff
 	switch {
 	case kind == strategy.NoBackoff || kind == "":
@@ -73,11 +73,11 @@ func backoff(kind strategy.Backoff, n int, seed uint64) time.Duration {
 		d = min(minBackoff<<(n-1), maxBackoff)
 	}
 	half := d / 2
-	return max(d-time.Duration(mix(seed)%uint64(half+1)), minBackoff)
+	return max(d-time.Duration(mixBits(seed)%uint64(half+1)), minBackoff)
 }
 
-// mix spreads the bits of a seed (splitmix64).
-func mix(x uint64) uint64 {
+// mixBits spreads the bits of a seed (splitmix64).
+func mixBits(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb

@@ -151,7 +151,7 @@ func writeItem(b *strings.Builder, item failure.Item) {
 	if rest := blockQuote(more, "  ", maxQuote); rest != "" {
 		b.WriteString(rest + "\n")
 	}
-	if item.Compares(item.Message) {
+	if item.HasValuesBeyond(item.Message) {
 		writeValue(b, "expected", item.Expected)
 		writeValue(b, "received", item.Received)
 	}

@@ -86,7 +86,7 @@ type Input struct {
 // MaxWork is the most bytes that [Input.Work] should have.
 const MaxWork = maxCase
 
-// Prompt is what the agent gets.
+// Prompt is the text for the agent.
 type Prompt struct {
 	Text   string
 	Tokens int // estimated, see [Tokens]
@@ -303,7 +303,7 @@ func gatesText(in Input) string {
 		const rule = "A COMPLETE is accepted only if every required one is green, so run them yourself first. " +
 			"Do not weaken them."
 		list := bulletList("These checks run when you have ended, in this order:", firstGates(in.gateLines()), maxGates+1)
-		return joinParts(list, rule, in.sealedText(), in.evidenceText())
+		return joinParts(list, rule, in.sealedText(), in.evidenceFolderText())
 	case in.Sealed > 0:
 		return in.sealedText()
 	case in.NoGates:
@@ -321,8 +321,9 @@ func (in *Input) sealedText() string {
 		"you are told what does not hold, and nothing more."
 }
 
-// evidenceText says where to leave what a person looks at.
-func (in *Input) evidenceText() string {
+// evidenceFolderText names the folder for pictures and reports that a person looks at; "" for a
+// task without criteria.
+func (in *Input) evidenceFolderText() string {
 	if len(in.Case.Acceptance) == 0 {
 		return ""
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/signal"
 )
 
-// Review is what the prompt of a review is made of.
+// Review is the input for the prompt of a review.
 type Review struct {
 	// Work is the prompt that the author works by: its phases, context and case
 	// are the task. Work.Agent is who reviews; the template sees it, too.
@@ -35,9 +35,9 @@ type Review struct {
 
 const (
 	reviewTitle = "# Review"
-	// maxPatch is what is shown of a patch, in bytes.
+	// maxPatch is the length to which a patch is shown, in bytes.
 	maxPatch = 256 << 10
-	// minPatch is what is shown of it even if the budget has no room.
+	// minPatch is shown of it even if the budget has no room.
 	minPatch = 2 << 10
 )
 
@@ -197,7 +197,7 @@ const maxListed = 300
 // patch is a change by files.
 type patch struct{ files []patched }
 
-// patched is what happened to one file.
+// patched is the change of one file.
 type patched struct {
 	path         string
 	text         string
@@ -267,7 +267,7 @@ var (
 	generatedName = lazy.Regexp(
 		`(?:\.pb\.go|_pb2(?:_grpc)?\.pyi?|\.pb\.(?:cc|h)|\.min\.(?:js|css)|\.(?:js|css)\.map|` +
 			`\.generated\.[a-z]+|\.g\.dart|\.snap)$`)
-	// generatedMark is what generators write on top of a file.
+	// generatedMark matches the mark that generators write on top of a file.
 	generatedMark = lazy.Regexp(
 		`(?m)^[+ ](?://|#|/\*|--|;|<!--)?[ *]*(?:Code generated .* DO NOT EDIT\.?|@generated\b)`)
 )

@@ -13,7 +13,7 @@ import (
 // maxExpanded is the size of one fragment after its template has run.
 const maxExpanded = 1 << 20
 
-// data is what a template sees. These names are the user's interface.
+// data has the fields of a template. Their names are the user's interface.
 type data struct {
 	Procedure     string
 	Iteration     int

@@ -139,12 +139,12 @@ func (f *File) Structural() string {
 }
 
 func (f *File) isSimple() bool {
-	_, ok := f.Settle()
+	_, ok := f.Resolve()
 	return ok
 }
 
-// Settle is the text of each hunk that a rule makes of it; ok is false when one
-// of them has none. Three rules there are, and each keeps what both sides said:
+// Resolve returns the text of each hunk that a rule makes of it; ok is false when one of them has
+// none. Three rules there are, and each keeps the changes of both sides:
 //
 //   - a side that changed nothing but blanks at the ends of lines and empty
 //     lines gives way to the other;
@@ -152,14 +152,14 @@ func (f *File) isSimple() bool {
 //   - what both added at one place stays, the target's first; not where both
 //     define the same name there.
 //
-// In files whose meaning is in their indentation, blanks count. A list of
-// checksums is the sorted union of both.
-func (f *File) Settle() (hunks [][]string, ok bool) {
+// In files whose meaning is in their indentation, blanks count. A list of checksums is the sorted
+// union of both.
+func (f *File) Resolve() (hunks [][]string, ok bool) {
 	if f.Structural() != "" {
 		return nil, false
 	}
 	for i := range f.Hunks {
-		text, ok := f.settleHunk(&f.Hunks[i])
+		text, ok := f.resolveHunk(&f.Hunks[i])
 		if !ok {
 			return nil, false
 		}
@@ -168,7 +168,7 @@ func (f *File) Settle() (hunks [][]string, ok bool) {
 	return hunks, true
 }
 
-func (f *File) settleHunk(h *Hunk) ([]string, bool) {
+func (f *File) resolveHunk(h *Hunk) ([]string, bool) {
 	if path.Base(f.Path) == "go.sum" || path.Base(f.Path) == "go.work.sum" {
 		return uniteSides(h), true
 	}

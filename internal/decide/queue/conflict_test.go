@@ -39,7 +39,7 @@ func TestSettle(t *testing.T) {
 		{"a checksum that one side dropped", "go.sum", "a 1|b 1", "b 1|c 1", "a 1|b 1|d 1", "b 1|c 1|d 1"},
 	} {
 		f := queue.File{Path: tt.path, Kinds: []string{"contents"}, Hunks: []queue.Hunk{{Base: lines(tt.base), Ours: lines(tt.ours), Theirs: lines(tt.theirs)}}}
-		got, ok := f.Settle()
+		got, ok := f.Resolve()
 		if !ok {
 			got = [][]string{{"no"}}
 		}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// EventKind is what happened.
+// EventKind is the kind of an event.
 type EventKind string
 
 // The events. Those that answer a command carry its number in For; one that
@@ -56,7 +56,7 @@ type Event struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Facts is what is known of the target.
+// Facts is the observed state of the target.
 type Facts struct {
 	Tip  string `json:"tip"`  // empty when there is no such branch
 	Tree string `json:"tree"` // of Tip
@@ -158,7 +158,7 @@ type Verdict struct {
 	Transient bool `json:"transient,omitempty"`
 }
 
-// Refusal is why a batch could not be landed.
+// Refusal is the reason why a batch could not be landed.
 type Refusal struct {
 	Moved bool     `json:"moved,omitempty"` // the target is not where it was
 	Why   string   `json:"why,omitempty"`
@@ -171,7 +171,7 @@ type Ahead struct {
 	Paths []string `json:"paths,omitempty"` // none: no conflict
 }
 
-// Push is what came of a push.
+// Push is the result of a push.
 type Push struct {
 	Diverged string `json:"diverged,omitempty"` // the remote has commits that are not here
 	Failed   string `json:"failed,omitempty"`   // it could not be reached, or refused
@@ -186,13 +186,13 @@ type Resolution struct {
 	Why     string `json:"why,omitempty"` // without a commit
 }
 
-// Request is what is known of an entry's pull request.
+// Request is the observed state of an entry's pull request.
 type Request struct {
 	ID     string `json:"id"`
 	URL    string `json:"url,omitempty"`
 	Merged string `json:"merged,omitempty"` // the commit on the target
 	Closed string `json:"closed,omitempty"` // why it will not be merged
-	// Why is what stands in the way of an open one.
+	// Why is the obstacle to merging an open one.
 	Why string `json:"why,omitempty"`
 	// Behind: the target has moved since it was brought up to date.
 	Behind bool `json:"behind,omitempty"`
@@ -205,7 +205,7 @@ type Request struct {
 	Seen string `json:"seen,omitempty"`
 }
 
-// CommandKind is what is to be done.
+// CommandKind is the kind of a command.
 type CommandKind string
 
 // The commands.

@@ -18,7 +18,7 @@ const (
 	MaxForeseen = 32
 )
 
-// Status is where an entry stands.
+// Status is the progress of an entry.
 type Status string
 
 // The statuses. A landed or dropped entry is in the queue no more.
@@ -30,7 +30,7 @@ const (
 	Proposed  Status = "proposed"  // its pull request is open
 )
 
-// Policy is what a person chose for a queue.
+// Policy has a person's settings for a queue.
 type Policy struct {
 	Batch   int           `json:"batch"`         // most entries that are verified as one; 0 lands nothing
 	Retries int           `json:"retries"`       // runs of an agent at one entry's conflict; 0 is none
@@ -87,7 +87,7 @@ type Entry struct {
 	Solved string `json:"solved,omitempty"`
 	// Plain: what a rule resolved or a command made anew was red, so a conflict goes to an agent.
 	Plain bool `json:"plain,omitempty"`
-	// Problem is what an agent or a person has to solve.
+	// Problem is for an agent or a person to solve.
 	Problem *Problem `json:"problem,omitempty"`
 	// Ahead are paths in which it will conflict once it is its turn.
 	Ahead []string `json:"ahead,omitempty"`
@@ -105,7 +105,7 @@ type Entry struct {
 	Revert string `json:"revert,omitempty"`
 }
 
-// Problem is why an entry cannot land as it is.
+// Problem is the reason why an entry cannot land as it is.
 type Problem struct {
 	Class    Class     `json:"class"`
 	Tip      string    `json:"tip"` // the target's commit at which it was found
@@ -114,7 +114,7 @@ type Problem struct {
 	Red      string    `json:"red,omitempty"`  // the gates' summary, when it merges but is red on the target
 }
 
-// Cause is why a whole queue stands still.
+// Cause is the reason why a whole queue stands still.
 type Cause string
 
 // The causes.
@@ -152,7 +152,7 @@ func (s *Stop) isFor(f *Facts) bool {
 	return s != nil && s.Cause == Diverged && s.Tip == f.Tip && s.Theirs == f.Theirs
 }
 
-// Batch is what is being landed. Steps are those entries that merge, in order.
+// Batch is a set of entries that land together. Steps are those that merge, in order.
 type Batch struct {
 	// Since is when it was chosen first: others join it for [joinFor] at most.
 	Since   time.Time `json:"since,omitzero"`
@@ -266,7 +266,7 @@ type Landing struct {
 	Revert bool `json:"revert,omitempty"`
 }
 
-// CaseMove is what a step means for the task on the board.
+// CaseMove is the change of the task on the board that a step requires.
 type CaseMove struct {
 	ID   string   `json:"id"`
 	Move Movement `json:"move"`
@@ -298,7 +298,7 @@ type Note struct {
 	Parked bool `json:"parked,omitempty"`
 }
 
-// NoteKind is what a note is about.
+// NoteKind is the subject of a note.
 type NoteKind string
 
 // The kinds of notes.

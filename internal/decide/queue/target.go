@@ -190,8 +190,8 @@ func (s *State) askToJoin(now time.Time) bool {
 // redTogether is for a target and its remote that are red together.
 func (s *State) redTogether(b *Batch, now time.Time) {
 	s.dropBatch()
-	s.stopQueue(Diverged, fmt.Sprintf("%s here (%s) and at its remote (%s) each have commits of their own, and together "+
-		"they are red: %s; repair that, and the queue goes on",
+	s.stopQueue(Diverged, fmt.Sprintf("%s here (%s) and at its remote (%s) each have commits of their own, and "+
+		"together they are red: %s; repair that, and the queue goes on",
 		branchName(s.Target), shortCommit(b.Tip), shortCommit(b.Theirs), b.Red), b.Tip, now)
 	s.Stop.Theirs = b.Theirs
 	s.nextCommand(now)

@@ -82,7 +82,7 @@ func inLines(v reflect.Value, limit int) reflect.Value {
 	return v
 }
 
-// openQuestion gives what a person is asked; nil while the run goes on.
+// openQuestion returns the question to a person; nil while the run works.
 func openQuestion(in Input) *loop.Question {
 	if in.State.Question == nil || in.Status.Active() || in.Status == loop.Completed {
 		return nil
@@ -265,7 +265,7 @@ func lastLine(output string) string {
 	return signal
 }
 
-// IsSignal is true for a line that is nothing but a signal of an agent.
+// IsSignal reports whether a line has nothing but a signal of an agent.
 func IsSignal(line string) bool {
 	return strings.HasPrefix(line, "<promise>") && strings.HasSuffix(line, "</promise>")
 }
@@ -300,26 +300,27 @@ func (r *Report) addNotes() {
 	r.Notes = r.Notes[max(0, len(r.Notes)-maxNotes):]
 }
 
-// addTimes says where the time went.
+// addTimes divides the duration of the run among agents, gates, reviews and waits. The rest is
+// pawl's own.
 func (r *Report) addTimes() {
 	t := &r.Times
 	t.Stepped = r.ofSteps()
 	worked := t.Agents + t.Gates + t.Reviews
 	t.Wall = max(r.State.Spent.Wall, worked)
 	if t.Going = r.State.Command.Kind == loop.Run; t.Going && r.Status.Active() { // what is under way is not spent yet
-		t.Wall += max(0, r.Now.Sub(r.lastSign()))
+		t.Wall += max(0, r.Now.Sub(r.lastChange()))
 	}
-	t.Waits = min(r.sumWaits(), t.Wall-worked) // nobody waits while nothing drives the run
+	t.Waits = min(r.sumWaits(), t.Wall-worked) // without a driver a run does not wait
 	t.Rest = t.Wall - worked - t.Waits
 }
 
-// isBetween is true for a moment at which nothing begins or ends.
+// isBetween reports whether nothing begins or ends at the moment.
 func (m Moment) isBetween() bool {
 	return slices.Contains([]MomentKind{Chosen, Asked, Answered, Warned, RolledBack, Applied}, m.Kind)
 }
 
-// lastSign is when something last began or ended.
-func (r *Report) lastSign() time.Time {
+// lastChange returns the time of the last moment at which anything began or ended, or r.Now.
+func (r *Report) lastChange() time.Time {
 	for _, m := range slices.Backward(r.Moments) {
 		if !m.isBetween() {
 			return m.At
@@ -328,7 +329,7 @@ func (r *Report) lastSign() time.Time {
 	return r.Now
 }
 
-// sumWaits adds up how long the run waited. A wait ends with whatever comes next.
+// sumWaits adds up how long the run waited. A wait ends with the next moment of any kind.
 func (r *Report) sumWaits() (sum time.Duration) {
 	var since time.Time // zero: it does not wait
 	end := func(at time.Time) {

@@ -16,14 +16,14 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 )
 
-// Input is what is known of a run.
+// Input has the data of a run from which a report is made.
 type Input struct {
 	Run, Name string
 	Kind      string // "procedure", "task", "workflow" or "demo"
 	Status    loop.Status
 	Why       string
 	StartedAt time.Time
-	// Now is when the run is looked at.
+	// Now is the time of the report.
 	Now     time.Time
 	State   loop.State
 	Records []loop.Record
@@ -31,7 +31,7 @@ type Input struct {
 	// Executions are those of a workflow's steps, in the order of their beginning.
 	Executions []Execution
 	Criteria   []string // of the run's task
-	// Changes are what the run did to the files; nil: not known.
+	// Changes are the run's changes to the files; nil: not known.
 	Changes *Changes
 	Next    []Advice
 	// Sandbox says what was enforced, Version which pawl made the report.
@@ -74,7 +74,7 @@ type Execution struct {
 	Output      string // what it printed or said; its last line is shown
 }
 
-// MomentKind is what happened.
+// MomentKind is the kind of a moment.
 type MomentKind string
 
 // The kinds.
@@ -111,7 +111,7 @@ type Report struct {
 	Cost       string // "unknown" where it is
 	Iterations Count
 	Times      Times
-	Question   *loop.Question // nil when nobody is asked
+	Question   *loop.Question // nil without an open question
 	Work       []Step         // of a workflow
 	MoreWork   int            // steps that are not in Work
 	StepCount  string         // "3 of 5 steps done", of a workflow
@@ -129,7 +129,7 @@ type Count struct {
 	Succeeded, Failed, Cuts int // Cuts are attempts that a provider cut off
 }
 
-// Times are where the time went. Their sum is Wall.
+// Times divides the duration of a run among its parts. Their sum is Wall.
 type Times struct {
 	// Stepped is true for a workflow: Agents is the time of its steps.
 	Stepped bool
@@ -156,7 +156,7 @@ type Step struct {
 	Took       time.Duration
 }
 
-// Failure is what iterations failed of, in the same way.
+// Failure is the same failure of one or more iterations.
 type Failure struct {
 	*failure.Analysis
 	Times int
@@ -180,7 +180,7 @@ type Note struct {
 	Warn bool
 }
 
-// Tone is whether something is good.
+// Tone is the tone in which a word is shown.
 type Tone string
 
 // The tones.
@@ -213,7 +213,7 @@ var (
 	})
 )
 
-// functions are what both templates call.
+// functions are the functions of both templates.
 var functions = template.FuncMap{
 	"duration": loop.Duration,
 	"stamp":    func(t time.Time) string { return t.Format("2006-01-02 15:04:05") },

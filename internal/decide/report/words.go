@@ -14,7 +14,7 @@ import (
 
 // This file says in words what both templates show.
 
-// Ending says why the agent's process did not end well.
+// Ending describes an agent process that did not end well; "" for one that did.
 func (it Iteration) Ending() string {
 	switch x := it.Exit; {
 	case x.Ended != loop.NotEnded:
@@ -46,7 +46,7 @@ func (it Iteration) OwnReview() *loop.Review {
 	return it.Review
 }
 
-// Price is what it cost; "" where that is unknown.
+// Price formats the cost; "" where it is unknown.
 func (it Iteration) Price() string {
 	if !it.costKnown() {
 		return ""
@@ -56,10 +56,11 @@ func (it Iteration) Price() string {
 
 func (it Iteration) costKnown() bool { return loop.CostKnown(it.CostSource) }
 
-// Tokens are those of both directions.
+// Tokens counts both directions.
 func (it Iteration) Tokens() int64 { return it.TokensIn + it.TokensOut }
 
-// Warnings are what a person should look at.
+// Warnings lists changed protected files, refused commands and added secrets for a person to look
+// at.
 func (it Iteration) Warnings() []string {
 	var out []string
 	if n := len(it.Tampered); n > 0 {
@@ -144,7 +145,7 @@ func ItemLine(i failure.Item) string {
 		place = fmt.Sprintf("%s:%d", place, i.Line)
 	}
 	parts := lists.NonEmpty(place, i.Test, i.Message)
-	if i.Compares(i.Message) {
+	if i.HasValuesBeyond(i.Message) {
 		parts = append(parts, fmt.Sprintf("expected %s, received %s", i.Expected, i.Received))
 	}
 	return strings.Join(parts, ": ")
@@ -249,7 +250,7 @@ func Short(n int64) string {
 	return fmt.Sprint(n)
 }
 
-// ModelUse is what was used of one model, in tokens, for programs that read it.
+// ModelUse is the use of one model, in tokens, for programs that read it.
 type ModelUse struct {
 	Model      string   `json:"model"`
 	Calls      int      `json:"calls"`

@@ -91,7 +91,7 @@ func TestGlob(t *testing.T) {
 		{"A", "A", true}, {"A", "AB", false}, {"*", "", true}, {"A*", "A", true}, {"*_TOKEN", "X_TOKEN", true}, {"*_TOKEN", "_TOKENS", false},
 		{"A*B*C", "AXBYC", true}, {"A*B*C", "ACB", false}, {"*A*", "BAB", true}, {"A*A", "A", false}, {"**", "X", true},
 	} {
-		if got := glob(c.pattern, c.name); got != c.want {
+		if got := matchesGlob(c.pattern, c.name); got != c.want {
 			t.Errorf("%s of %s: %v", c.pattern, c.name, got)
 		}
 	}

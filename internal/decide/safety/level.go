@@ -72,7 +72,7 @@ const (
 	Writes      Operation = "writes"      // writes files outside of the workspace
 )
 
-// Message says that an operation is forbidden.
+// Message returns the error text for an operation that the level forbids.
 func (o Operation) Message() string {
 	switch o {
 	case External:
@@ -83,9 +83,9 @@ func (o Operation) Message() string {
 	return "Destructive operations not allowed at this safety level"
 }
 
-// forbids says whether operations of that sort and danger are stopped. Writes
-// outside of the workspace count as destructive where other writes are free.
-func (l Level) forbids(o Operation, d Danger) bool {
+// forbidsOperation reports whether operations of that sort and danger are stopped. Writes outside
+// of the workspace count as destructive where other writes are free.
+func (l Level) forbidsOperation(o Operation, d Danger) bool {
 	switch {
 	case l == Permissive:
 		return false
@@ -122,7 +122,7 @@ func (l Level) Environ(env, needs []string, own Variables) (kept, withheld []str
 	kept = make([]string, 0, len(env))
 	for _, kv := range env {
 		name, value, _ := strings.Cut(kv, "=")
-		lets, plain := l.lets(strings.ToUpper(name), value, needs, own)
+		lets, plain := l.filterVariable(strings.ToUpper(name), value, needs, own)
 		if lets {
 			kept = append(kept, name+kv[len(name):len(kv)-len(value)]+plain)
 		}
@@ -137,22 +137,22 @@ func (l Level) Environ(env, needs []string, own Variables) (kept, withheld []str
 // noNameRune is for what no variable's name has that a shell knows.
 func noNameRune(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }
 
-// lets says whether children get a variable, and its value without passwords.
-func (l Level) lets(name, value string, needs []string, own Variables) (lets bool, plain string) {
+// filterVariable reports whether children get a variable, and returns its value without passwords.
+func (l Level) filterVariable(name, value string, needs []string, own Variables) (lets bool, plain string) {
 	known := variables()
 	switch {
-	case l == "" || l == Permissive, matches(own.Allow, name):
+	case l == "" || l == Permissive, matchesOne(own.Allow, name):
 		return true, value
-	case matches(own.Hide, name):
+	case matchesOne(own.Hide, name):
 		return false, ""
-	case matches(needs, name), matches(known["harmless"], name) && l == Normal:
+	case matchesOne(needs, name), matchesOne(known["harmless"], name) && l == Normal:
 		return true, value
-	case matches(known["proxy"], name):
+	case matchesOne(known["proxy"], name):
 		return true, addressUser().ReplaceAllString(value, "$1$2")
-	case matches(known["secret"], name), secretValue(value):
+	case matchesOne(known["secret"], name), isSecretValue(value):
 		return false, ""
-	case !matches(known["plain"], name):
-		lets = l == Normal && matches(known["tools"], name) && !isRandom(name, value)
+	case !matchesOne(known["plain"], name):
+		lets = l == Normal && matchesOne(known["tools"], name) && !isRandom(name, value)
 		return lets, withoutPasswords(value)
 	}
 	return true, withoutPasswords(value)
@@ -167,7 +167,8 @@ var (
 	secretPart  = lazy.Regexp(`(?i)((?:^|[\s"';])` + secretName + `=\s*)` + optionValue)
 	localServer = lazy.Regexp(`(?i)(?:^|[\s;])(?:host|server|data source)=["']?(?:localhost|127\.|::1|/)`)
 	webUser     = lazy.Regexp(`(https?://)[^/@\s]+@`)
-	// randomWord is what a value that nobody chose is made of; idName names values that only look like it.
+	// randomWord matches generated values; idName matches the names of values that only look like
+	// it.
 	randomWord = lazy.Regexp(`[A-Za-z0-9+=_~-]{20,}`)
 	idName     = lazy.Regexp(`SHA|COMMIT|HASH|DIGEST|REF|ID$|VERSION`)
 )
@@ -180,7 +181,8 @@ func withoutPasswords(value string) string {
 	return webUser().ReplaceAllString(secretOption().ReplaceAllString(value, "$1"), "$1")
 }
 
-// isRandom asks whether a variable has a word in it that nobody chose: a key of a format that is not known.
+// isRandom reports whether a variable has a word in it that looks generated: a key of a format that
+// is not known.
 func isRandom(name, value string) bool {
 	if idName().MatchString(name) {
 		return false
@@ -188,16 +190,16 @@ func isRandom(name, value string) bool {
 	for part := range strings.FieldsFuncSeq(value, func(c rune) bool { return strings.ContainsRune(" \t\n=:;,", c) }) {
 		word := randomWord().FindString(part)
 		isPath := strings.HasPrefix(part, "/") || strings.HasPrefix(part, "-")
-		if word != "" && !isPath && mixed(word) && distinct(word) >= 10 {
+		if word != "" && !isPath && isMixed(word) && countDistinct(word) >= 10 {
 			return true
 		}
 	}
 	return false
 }
 
-// secretValue is true for a value that shows what it is: a key of a known
-// format, or an address with a password that is not on this machine.
-func secretValue(value string) bool {
+// isSecretValue reports whether a value is secret by its form: a key of a known format, or an
+// address with a password that is not on this machine.
+func isSecretValue(value string) bool {
 	if len(value) > maxLine {
 		value = value[:maxLine]
 	}
@@ -205,17 +207,17 @@ func secretValue(value string) bool {
 		return true
 	}
 	at := addressUser().FindString(value)
-	return strings.Contains(strings.TrimPrefix(at, "://"), ":") && !loopback(value)
+	return strings.Contains(strings.TrimPrefix(at, "://"), ":") && !isLoopback(value)
 }
 
-// matches says whether a name, in upper case, fits one of the patterns.
-func matches(patterns []string, name string) bool {
-	return slices.ContainsFunc(patterns, func(p string) bool { return glob(strings.ToUpper(p), name) })
+// matchesOne reports whether a name, in upper case, fits one of the patterns.
+func matchesOne(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return matchesGlob(strings.ToUpper(p), name) })
 }
 
-// glob matches a pattern in which * stands for any characters, in time linear
-// in the name for each star.
-func glob(pattern, name string) bool {
+// matchesGlob matches a pattern in which * stands for any characters, in time linear in the name
+// for each star.
+func matchesGlob(pattern, name string) bool {
 	head, rest, star := strings.Cut(pattern, "*")
 	if !star {
 		return pattern == name

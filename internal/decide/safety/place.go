@@ -9,14 +9,14 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// placeOf says where a word leads as a path, as far as its text tells: one of the
-// places that commands.txt names; "" is not known. A pattern for everything in a
-// folder stands for the folder.
+// placeOf returns the place, one of those that commands.txt names, to which a word leads as a path,
+// as far as its text shows; "" is not known. A pattern for everything in a folder stands for the
+// folder.
 func (s *shell) placeOf(text string) string {
 	if s.contained || text == "" || strings.ContainsRune("-:", rune(text[0])) {
 		return ""
 	}
-	abs, ok := s.absolute(wholeFolder(strings.ReplaceAll(text, "//", "/")))
+	abs, ok := s.absolutePath(wholeFolder(strings.ReplaceAll(text, "//", "/")))
 	if !ok {
 		return ""
 	}
@@ -40,15 +40,15 @@ func wholeFolder(text string) string {
 	return text
 }
 
-// absolute makes a path of a word; false when that cannot be known.
-func (s *shell) absolute(text string) (string, bool) {
+// absolutePath makes a path of a word; false when that cannot be known.
+func (s *shell) absolutePath(text string) (string, bool) {
 	first, rest, _ := strings.Cut(text, "/")
 	base := s.cwd
 	switch strings.Replace(first, "$+", "$", 1) {
 	case "":
 		return text, true
 	case "~", "$HOME":
-		base = s.home()
+		base = s.homeFolder()
 	case "$PWD", "$CLAUDE_PROJECT_DIR", "$GITHUB_WORKSPACE", "$WORKSPACE":
 	case "$TMPDIR", "$TMP", "$TEMP", "$RUNNER_TEMP":
 		base = "/tmp/sub"
@@ -64,21 +64,21 @@ func (s *shell) absolute(text string) (string, bool) {
 	return base + "/" + rest, base != ""
 }
 
-func (s *shell) home() string { return cmp.Or(s.rules.Home, "/home/user") }
+func (s *shell) homeFolder() string { return cmp.Or(s.rules.Home, "/home/user") }
 
-// placeOfPath says where an absolute, clean path is.
+// placeOfPath returns the place of an absolute, clean path; "" is not known.
 func (s *shell) placeOfPath(p string) string {
-	root, home := s.rules.root(), s.home()
+	root, home := s.rules.rootFolder(), s.homeFolder()
 	switch {
-	case beginsWith(p, list("device")):
+	case beginsWith(p, namedList("device")):
 		return "device"
-	case slices.Contains(list("stream"), p), beginsWith(p, list("streams")):
+	case slices.Contains(namedList("stream"), p), beginsWith(p, namedList("streams")):
 		return "stream"
 	case p == root:
 		return "workspace"
 	case isBelow(p, root):
 		switch rest := p[len(root)+1:]; {
-		case rest == ".git", isWithinOne(rest, list("git data")):
+		case rest == ".git", isWithinOne(rest, namedList("git data")):
 			return "git"
 		case isSecretFile(path.Base(p)):
 			return "env"
@@ -88,18 +88,18 @@ func (s *shell) placeOfPath(p string) string {
 		return "outside"
 	case isBelow(p, home):
 		rest := p[len(home)+1:]
-		if isWithinOne(rest, list("cache")) || isBelowOne(rest, list("agent folder")) {
+		if isWithinOne(rest, namedList("cache")) || isBelowOne(rest, namedList("agent folder")) {
 			return "temporary"
 		}
-	case isBelowOne(p, list("temporary")):
+	case isBelowOne(p, namedList("temporary")):
 		return "temporary"
-	case slices.Contains(list("temporary"), p):
+	case slices.Contains(namedList("temporary"), p):
 		return "shared"
 	}
 	return "outside"
 }
 
-// isBelow is true for what is in a folder, not for the folder itself.
+// isBelow is false for the folder itself.
 func isBelow(p, folder string) bool {
 	if folder == "/" {
 		return len(p) > 1
@@ -111,7 +111,7 @@ func isBelowOne(p string, folders []string) bool {
 	return slices.ContainsFunc(folders, func(folder string) bool { return isBelow(p, folder) })
 }
 
-// isWithinOne is true for the folders themselves, too.
+// isWithinOne counts the folders themselves, too.
 func isWithinOne(p string, folders []string) bool {
 	return slices.Contains(folders, p) || isBelowOne(p, folders)
 }
@@ -120,7 +120,7 @@ func beginsWith(s string, beginnings []string) bool {
 	return slices.ContainsFunc(beginnings, func(b string) bool { return strings.HasPrefix(s, b) })
 }
 
-// isSecretFile is true for .env and its kin, which are rarely in git.
+// isSecretFile knows .env and its variants, which are rarely in git. Examples are no secrets.
 func isSecretFile(base string) bool {
 	isEnv := base == ".env" || strings.HasPrefix(base, ".env.")
 	return isEnv && !holdsOne(base, []string{"example", "sample", "template", "dist", "test"})

@@ -18,7 +18,7 @@ var wrapperTable string
 // wrappers are the words of wrappers.txt, by program.
 var wrappers = sync.OnceValue(func() map[string][]string {
 	out := map[string][]string{}
-	for _, line := range sections(wrapperTable) {
+	for _, line := range sectionLines(wrapperTable) {
 		programs, words, _ := strings.Cut(line, ":")
 		for _, name := range strings.Fields(programs) {
 			out[name] = strings.Fields(words)
@@ -27,28 +27,29 @@ var wrappers = sync.OnceValue(func() map[string][]string {
 	return out
 })
 
-// judge judges a command without its redirections: by the table, and by what it runs.
-func (s *shell) judge(cmd *command, words []string) {
-	if len(words) == 0 || !s.pay(1) {
+// judgeCommand judges a command without its redirections: by the table, and by the commands that it
+// runs.
+func (s *shell) judgeCommand(cmd *command, words []string) {
+	if len(words) == 0 || !s.payBudget(1) {
 		return
 	}
-	s.nest(func() {
+	s.goDeeper(func() {
 		c := &call{name: baseName(words[0]), args: words[1:], words: words, cmd: cmd}
 		s.judgeByTable(c)
-		isShell := slices.Contains(list("shell"), c.name)
+		isShell := slices.Contains(namedList("shell"), c.name)
 		switch {
 		case s.found != nil:
 		case c.name == "cd", c.name == "pushd":
 			s.changeFolder(skipOptions(c.args, nil))
 		case c.name == "eval":
-			s.run(strings.Join(c.args, " "))
-		case isShell, slices.Contains(list("interpreter"), c.name):
+			s.judgeText(strings.Join(c.args, " "))
+		case isShell, slices.Contains(namedList("interpreter"), c.name):
 			s.judgeInterpreter(c, isShell)
-			s.unwrap(c, wrappers()[c.name])
+			s.judgeWrapped(c, wrappers()[c.name])
 		case c.name == "find":
 			s.judgeFind(c)
 		default:
-			s.unwrap(c, wrappers()[c.name])
+			s.judgeWrapped(c, wrappers()[c.name])
 		}
 	})
 }
@@ -57,14 +58,14 @@ func (s *shell) judge(cmd *command, words []string) {
 // without its version.
 func baseName(s string) string {
 	s = s[strings.LastIndexAny(s, `/\`)+1:]
-	if bare := strings.TrimRight(s, "0123456789."); slices.Contains(list("interpreter"), bare) {
+	if bare := strings.TrimRight(s, "0123456789."); slices.Contains(namedList("interpreter"), bare) {
 		return bare
 	}
 	return s
 }
 
-// unwrap judges the commands in the arguments of a program with these words in wrappers.txt.
-func (s *shell) unwrap(c *call, w []string) {
+// judgeWrapped judges the commands in the arguments of a program with these words in wrappers.txt.
+func (s *shell) judgeWrapped(c *call, w []string) {
 	is := func(word string) bool { return slices.Contains(w, word) }
 	isNot := func(word string) bool { return word[0] == '!' && slices.Contains(c.args, word[1:]) }
 	if w == nil || slices.ContainsFunc(w, isNot) {
@@ -76,12 +77,12 @@ func (s *shell) unwrap(c *call, w []string) {
 	}
 	for _, o := range withValues(c.args) {
 		if name, text, isSet := strings.Cut(o, "="); isSet && is("="+name) {
-			s.run(text)
+			s.judgeText(text)
 		}
 	}
 	for _, a := range c.args {
-		if is("LINES") && isLine(a) {
-			s.run(a)
+		if is("LINES") && isCommandLine(a) {
+			s.judgeText(a)
 		}
 	}
 	rest := c.args
@@ -101,21 +102,21 @@ func (s *shell) unwrap(c *call, w []string) {
 		rest = skipOptions(rest[min(1, len(rest)):], w)
 	}
 	if is("APPEND") {
-		rest = append(slices.Clip(rest), s.incoming(c.cmd)...)
+		rest = append(slices.Clip(rest), s.xargsWords(c.cmd)...)
 	}
 	text, isKnown := s.stdinOf(c.cmd)
 	switch {
-	case len(rest) == 1 && isLine(rest[0]):
-		s.run(rest[0])
-	case len(rest) > 0 && s.pay(len(rest)):
-		s.judge(c.cmd, rest)
+	case len(rest) == 1 && isCommandLine(rest[0]):
+		s.judgeText(rest[0])
+	case len(rest) > 0 && s.payBudget(len(rest)):
+		s.judgeCommand(c.cmd, rest)
 	case is("INPUT") && isKnown:
-		s.run(text)
+		s.judgeText(text)
 	}
 }
 
-// isLine is true for a word that can be a whole command line.
-func isLine(text string) bool { return strings.ContainsAny(text, " \t\n;") }
+// isCommandLine reports whether a word can be a whole command line.
+func isCommandLine(text string) bool { return strings.ContainsAny(text, " \t\n;") }
 
 // skipOptions returns what follows the options, some of which take an argument.
 func skipOptions(args, takes []string) []string {
@@ -134,8 +135,8 @@ func skipOptions(args, takes []string) []string {
 	return nil
 }
 
-// incoming are the words that xargs adds to its command, as far as they are known.
-func (s *shell) incoming(c *command) []string {
+// xargsWords returns the words that xargs adds to its command, as far as they are known.
+func (s *shell) xargsWords(c *command) []string {
 	if text, isKnown := s.stdinOf(c); isKnown {
 		return strings.Fields(text)
 	}
@@ -148,24 +149,24 @@ func (s *shell) incoming(c *command) []string {
 // judgeInterpreter judges what a program that runs programs is started with. Only
 // shells are read: what code in another language does is the sandbox's to hold.
 func (s *shell) judgeInterpreter(c *call, isShell bool) {
-	rest := skipOptions(c.args, list("shell option"))
+	rest := skipOptions(c.args, namedList("shell option"))
 	options := c.args[:len(c.args)-len(rest)]
 	isTold := isShell && s.fitsOne([]string{"-s+"}, options)
 	readsInput := isTold || len(rest) == 0 || slices.Contains([]string{"-", "/dev/stdin"}, rest[0])
 	switch {
 	case len(rest) > 0 && s.fitsOne([]string{"-m"}, options): // python -m twine upload
-		s.judge(c.cmd, rest)
+		s.judgeCommand(c.cmd, rest)
 	case isShell && len(rest) > 0 && s.fitsOne([]string{"-c+|--command"}, options):
-		s.run(rest[0])
+		s.judgeText(rest[0])
 	case readsInput:
 		text, isKnown := s.stdinOf(c.cmd)
 		from := c.cmd.from
 		switch {
 		case isKnown && isShell:
-			s.run(text)
+			s.judgeText(text)
 		case from != nil && !isKnown:
 			words := append(slices.Clone(from.words[:min(len(from.words), 20)]), "|")
-			s.report(finding{"pipe-to-interpreter", "runs whatever is piped into it", High, Destructive},
+			s.reportFinding(finding{"pipe-to-interpreter", "runs whatever is piped into it", High, Destructive},
 				append(words, c.words...))
 		}
 	}
@@ -175,7 +176,7 @@ func (s *shell) judgeInterpreter(c *call, isShell bool) {
 func (s *shell) judgeFind(c *call) {
 	roots := foundBy(c.args)
 	for i, a := range c.args {
-		if !slices.Contains(list("find runs"), a) || !s.pay(len(c.args)) {
+		if !slices.Contains(namedList("find runs"), a) || !s.payBudget(len(c.args)) {
 			continue
 		}
 		end := slices.IndexFunc(c.args[i:], func(w string) bool { return w == ";" || w == "+" })
@@ -190,8 +191,8 @@ func (s *shell) judgeFind(c *call) {
 				words = append(words, strings.ReplaceAll(w, "{}", "found"))
 			}
 		}
-		if s.pay(len(words)) {
-			s.judge(&command{words: words}, words)
+		if s.payBudget(len(words)) {
+			s.judgeCommand(&command{words: words}, words)
 		}
 	}
 }
@@ -206,7 +207,7 @@ func foundBy(args []string) []string {
 	if end == 0 {
 		roots = []string{"."}
 	}
-	chooses := func(a string) bool { return slices.Contains(list("find chooses"), a) }
+	chooses := func(a string) bool { return slices.Contains(namedList("find chooses"), a) }
 	if !slices.ContainsFunc(args, chooses) {
 		return roots
 	}
@@ -215,9 +216,9 @@ func foundBy(args []string) []string {
 
 // changeFolder follows cd.
 func (s *shell) changeFolder(to []string) {
-	abs, ok := s.absolute("~")
+	abs, ok := s.absolutePath("~")
 	if len(to) > 0 {
-		abs, ok = s.absolute(to[0])
+		abs, ok = s.absolutePath(to[0])
 	}
 	if s.cwd = ""; ok && !slices.Equal(to, []string{"-"}) {
 		s.cwd = path.Clean(abs)

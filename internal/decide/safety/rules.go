@@ -59,9 +59,9 @@ func (r Rules) Command(text string) (Finding, bool) {
 		text = text[:maxText]
 	}
 	s := r.newShell(len(text))
-	s.run(text)
+	s.judgeText(text)
 	if s.tangled {
-		s.report(finding{"tangled", "it is nested too deeply to be read", High, Destructive}, []string{text})
+		s.reportFinding(finding{"tangled", "it is nested too deeply to be read", High, Destructive}, []string{text})
 	}
 	if s.found == nil {
 		return Finding{}, false
@@ -76,11 +76,11 @@ func (r Rules) Tool(tool, command string, files []string) (Finding, bool) {
 		return Finding{}, false
 	}
 	f, found := Finding{}, false
-	if command != "" && runs(tool) {
+	if command != "" && runsShell(tool) {
 		f, found = r.Command(command)
 	}
-	if !found && changes(tool) {
-		f, found = r.files(tool, files)
+	if !found && changesFiles(tool) {
+		f, found = r.judgeFiles(tool, files)
 	}
 	if !found && r.Level == Paranoid && isWeb(tool) {
 		f, found = Finding{
@@ -88,7 +88,7 @@ func (r Rules) Tool(tool, command string, files []string) (Finding, bool) {
 			Danger: High, Command: tool, Level: r.Level,
 		}, true
 	}
-	f.Tool = cut(tool, 100)
+	f.Tool = oneLine(tool, 100)
 	return f, found
 }
 
@@ -97,23 +97,23 @@ var toolWord = lazy.Regexp(`[A-Z]*[a-z0-9]+|[A-Z]+`)
 // toolWords are the words of a tool's name, in lower case: MultiEdit,
 // str_replace_editor and write-file have two or three.
 func toolWords(tool string) []string {
-	return lists.Each(toolWord().FindAllString(cut(tool, 200), -1), strings.ToLower)
+	return lists.Each(toolWord().FindAllString(oneLine(tool, 200), -1), strings.ToLower)
 }
 
 func anyOf(words []string, of ...string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(of, w) })
 }
 
-// runs is false for tools whose "command" is no shell's, such as an editor's.
-func runs(tool string) bool {
+// runsShell is false for tools whose "command" is no shell's, such as an editor's.
+func runsShell(tool string) bool {
 	w := toolWords(tool)
 	return !anyOf(w, "edit", "editor", "replace", "write", "view", "read", "search", "grep", "glob")
 }
 
-// changes is true for tools that write, move or delete files.
-func changes(tool string) bool {
+// changesFiles reports whether a tool writes, moves or deletes files.
+func changesFiles(tool string) bool {
 	w := toolWords(tool)
-	return !anyOf(w, "todo", "todos", "plan", "memory", "task", "tasks") && anyOf(w, list("changing tool")...)
+	return !anyOf(w, "todo", "todos", "plan", "memory", "task", "tasks") && anyOf(w, namedList("changing tool")...)
 }
 
 func isWeb(tool string) bool {
@@ -124,7 +124,7 @@ func isWeb(tool string) bool {
 	return anyOf(w, "web", "internet", "google") && anyOf(w, "fetch", "search", "browse")
 }
 
-func (r Rules) files(tool string, files []string) (Finding, bool) {
+func (r Rules) judgeFiles(tool string, files []string) (Finding, bool) {
 	s := r.newShell(1 << 15)
 	programs := []string{">"}
 	if anyOf(toolWords(tool), "delete", "remove") {
@@ -143,30 +143,30 @@ func (r Rules) files(tool string, files []string) (Finding, bool) {
 
 func (r Rules) newShell(size int) *shell {
 	return &shell{
-		rules: r, budget: 6*size + 1<<15, cwd: r.root(),
+		rules: r, budget: 6*size + 1<<15, cwd: r.rootFolder(),
 		vars: map[string]string{"IFS": " "}, loops: map[string]bool{}, functions: map[string]bool{},
 	}
 }
 
-func (r Rules) root() string {
+func (r Rules) rootFolder() string {
 	if r.Root == "" {
 		return "/workspace"
 	}
 	return path.Clean(r.Root)
 }
 
-// report keeps the first finding that the level forbids. Writes outside of the
-// workspace count as destructive where other writes are free.
-func (s *shell) report(f finding, words []string) {
+// reportFinding keeps the first finding that the level forbids. Writes outside of the workspace
+// count as destructive where other writes are free.
+func (s *shell) reportFinding(f finding, words []string) {
 	if f.operation == Writes && s.rules.Level != Paranoid {
 		f.operation = Destructive
 	}
-	if s.found != nil || !s.rules.Level.forbids(f.operation, f.danger) {
+	if s.found != nil || !s.rules.Level.forbidsOperation(f.operation, f.danger) {
 		return
 	}
 	s.found = &Finding{
 		Operation: f.operation, Pattern: f.pattern, Why: f.why, Danger: f.danger, Level: s.rules.Level,
-		Command: cut(shownWords(words), 200),
+		Command: oneLine(shownWords(words), 200),
 	}
 }
 
@@ -185,8 +185,8 @@ func shownWords(words []string) string {
 	return b.String()
 }
 
-// cut makes text one line of at most n bytes.
-func cut(text string, n int) string {
+// oneLine makes text one line of at most n bytes.
+func oneLine(text string, n int) string {
 	if len(text) > 2*n {
 		text = text[:2*n]
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
 
-// Secret is what looks like a secret in a file. What it is stays unsaid.
+// Secret is a place in a file that looks like a secret. Its value is not kept.
 type Secret struct {
 	File string `json:"file"`
 	Line int    `json:"line"` // 1-based
@@ -45,7 +45,7 @@ func Secrets(patch string) []Secret {
 		case strings.HasPrefix(text, "+++ "):
 			file = patchedFile(text[4:])
 		case strings.HasPrefix(text, "@@ "):
-			line, left = hunk(text)
+			line, left = parseHunk(text)
 		}
 	}
 	return found
@@ -60,8 +60,8 @@ func patchedFile(name string) string {
 	return strings.TrimPrefix(name, "b/")
 }
 
-// hunk is where the new side of "@@ -1,2 +3,4 @@" begins, and how many lines it has.
-func hunk(text string) (line, count int) {
+// parseHunk reads the first line of the new side of "@@ -1,2 +3,4 @@", and how many lines it has.
+func parseHunk(text string) (line, count int) {
 	_, rest, _ := strings.Cut(text, "+")
 	rest, _, _ = strings.Cut(rest, " ")
 	from, n, many := strings.Cut(rest, ",")
@@ -73,38 +73,39 @@ func hunk(text string) (line, count int) {
 	return line, count
 }
 
-// secretKind says what kind of secret a line of a file holds; "" for none.
+// secretKind returns the kind of secret in a line of a file; "" for none.
 func secretKind(file, line string) string {
 	if len(line) > maxLine {
 		line = line[:maxLine]
 	}
-	if generated(file) {
+	if isGenerated(file) {
 		return ""
 	}
 	kind, value := knownSecret(line)
 	if kind != "" {
-		forTests := testFile(file) && strings.Contains(strings.ToLower(value), "test")
-		if madeUp(value) || forTests {
+		forTests := isTestFile(file) && strings.Contains(strings.ToLower(value), "test")
+		if isMadeUp(value) || forTests {
 			return ""
 		}
 		return kind
 	}
-	if testFile(file) {
+	if isTestFile(file) {
 		return ""
 	}
 	return assignedSecret(file, line)
 }
 
-// generated files are full of hashes and hold no secrets of a person's.
-func generated(file string) bool {
+// isGenerated reports whether a file is made by a tool: those are full of hashes and hold no
+// secrets of a person's.
+func isGenerated(file string) bool {
 	base := path.Base(file)
 	isEnding := func(end string) bool { return strings.HasSuffix(base, end) }
-	return slices.Contains(list("generated"), base) || slices.ContainsFunc(list("generated ending"), isEnding)
+	return slices.Contains(namedList("generated"), base) || slices.ContainsFunc(namedList("generated ending"), isEnding)
 }
 
-// testFile is true for tests, fixtures, examples and documentation.
-func testFile(file string) bool {
-	return holdsOne(strings.ToLower(file), list("test"))
+// isTestFile counts fixtures, examples and documentation as tests, too.
+func isTestFile(file string) bool {
+	return holdsOne(strings.ToLower(file), namedList("test"))
 }
 
 // format is a key that shows what it is.
@@ -120,7 +121,7 @@ var secretTable string
 var knownFormats = sync.OnceValue(func() []format {
 	var out []format
 	sets := strings.NewReplacer("-", `\-`, "a", "a-z", "A", "A-Z", "0", "0-9")
-	for kind, line := range sections(secretTable) {
+	for kind, line := range sectionLines(secretTable) {
 		words := strings.Fields(line) // the prefix, the characters after it, and how many at least
 		set, most := "["+sets.Replace(words[1])+"]", ",}"
 		if kind == "AWS access key" { // it has a length of its own
@@ -132,8 +133,8 @@ var knownFormats = sync.OnceValue(func() []format {
 	return out
 })
 
-// find returns the first key of the format in a line.
-func (f format) find(line string) string {
+// findKey returns the first key of the format in a line.
+func (f format) findKey(line string) string {
 	if !strings.Contains(line, f.prefix) {
 		return ""
 	}
@@ -157,7 +158,7 @@ func knownSecret(line string) (kind, value string) {
 		return "private key", "-----BEGIN"
 	}
 	for _, f := range knownFormats() {
-		if value := f.find(line); value != "" {
+		if value := f.findKey(line); value != "" {
 			return f.kind, value
 		}
 	}
@@ -166,8 +167,8 @@ func knownSecret(line string) (kind, value string) {
 	}
 	for _, found := range addressPassword().FindAllStringSubmatch(line, -1) {
 		password, host := found[1], found[2]
-		elsewhere := !loopback(host) && strings.Contains(host, ".") && !strings.Contains(host, "example")
-		if elsewhere && !placeholder(password) && distinct(password) >= 6 {
+		elsewhere := !isLoopback(host) && strings.Contains(host, ".") && !strings.Contains(host, "example")
+		if elsewhere && !isPlaceholder(password) && countDistinct(password) >= 6 {
 			return "password in an address", password
 		}
 	}
@@ -183,17 +184,17 @@ func assignedSecret(file, line string) string {
 	}
 	kind, quoted, bare := secretKinds[strings.ToLower(found[1][:2])], found[2]+found[3]+found[4], found[5]
 	value := quoted
-	if value == "" && settingsFile(file) {
+	if value == "" && isSettingsFile(file) {
 		value = bare
 	}
-	if value == "" || value[0] == '=' || placeholder(value) || !mixed(value) {
+	if value == "" || value[0] == '=' || isPlaceholder(value) || !isMixed(value) {
 		return ""
 	}
-	if kind == "password" && len(value) >= 8 && distinct(value) >= 6 {
+	if kind == "password" && len(value) >= 8 && countDistinct(value) >= 6 {
 		return kind
 	}
 	// as random as hexadecimal digits are
-	if kind != "password" && len(value) >= 16 && distinct(value) >= 10 {
+	if kind != "password" && len(value) >= 16 && countDistinct(value) >= 10 {
 		return kind
 	}
 	return ""
@@ -205,8 +206,8 @@ var secretKinds = map[string]string{
 	"pa": "password", "pw": "password", "au": "key", "en": "key", "si": "key",
 }
 
-// settingsFile is where values stand without quotes.
-func settingsFile(file string) bool {
+// isSettingsFile reports whether values stand in the file without quotes.
+func isSettingsFile(file string) bool {
 	base := path.Base(file)
 	switch path.Ext(base) {
 	case ".env", ".properties", ".ini", ".cfg", ".conf", ".toml", ".yaml", ".yml":
@@ -215,28 +216,29 @@ func settingsFile(file string) bool {
 	return strings.HasPrefix(base, ".env") || slices.Contains([]string{".npmrc", ".pypirc", ".netrc", "credentials"}, base)
 }
 
-// placeholder is true for values that stand for a secret, or get one elsewhere.
-func placeholder(v string) bool {
+// isPlaceholder reports whether a value stands for a secret, or gets one elsewhere.
+func isPlaceholder(v string) bool {
 	odd := strings.ContainsAny(v, " ()[]{},;\\") || beginsWith(v, []string{"$", "#"})
-	return odd || holdsOne(strings.ToLower(v), list("placeholder")) || madeUp(v)
+	return odd || holdsOne(strings.ToLower(v), namedList("placeholder")) || isMadeUp(v)
 }
 
-// madeUp is true for a key that nobody issued: one in documentation, of few
-// characters, or counted up.
-func madeUp(v string) bool {
+// isMadeUp reports whether a key cannot be a real one: it is one of documentation, has few
+// characters, or counts up.
+func isMadeUp(v string) bool {
 	if v == "-----BEGIN" {
 		return false
 	}
-	return holdsOne(strings.ToLower(v), list("made up")) || distinct(v) < 5
+	return holdsOne(strings.ToLower(v), namedList("made up")) || countDistinct(v) < 5
 }
 
 func holdsOne(s string, parts []string) bool {
 	return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(s, p) })
 }
 
-// mixed has digits and letters, and is no word, date, version or UUID-like name.
-func mixed(v string) bool {
-	if identifier(v) {
+// isMixed reports whether v has digits and letters, and is no word, date, version or UUID-like
+// name.
+func isMixed(v string) bool {
+	if isIdentifier(v) {
 		return false
 	}
 	digit, alpha := 0, 0
@@ -254,13 +256,13 @@ func mixed(v string) bool {
 	return digit == 1 && alpha >= 4 && strings.ContainsAny(v, "!@#%^&*+=")
 }
 
-// identifier is true for words and numbers that are joined: TOKEN_TYPE_42.
-func identifier(v string) bool {
+// isIdentifier reports whether v consists of words and numbers that are joined: TOKEN_TYPE_42.
+func isIdentifier(v string) bool {
 	parts := strings.FieldsFunc(v, func(c rune) bool { return strings.ContainsRune("_-.:", c) })
 	return !slices.ContainsFunc(parts, func(p string) bool {
 		return strings.Trim(p, "0123456789") != "" && strings.ContainsAny(p, "0123456789!@#%^&*+=~")
 	}) && len(parts) > 1
 }
 
-// distinct counts the characters of a text that differ.
-func distinct(v string) int { return len(lists.Set([]byte(v))) }
+// countDistinct counts the characters of a text that differ.
+func countDistinct(v string) int { return len(lists.Set([]byte(v))) }

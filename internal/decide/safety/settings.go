@@ -82,7 +82,7 @@ func plainAddress(url string) string {
 	url = addressUser().ReplaceAllString(url, "$1$2")
 	url = addressToken().ReplaceAllString(addressQuery().ReplaceAllString(url, ""), "/")
 	return addressPart().ReplaceAllStringFunc(url, func(part string) string {
-		if mixed(part[1:]) && distinct(part) >= 10 {
+		if isMixed(part[1:]) && countDistinct(part) >= 10 {
 			return ""
 		}
 		return part

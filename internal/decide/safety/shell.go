@@ -28,7 +28,7 @@ const (
 	maxText = 1 << 20
 	// maxSettings is how many variables that were set are remembered as settings.
 	maxSettings = 100
-	// perText is what reading a text costs beside its length.
+	// perText is the cost of reading a text, in addition to its length.
 	perText = 32
 )
 
@@ -57,15 +57,15 @@ type shell struct {
 	contained bool   // files are a container's own
 }
 
-// pay takes n bytes of work from the budget; false when there is none.
-func (s *shell) pay(n int) bool {
+// payBudget takes n bytes of work from the budget; false when there is none.
+func (s *shell) payBudget(n int) bool {
 	s.budget -= n
 	s.tangled = s.tangled || s.budget < 0
 	return !s.tangled
 }
 
-// nest does something one level deeper, if that is allowed.
-func (s *shell) nest(do func()) {
+// goDeeper calls do one level deeper, if that is allowed.
+func (s *shell) goDeeper(do func()) {
 	s.tangled = s.tangled || s.depth >= maxDepth
 	if s.tangled || s.found != nil {
 		return
@@ -75,22 +75,21 @@ func (s *shell) nest(do func()) {
 	s.depth--
 }
 
-// run judges a text.
-func (s *shell) run(text string) {
-	s.nest(func() {
-		if countBrackets(text) > maxNesting || !s.pay(len(text)+perText) {
+func (s *shell) judgeText(text string) {
+	s.goDeeper(func() {
+		if countBrackets(text) > maxNesting || !s.payBudget(len(text)+perText) {
 			s.tangled = true
 			return
 		}
-		stmts, end, err := parse(text)
-		s.statements(stmts, nil, false)
+		stmts, end, err := parseText(text)
+		s.judgeStatements(stmts, nil, false)
 		if err == nil {
 			return
 		}
 		// Another shell may know what this one cannot parse, so each line that is a command by itself counts.
 		for piece := range strings.FieldsFuncSeq(text[end:], func(c rune) bool { return c == '\n' || c == ';' }) {
-			if stmts, _, err := parse(piece); err == nil && s.pay(perText) {
-				s.statements(stmts, nil, false)
+			if stmts, _, err := parseText(piece); err == nil && s.payBudget(perText) {
+				s.judgeStatements(stmts, nil, false)
 			}
 		}
 	})
@@ -105,8 +104,8 @@ func countBrackets(text string) (n int) {
 	return n
 }
 
-// parse returns the statements before the first error, and where they end.
-func parse(text string) (stmts []*syntax.Stmt, end int, err error) {
+// parseText returns the statements before the first error, and where they end.
+func parseText(text string) (stmts []*syntax.Stmt, end int, err error) {
 	for stmt, problem := range syntax.NewParser().StmtsSeq(strings.NewReader(text)) {
 		err = cmp.Or(err, problem)
 		if err != nil {
@@ -118,14 +117,14 @@ func parse(text string) (stmts []*syntax.Stmt, end int, err error) {
 	return stmts, end, err
 }
 
-// statements judges a list, the first of which gets what from prints, and returns
-// its last command; kept says that what they print goes into a pipe or a file.
-func (s *shell) statements(list []*syntax.Stmt, from *command, kept bool) (last *command) {
+// judgeStatements judges a list, the first of which gets what from prints, and returns its last
+// command; kept is true if their output goes into a pipe or a file.
+func (s *shell) judgeStatements(list []*syntax.Stmt, from *command, kept bool) (last *command) {
 	for _, stmt := range list {
 		if s.tangled || s.found != nil {
 			break
 		}
-		if c := s.statement(stmt, from, kept); c != nil {
+		if c := s.judgeStatement(stmt, from, kept); c != nil {
 			last = c
 		}
 		from = nil
@@ -133,31 +132,31 @@ func (s *shell) statements(list []*syntax.Stmt, from *command, kept bool) (last 
 	return last
 }
 
-func (s *shell) statement(stmt *syntax.Stmt, from *command, kept bool) *command {
+func (s *shell) judgeStatement(stmt *syntax.Stmt, from *command, kept bool) *command {
 	cmd := &command{from: from, kept: kept || len(stmt.Redirs) > 0, settings: s.settings}
 	last := cmd
 	switch c := stmt.Cmd.(type) {
 	case *syntax.CallExpr:
-		set := s.assign(c.Assigns)
+		set := s.readAssignments(c.Assigns)
 		cmd.settings = append(slices.Clip(s.settings), set...)
 		cmd.words = s.expandWords(c.Args)
 		s.keepSettings(cmd, len(c.Args) == 0)
 	case *syntax.DeclClause:
-		cmd.settings = append(slices.Clip(s.settings), s.assign(c.Args)...)
+		cmd.settings = append(slices.Clip(s.settings), s.readAssignments(c.Args)...)
 		s.keepSettings(cmd, true)
 	case *syntax.BinaryCmd:
-		last = s.chain(c, from, kept)
+		last = s.judgeChain(c, from, kept)
 	case nil:
 	default:
-		last = s.compound(c, from, cmd.kept)
+		last = s.judgeCompound(c, from, cmd.kept)
 	}
-	s.redirect(cmd, stmt.Redirs)
+	s.judgeRedirects(cmd, stmt.Redirs)
 	if len(cmd.words) > 0 {
 		isItself := from != nil && len(from.words) > 0 && from.words[0] == cmd.words[0]
 		if isItself && s.functions[cmd.words[0]] {
-			s.report(finding{pattern: "fork-bomb", why: "starts processes without end", danger: High}, cmd.words)
+			s.reportFinding(finding{pattern: "fork-bomb", why: "starts processes without end", danger: High}, cmd.words)
 		}
-		s.judge(cmd, cmd.words)
+		s.judgeCommand(cmd, cmd.words)
 	}
 	return last
 }
@@ -169,9 +168,9 @@ func (s *shell) keepSettings(cmd *command, stay bool) {
 	}
 }
 
-// chain judges commands that are joined by &&, || or pipes. The parser nests
-// such lists to the left.
-func (s *shell) chain(c *syntax.BinaryCmd, from *command, kept bool) (last *command) {
+// judgeChain judges commands that are joined by &&, || or pipes. The parser nests such lists to the
+// left.
+func (s *shell) judgeChain(c *syntax.BinaryCmd, from *command, kept bool) (last *command) {
 	list := []*syntax.BinaryCmd{c}
 	first := c.X
 	for next, ok := first.Cmd.(*syntax.BinaryCmd); ok && len(first.Redirs) == 0; next, ok = first.Cmd.(*syntax.BinaryCmd) {
@@ -185,81 +184,81 @@ func (s *shell) chain(c *syntax.BinaryCmd, from *command, kept bool) (last *comm
 	isPiped := func(i int) bool { // into the one after it
 		return i >= 0 && (list[i].Op == syntax.Pipe || list[i].Op == syntax.PipeAll)
 	}
-	last = s.statement(first, from, kept || isPiped(len(list)-1))
+	last = s.judgeStatement(first, from, kept || isPiped(len(list)-1))
 	for i := len(list) - 1; i >= 0; i-- {
 		from = nil
 		if isPiped(i) {
 			from = last
 		}
-		last = s.statement(list[i].Y, from, kept || isPiped(i-1))
+		last = s.judgeStatement(list[i].Y, from, kept || isPiped(i-1))
 	}
 	return last
 }
 
-// compound judges what holds other commands.
-func (s *shell) compound(c syntax.Command, from *command, kept bool) (last *command) {
-	s.nest(func() {
+// judgeCompound judges a command that contains others.
+func (s *shell) judgeCompound(c syntax.Command, from *command, kept bool) (last *command) {
+	s.goDeeper(func() {
 		switch c := c.(type) {
 		case *syntax.Subshell:
-			last = s.subshell(c.Stmts, from, kept)
+			last = s.judgeSubshell(c.Stmts, from, kept)
 		case *syntax.Block:
-			last = s.statements(c.Stmts, from, kept)
+			last = s.judgeStatements(c.Stmts, from, kept)
 		case *syntax.IfClause:
 			for part := c; part != nil; part = part.Else {
-				s.statements(part.Cond, nil, kept)
-				last = s.statements(part.Then, nil, kept)
+				s.judgeStatements(part.Cond, nil, kept)
+				last = s.judgeStatements(part.Then, nil, kept)
 			}
 		case *syntax.WhileClause:
-			s.statements(c.Cond, from, kept)
-			last = s.statements(c.Do, nil, kept)
+			s.judgeStatements(c.Cond, from, kept)
+			last = s.judgeStatements(c.Do, nil, kept)
 		case *syntax.ForClause:
 			if each, ok := c.Loop.(*syntax.WordIter); ok && len(each.Items) > 0 {
 				s.setVariable(each.Name.Value, strings.Join(s.expandWords(each.Items), " "))
 				s.loops[each.Name.Value] = true
 			} else {
-				s.substitutions(c.Loop)
+				s.judgeSubstitutions(c.Loop)
 			}
-			last = s.statements(c.Do, nil, kept)
+			last = s.judgeStatements(c.Do, nil, kept)
 		case *syntax.CaseClause:
 			s.expandWords([]*syntax.Word{c.Word})
 			for _, item := range c.Items {
-				last = s.statements(item.Stmts, nil, kept)
+				last = s.judgeStatements(item.Stmts, nil, kept)
 			}
 		case *syntax.FuncDecl:
 			if c.Name != nil { // some have none
 				s.functions[c.Name.Value] = true
 			}
-			s.statement(c.Body, nil, kept)
+			s.judgeStatement(c.Body, nil, kept)
 		case *syntax.TimeClause:
 			if c.Stmt != nil {
-				last = s.statement(c.Stmt, from, kept)
+				last = s.judgeStatement(c.Stmt, from, kept)
 			}
 		case *syntax.CoprocClause:
-			last = s.statement(c.Stmt, from, kept)
+			last = s.judgeStatement(c.Stmt, from, kept)
 		default:
-			s.substitutions(c)
+			s.judgeSubstitutions(c)
 		}
 	})
 	return last
 }
 
-// subshell judges what runs in a subshell, which has a working folder of its own.
-func (s *shell) subshell(list []*syntax.Stmt, from *command, kept bool) (last *command) {
-	s.nest(func() {
+// judgeSubshell judges commands in a subshell, which has a working folder of its own.
+func (s *shell) judgeSubshell(list []*syntax.Stmt, from *command, kept bool) (last *command) {
+	s.goDeeper(func() {
 		cwd := s.cwd
-		last = s.statements(list, from, kept)
+		last = s.judgeStatements(list, from, kept)
 		s.cwd = cwd
 	})
 	return last
 }
 
-// assign takes NAME=value and NAME+=value, and returns them.
-func (s *shell) assign(list []*syntax.Assign) (set []string) {
+// readAssignments takes NAME=value and NAME+=value, and returns them.
+func (s *shell) readAssignments(list []*syntax.Assign) (set []string) {
 	for _, a := range list {
 		switch {
 		case a.Name == nil || a.Naked:
 		case a.Array != nil:
-			s.substitutions(a.Array)
+			s.judgeSubstitutions(a.Array)
 		default:
 			value := ""
 			if a.Value != nil {
@@ -269,21 +268,21 @@ func (s *shell) assign(list []*syntax.Assign) (set []string) {
 				value = s.vars[a.Name.Value] + value
 			}
 			s.setVariable(a.Name.Value, value)
-			set = append(set, a.Name.Value+"="+cut(value, 200))
+			set = append(set, a.Name.Value+"="+oneLine(value, 200))
 		}
 	}
 	return set
 }
 
 func (s *shell) setVariable(name, value string) {
-	if s.pay(len(value)) {
+	if s.payBudget(len(value)) {
 		s.vars[name] = value
 		delete(s.loops, name)
 	}
 }
 
-// redirect notes what a command reads, and judges the files that it writes.
-func (s *shell) redirect(cmd *command, list []*syntax.Redirect) {
+// judgeRedirects records what a command reads, and judges the files that it writes.
+func (s *shell) judgeRedirects(cmd *command, list []*syntax.Redirect) {
 	for _, r := range list {
 		op := r.Op.String()
 		switch {
@@ -306,8 +305,8 @@ func (s *shell) redirect(cmd *command, list []*syntax.Redirect) {
 	}
 }
 
-// substitutions judges the commands that are somewhere in a part of the tree.
-func (s *shell) substitutions(in syntax.Node) {
+// judgeSubstitutions judges the commands that are somewhere in a part of the tree.
+func (s *shell) judgeSubstitutions(in syntax.Node) {
 	if in == nil || in.End().Offset()-in.Pos().Offset() > maxText/16 {
 		s.tangled = s.tangled || in != nil // a long chain would need a deep stack
 		return
@@ -315,10 +314,10 @@ func (s *shell) substitutions(in syntax.Node) {
 	syntax.Walk(in, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.CmdSubst:
-			s.subshell(n.Stmts, nil, true)
+			s.judgeSubshell(n.Stmts, nil, true)
 			return false
 		case *syntax.ProcSubst:
-			s.subshell(n.Stmts, nil, true)
+			s.judgeSubshell(n.Stmts, nil, true)
 			return false
 		}
 		return true

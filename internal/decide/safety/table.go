@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
 )
 
-// finding is what a line of commands.txt says of the commands that it fits.
+// finding is the verdict in a line of commands.txt on the commands that match it.
 type finding struct {
 	pattern, why string
 	danger       Danger
@@ -38,7 +38,7 @@ var commandTable string
 var patterns = sync.OnceValue(func() map[string][]pattern {
 	out := map[string][]pattern{}
 	var macros []string
-	for head, line := range sections(commandTable) {
+	for head, line := range sectionLines(commandTable) {
 		name, why, _ := strings.Cut(head, ": ")
 		line = strings.NewReplacer(macros...).Replace(line)
 		if name == "words" {
@@ -93,13 +93,13 @@ type call struct {
 func (s *shell) judgeByTable(c *call) {
 	of := patterns()[c.name]
 	asksHelp := len(c.args) > 0 && c.args[0] == "help"
-	if len(of) == 0 || asksHelp || !s.pay(len(c.args)) || s.fitsOne(list("asks only"), c.args) {
+	if len(of) == 0 || asksHelp || !s.payBudget(len(c.args)) || s.fitsOne(namedList("asks only"), c.args) {
 		return
 	}
 	options := withValues(c.args)
 	var settings, texts []string
 	for _, p := range of {
-		rest, fits := s.matches(p, c.args, options)
+		rest, fits := s.matchPattern(p, c.args, options)
 		if !fits {
 			continue
 		}
@@ -120,7 +120,7 @@ func (s *shell) judgeByTable(c *call) {
 		}
 		isText := p.text == nil || slices.ContainsFunc(texts, p.text.MatchString)
 		if isText && !slices.ContainsFunc(p.unless, isUnless) {
-			s.report(p.finding, c.words)
+			s.reportFinding(p.finding, c.words)
 		}
 	}
 }
@@ -128,8 +128,8 @@ func (s *shell) judgeByTable(c *call) {
 // settingsOf are a command's options, and what is set for it.
 func (s *shell) settingsOf(c *call, options []string) []string {
 	all := append(slices.Clip(options), c.cmd.settings...)
-	if s.pay(len(c.cmd.words)) {
-		all = append(all, assignments(c.cmd.words)...)
+	if s.payBudget(len(c.cmd.words)) {
+		all = append(all, assignmentsIn(c.cmd.words)...)
 	}
 	if c.cmd.kept {
 		all = append(all, "OUTPUT=kept")
@@ -137,8 +137,8 @@ func (s *shell) settingsOf(c *call, options []string) []string {
 	return append(all, "PWD="+s.folderOf(options))
 }
 
-// assignments are the words that set a variable, also for a command that another one runs.
-func assignments(words []string) []string {
+// assignmentsIn returns the words that set a variable, also for a command that another one runs.
+func assignmentsIn(words []string) []string {
 	return slices.DeleteFunc(slices.Clone(words), func(w string) bool {
 		name, _, isSet := strings.Cut(w, "=")
 		return !isSet || !syntax.ValidName(name)
@@ -170,13 +170,13 @@ func withoutValues(args []string) (free []string) {
 	return free
 }
 
-// folderOf is where a program works that is told so by an option, as git is.
+// folderOf returns the folder in which a program works, which an option may change, as git's does.
 func (s *shell) folderOf(options []string) string {
 	folder := s.cwd
 	for _, o := range options {
 		switch name, value, isSet := strings.Cut(o, "="); {
 		case name == "-C" && isSet:
-			folder, _ = s.absolute(value)
+			folder, _ = s.absolutePath(value)
 		case name == "--git-dir", name == "--work-tree":
 			folder = ""
 		}
@@ -184,8 +184,8 @@ func (s *shell) folderOf(options []string) string {
 	return folder
 }
 
-// matches says whether arguments have the words of a pattern, and what comes after them.
-func (s *shell) matches(p pattern, args, options []string) (rest []string, fits bool) {
+// matchPattern reports whether arguments have the words of a pattern, and returns those after them.
+func (s *shell) matchPattern(p pattern, args, options []string) (rest []string, fits bool) {
 	rest = args
 	for i, w := range p.words {
 		if strings.HasPrefix(w, "-") {
@@ -194,9 +194,9 @@ func (s *shell) matches(p pattern, args, options []string) (rest []string, fits 
 			}
 			continue
 		}
-		at := slices.IndexFunc(rest, func(a string) bool { return s.fits(w, a) })
+		at := slices.IndexFunc(rest, func(a string) bool { return s.fitsWord(w, a) })
 		if lastOnly, isLast := strings.CutSuffix(w, "$"); isLast {
-			if at = lastOperand(rest); at < 0 || !s.fits(lastOnly, rest[at]) {
+			if at = lastOperand(rest); at < 0 || !s.fitsWord(lastOnly, rest[at]) {
 				return nil, false
 			}
 		}
@@ -210,7 +210,7 @@ func (s *shell) matches(p pattern, args, options []string) (rest []string, fits 
 	return rest, true
 }
 
-// lastOperand is where the last argument is that is no option; -1 for none.
+// lastOperand returns the index of the last argument that is no option; -1 for none.
 func lastOperand(args []string) int {
 	for i := len(args) - 1; i >= 0; i-- {
 		if args[i] != "" && args[i][0] != '-' {
@@ -220,8 +220,8 @@ func lastOperand(args []string) int {
 	return -1
 }
 
-// isVerbAt says whether only options and their values stand before an argument:
-// "npm run publish" is another verb.
+// isVerbAt reports whether only options and their values stand before an argument: "npm run
+// publish" is another verb.
 func isVerbAt(args []string, at int) bool {
 	for i, a := range args[:max(0, at)] {
 		isValue := i > 0 && strings.HasPrefix(args[i-1], "-") && !strings.Contains(args[i-1], "=")
@@ -232,19 +232,19 @@ func isVerbAt(args []string, at int) bool {
 	return true
 }
 
-// fitsOne says whether one of the arguments fits one of the alternatives.
+// fitsOne reports whether one of the arguments fits one of the alternatives.
 func (s *shell) fitsOne(alternatives, args []string) bool {
 	return slices.ContainsFunc(alternatives, func(of string) bool {
 		if last, ok := strings.CutSuffix(of, "$"); ok {
 			at := lastOperand(args)
-			return at >= 0 && s.fits(last, args[at])
+			return at >= 0 && s.fitsWord(last, args[at])
 		}
-		return slices.ContainsFunc(args, func(a string) bool { return s.fits(of, a) })
+		return slices.ContainsFunc(args, func(a string) bool { return s.fitsWord(of, a) })
 	})
 }
 
-// fits says whether an argument is one of the alternatives of a pattern's word.
-func (s *shell) fits(alternatives, text string) bool {
+// fitsWord reports whether an argument is one of the alternatives of a pattern's word.
+func (s *shell) fitsWord(alternatives, text string) bool {
 	for one := range strings.SplitSeq(alternatives, "|") {
 		name, value, _ := strings.Cut(text, "=")
 		before, class, isClass := strings.Cut(one, "@")
@@ -255,17 +255,17 @@ func (s *shell) fits(alternatives, text string) bool {
 			return true
 		case isClass:
 			rest, has := strings.CutPrefix(text, before)
-			fits = has && s.isOf(class, rest)
+			fits = has && s.isOfClass(class, rest)
 		case isOption != strings.HasPrefix(text, "-"), strings.Contains(one, `\`):
 		case strings.HasPrefix(one, "--"):
 			isOn := value != "false" && !strings.Contains(one, "=")
-			fits = glob(one, text) || isOn && abbreviates(name, one)
+			fits = matchesGlob(one, text) || isOn && isAbbreviation(name, one)
 		case isOption:
 			letter, among := strings.CutSuffix(one, "+")
 			isAmong := among && !strings.HasPrefix(text, "--") && strings.Contains(name, letter[1:])
-			fits = isAmong || glob(one, text)
+			fits = isAmong || matchesGlob(one, text)
 		default:
-			fits = glob(one, text)
+			fits = matchesGlob(one, text)
 		}
 		if fits {
 			return true
@@ -274,8 +274,8 @@ func (s *shell) fits(alternatives, text string) bool {
 	return false
 }
 
-// abbreviates says whether name is the option long, or enough of its beginning.
-func abbreviates(name, long string) bool {
+// isAbbreviation reports whether name is the option long, or enough of its beginning.
+func isAbbreviation(name, long string) bool {
 	if len(name) < len("--abc") {
 		return name == long
 	}
@@ -284,13 +284,13 @@ func abbreviates(name, long string) bool {
 
 var secretVariable = lazy.Regexp(`\$\+?\w*(?:KEY|SECRET|PASSWORD|TOKEN)\b`)
 
-// isOf says whether a text is of a class, or a path in a place, that commands.txt names.
-func (s *shell) isOf(class, text string) bool {
+// isOfClass reports whether a text is of a class, or a path in a place, that commands.txt names.
+func (s *shell) isOfClass(class, text string) bool {
 	switch class {
 	case "fetched":
 		return strings.Contains(text, fetched)
 	case "elsewhere":
-		return isURL(text) && !loopback(text)
+		return isURL(text) && !isLoopback(text)
 	case "secret":
 		return secretVariable().MatchString(text)
 	case "test":
@@ -299,14 +299,14 @@ func (s *shell) isOf(class, text string) bool {
 	return s.placeOf(text) == class
 }
 
-// isURL says whether an argument is an address, also one without a scheme.
+// isURL accepts addresses without a scheme, too.
 func isURL(s string) bool {
 	isBare := len(s) > 3 && strings.IndexByte("-/.", s[0]) < 0 && strings.Contains(s, ".") && strings.Contains(s, "/")
 	return isBare || beginsWith(s, []string{"http://", "https://", "ftp://"})
 }
 
-// loopback is true for an address of this machine.
-func loopback(url string) bool {
+// isLoopback reports whether an address is of this machine.
+func isLoopback(url string) bool {
 	if _, rest, ok := strings.Cut(url, "://"); ok {
 		url = rest
 	}
@@ -325,8 +325,8 @@ func loopback(url string) bool {
 
 var testWord = lazy.Regexp(`(?i)(?:^|[^a-z0-9])(?:tests?|testing)(?:$|[^a-z0-9])`)
 
-// namesTest tells whether a name, a file or an address says that it is for
-// tests: app_test, test.db, TEST_DATABASE_URL, postgres://localhost/test.
+// namesTest reports whether a name, a file or an address has a word for tests in it: app_test,
+// test.db, TEST_DATABASE_URL, postgres://localhost/test.
 func namesTest(name string) bool {
 	if _, address, ok := strings.Cut(name, "://"); ok { // a host may be called anything
 		_, name, _ = strings.Cut(address, "/")
@@ -347,7 +347,7 @@ func (s *shell) statementsIn(c *call) (all []string) {
 		given = append(slices.Clip(given), text)
 	}
 	for _, text := range given {
-		if s.pay(len(text)) {
+		if s.payBudget(len(text)) {
 			all = append(all, strings.Split(noStatement().ReplaceAllString(text, " name "), ";")...)
 		}
 	}
@@ -361,23 +361,23 @@ var words = sync.OnceValue(func() map[string][]string { return WordsOf(listTable
 
 // RunsItself are patterns of files that programs of the person run or obey without being
 // asked.
-func RunsItself() []string { return list("runs by itself") }
+func RunsItself() []string { return namedList("runs by itself") }
 
-// list is a list of lists.txt.
-func list(name string) []string { return words()[name] }
+// namedList returns a list of lists.txt.
+func namedList(name string) []string { return words()[name] }
 
 // WordsOf are the words of a table's sections.
 func WordsOf(table string) map[string][]string {
 	out := map[string][]string{}
-	for section, line := range sections(table) {
+	for section, line := range sectionLines(table) {
 		out[section] = append(out[section], strings.Fields(line)...)
 	}
 	return out
 }
 
-// sections are the indented lines of a table with the text before the colon of
-// the line above them. Empty lines and comments do not count.
-func sections(table string) iter.Seq2[string, string] {
+// sectionLines yields the indented lines of a table with the text before the colon of the line
+// above them. Empty lines and comments do not count.
+func sectionLines(table string) iter.Seq2[string, string] {
 	return func(yield func(head, line string) bool) {
 		head := ""
 		for line := range strings.Lines(table) {

@@ -25,18 +25,18 @@ type builder struct {
 	words []string
 }
 
-func (b *builder) put(s string) {
+func (b *builder) addText(s string) {
 	b.has = true
 	b.cur.WriteString(s)
 }
 
-// spread adds text that splits at blanks, as an expansion without quotes does.
-func (b *builder) spread(s string) {
+// addFields adds text that splits at blanks, as an expansion without quotes does.
+func (b *builder) addFields(s string) {
 	for i, field := range strings.FieldsFunc(s, isBlank) {
 		if i > 0 || isBlank(rune(s[0])) {
 			b.endWord()
 		}
-		b.put(field)
+		b.addText(field)
 	}
 	if s != "" && isBlank(rune(s[len(s)-1])) {
 		b.endWord()
@@ -62,10 +62,10 @@ func (s *shell) expandWords(list []*syntax.Word) []string {
 		}
 		n := 0
 		for one, err := range expand.BracesSeq(nil, w) {
-			if n++; err != nil || n > maxBraces || !s.pay(1) {
+			if n++; err != nil || n > maxBraces || !s.payBudget(1) {
 				break
 			}
-			b.addParts(one.Parts, unquoted, b.spread)
+			b.addParts(one.Parts, unquoted, b.addFields)
 			b.endWord()
 		}
 	}
@@ -92,7 +92,7 @@ const (
 // expandText expands a word that stays one.
 func (s *shell) expandText(w *syntax.Word) string {
 	b := &builder{shell: s}
-	b.addParts(w.Parts, unquoted, b.put)
+	b.addParts(w.Parts, unquoted, b.addText)
 	return b.cur.String()
 }
 
@@ -103,7 +103,7 @@ func (s *shell) expandDocument(r *syntax.Redirect) string {
 		return r.Hdoc.Lit()
 	}
 	b := &builder{shell: s}
-	b.addParts(r.Hdoc.Parts, inDocument, b.put)
+	b.addParts(r.Hdoc.Parts, inDocument, b.addText)
 	return b.cur.String()
 }
 
@@ -115,30 +115,30 @@ func (b *builder) addParts(list []syntax.WordPart, escapes string, add func(stri
 		}
 		switch p := part.(type) {
 		case *syntax.Lit:
-			b.put(withoutBackslashes(p.Value, escapes))
+			b.addText(withoutBackslashes(p.Value, escapes))
 		case *syntax.SglQuoted:
 			text := p.Value
 			if p.Dollar { // without arguments nothing can be wrong
 				text, _, _ = expand.Format(&expand.Config{}, text, nil)
 			}
-			b.put(text)
+			b.addText(text)
 		case *syntax.DblQuoted:
-			b.put("")
-			b.addParts(p.Parts, inQuotes, b.put)
+			b.addText("")
+			b.addParts(p.Parts, inQuotes, b.addText)
 		case *syntax.ParamExp:
 			b.addParameter(p, add)
 		case *syntax.CmdSubst:
-			add(b.outputOf(b.subshell(p.Stmts, nil, true)))
+			add(b.outputOf(b.judgeSubshell(p.Stmts, nil, true)))
 		case *syntax.ProcSubst:
-			b.put("/dev/fd/63")
-			if b.outputOf(b.subshell(p.Stmts, nil, true)) == fetched {
-				b.put(fetched)
+			b.addText("/dev/fd/63")
+			if b.outputOf(b.judgeSubshell(p.Stmts, nil, true)) == fetched {
+				b.addText(fetched)
 			}
 		case *syntax.ArithmExp:
-			b.substitutions(p)
-			b.put("0")
+			b.judgeSubstitutions(p)
+			b.addText("0")
 		case *syntax.ExtGlob:
-			b.put(p.Op.String() + p.Pattern.Value + ")")
+			b.addText(p.Op.String() + p.Pattern.Value + ")")
 		}
 	}
 }
@@ -166,17 +166,17 @@ func (b *builder) addParameter(p *syntax.ParamExp, add func(string)) {
 	value, known := b.vars[name]
 	switch {
 	case p.Length || p.Excl || name == "":
-		b.put("0")
+		b.addText("0")
 	case p.Exp != nil:
 		b.addExpansion(name, p.Exp, add)
 	case p.Index != nil || p.Slice != nil || p.Repl != nil:
-		b.substitutions(p)
-		b.put("$+" + name)
+		b.judgeSubstitutions(p)
+		b.addText("$+" + name)
 	case !known:
-		b.put("$" + name)
-	case !b.pay(len(value)):
+		b.addText("$" + name)
+	case !b.payBudget(len(value)):
 	case b.loops[name]: // the variable of a loop stands for all its values
-		b.spread(value)
+		b.addFields(value)
 	default:
 		add(value)
 	}
@@ -186,34 +186,34 @@ func (b *builder) addParameter(p *syntax.ParamExp, add func(string)) {
 func (b *builder) addExpansion(name string, e *syntax.Expansion, add func(string)) {
 	other := ""
 	if e.Word != nil {
-		b.nest(func() { other = b.expandText(e.Word) })
+		b.goDeeper(func() { other = b.expandText(e.Word) })
 	}
 	switch e.Op {
 	case syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull:
-		if value := b.vars[name]; value != "" && b.pay(len(value)) {
+		if value := b.vars[name]; value != "" && b.payBudget(len(value)) {
 			other = value
-		} else if slices.Contains(list("always set"), name) {
+		} else if slices.Contains(namedList("always set"), name) {
 			other = "$" + name
 		}
 		add(other)
 	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
 		add(other)
 	default: // with :? it is never empty
-		b.put("$+" + name)
+		b.addText("$+" + name)
 	}
 }
 
-// outputOf is what a substitution becomes whose last command is known.
+// outputOf returns the text of a substitution, if its last command is known.
 func (s *shell) outputOf(last *command) string {
 	if last == nil {
 		return ""
 	}
-	if text, ok := printed(last); ok {
-		s.pay(len(text))
+	if text, ok := printedText(last); ok {
+		s.payBudget(len(text))
 		return strings.TrimRight(text, "\n")
 	}
 	for c := last; c != nil; c = c.from {
-		if len(c.words) > 0 && slices.Contains(list("prints unread text"), baseName(c.words[0])) {
+		if len(c.words) > 0 && slices.Contains(namedList("prints unread text"), baseName(c.words[0])) {
 			return fetched
 		}
 	}
@@ -224,7 +224,7 @@ func (s *shell) outputOf(last *command) string {
 		return "*"
 	case strings.HasPrefix(line, "mktemp"):
 		return "/tmp/mktemp"
-	case glob("docker * -*q", line):
+	case matchesGlob("docker * -*q", line):
 		return "$all"
 	case strings.HasPrefix(line, "find "):
 		return strings.Join(foundBy(last.words[1:]), " ")
@@ -232,16 +232,16 @@ func (s *shell) outputOf(last *command) string {
 	return "$()"
 }
 
-// printed is what echo, printf, or cat with a here-document prints, but for what
-// the format of printf does.
-func printed(c *command) (text string, isKnown bool) {
+// printedText returns the output of echo, printf, or cat with a here-document. The format of printf
+// is left as it is.
+func printedText(c *command) (text string, isKnown bool) {
 	if len(c.words) == 0 {
 		return "", false
 	}
 	args := c.words[1:]
 	switch baseName(c.words[0]) {
 	case "echo", "printf":
-		for len(args) > 0 && slices.Contains(list("echo option"), args[0]) {
+		for len(args) > 0 && slices.Contains(namedList("echo option"), args[0]) {
 			args = args[1:]
 		}
 		return strings.Join(args, " "), true
@@ -251,11 +251,11 @@ func printed(c *command) (text string, isKnown bool) {
 	return "", false
 }
 
-// stdinOf is what a command reads, as far as it is known.
+// stdinOf returns the input of a command, as far as it is known.
 func (s *shell) stdinOf(c *command) (text string, isKnown bool) {
 	text, isKnown = c.text, c.fed
 	if !isKnown && c.from != nil {
-		text, isKnown = printed(c.from)
+		text, isKnown = printedText(c.from)
 	}
-	return text, isKnown && s.pay(len(text))
+	return text, isKnown && s.payBudget(len(text))
 }

@@ -24,16 +24,16 @@ const (
 	Accept StartMode = "accept" // nothing runs: the work of its run is taken as it is
 )
 
-// Past is what is known of a task that is to be started again.
+// Past is the record of a task that is to be started again.
 type Past struct {
 	History []board.Entry
 	// Run is the state of its last run; nil when there was none.
 	Run *loop.State
-	// RestedAt is when that run came to rest, zero while it has not.
+	// RestedAt is the time at which that run came to rest, zero while it has not.
 	RestedAt time.Time
 	// Answered: a person's answer waits for it.
 	Answered bool
-	// RaisedAt is when the task's own limits were last changed.
+	// RaisedAt is the time of the last change of the task's own limits.
 	RaisedAt time.Time
 	// Anew: the workspace that its run worked in is gone.
 	Anew bool
@@ -209,7 +209,7 @@ func PicksBest(tags []string, setting bool) bool {
 	return setting
 }
 
-// Merit is what the work of an agent that raced is judged by.
+// Merit has the criteria by which the work of racing agents is compared.
 type Merit struct {
 	Score int // of its gates, per mille; -1 is not known
 	Files int // that it changed

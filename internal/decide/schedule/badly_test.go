@@ -30,7 +30,7 @@ func TestEndsBadly(t *testing.T) {
 		}
 		stats := SprintStats{}
 		stats.Begun("task-001", time.Time{})
-		if stats.Settled("task-001", v, 1, time.Time{}); (stats.FailedTasks == 1) != c.want {
+		if stats.RecordSettlement("task-001", v, 1, time.Time{}); (stats.FailedTasks == 1) != c.want {
 			t.Errorf("%s: %d failed tasks", c.o.Status, stats.FailedTasks)
 		}
 		s := State{Phase: Running, Settings: Settings{PauseOnError: true}}

@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 )
 
-// Outcome is what a task's run came to, or why there was none.
+// Outcome is the result of a task's run, or the reason why there was none.
 type Outcome struct {
 	Status loop.Status `json:"status,omitempty"` // "" when no run came to be
 	Why    string      `json:"why,omitempty"`
@@ -52,7 +52,7 @@ type Manner struct {
 	Alone  bool // others get past what stopped its agent
 }
 
-// Settlement is what becomes of a task. Its slot is free after it.
+// Settlement is the decision about a task after its run. Its slot is free then.
 type Settlement struct {
 	// Action moves the case; "" leaves it.
 	Action board.Action `json:"action,omitempty"`

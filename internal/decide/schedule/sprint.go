@@ -62,8 +62,8 @@ func (s *SprintStats) Begun(id string, at time.Time) {
 	s.TaskStats = append(s.TaskStats, TaskStat{TaskID: id, StartedAt: at.UnixMilli()})
 }
 
-// Settled records the decision about a task.
-func (s *SprintStats) Settled(id string, v Settlement, iterations int, at time.Time) {
+// RecordSettlement records the decision about a task.
+func (s *SprintStats) RecordSettlement(id string, v Settlement, iterations int, at time.Time) {
 	t := s.findTask(id)
 	if t == nil {
 		return

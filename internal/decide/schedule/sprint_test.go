@@ -23,10 +23,10 @@ func TestSprintStats(t *testing.T) {
 	s.Begun("task-002", at(1))
 	s.Begun("task-003", at(2))
 	s.Begun("task-001", at(9)) // again, after a crash
-	s.Settled("task-001", schedule.Settlement{Action: board.Verify, Worked: true, Review: true}, 3, at(10))
-	s.Settled("task-002", schedule.Settlement{Action: board.Expire}, 50, at(11))
-	s.Settled("task-003", schedule.Settlement{Action: board.Block}, 1, at(12))
-	s.Settled("task-009", schedule.Settlement{Action: board.Fail}, 1, at(12)) // of no sprint
+	s.RecordSettlement("task-001", schedule.Settlement{Action: board.Verify, Worked: true, Review: true}, 3, at(10))
+	s.RecordSettlement("task-002", schedule.Settlement{Action: board.Expire}, 50, at(11))
+	s.RecordSettlement("task-003", schedule.Settlement{Action: board.Block}, 1, at(12))
+	s.RecordSettlement("task-009", schedule.Settlement{Action: board.Fail}, 1, at(12)) // of no sprint
 	s.End(at(20))
 	tasks := `[{"taskId":"task-001","startedAt":1001000,"completedAt":1010000,"iterations":3,"verificationPassed":true%s},` +
 		`{"taskId":"task-002","startedAt":1001000,"completedAt":1011000,"iterations":50,"verificationPassed":false},` +

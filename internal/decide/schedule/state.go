@@ -172,7 +172,7 @@ type State struct {
 	Cause  loop.Cause `json:"cause,omitempty"` // of the stop
 	Killed bool       `json:"killed,omitempty"`
 	Alerts []string   `json:"alerts,omitempty"` // not yet shown
-	// Outages are limits of providers that runs wait for, Tells the notices about
+	// Outages are limits of providers that runs wait for; the next field has the notices about
 	// them.
 	Outages []Outage  `json:"outages,omitempty"`
 	Tells   []string  `json:"tells,omitempty"`

@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
 )
 
-// place says where in its message a line stands.
+// place is the position of a line in its message.
 type place uint8
 
 const (

@@ -14,7 +14,7 @@ import (
 // dropped: the signal still counts.
 const maxPayload = 4000
 
-// need says what may stand behind a word's colon.
+// need is the kind of text that may follow a word's colon.
 type need uint8
 
 const (
@@ -282,7 +282,7 @@ func cutClosing(s string) (body, behind string, closed bool) {
 	return s[:t.start], s[t.end:], true
 }
 
-// decoration is what Markdown and typography put around a word.
+// decoration is the punctuation that Markdown and typography put around a word.
 const decoration = "\x00\u00a0\u200b\u200c\u200d\u2060\ufeff \t*_`~#>|+-.:!,;\"'“”‘’«»()[]{}0123456789✅✔️☑🎉•"
 
 // isAlone is true when only decoration stands before and behind.

@@ -178,7 +178,7 @@ func (p place) String() string {
 	return "not on a line of its own"
 }
 
-// Kind is what a control signal asks for.
+// Kind is the request of a control signal.
 type Kind string
 
 // The control signals. None is the absence of one.
@@ -198,7 +198,7 @@ type Signal struct {
 	Text string `json:"text,omitempty"`
 }
 
-// Reading is what one final message says.
+// Reading is the content of one final message.
 type Reading struct {
 	// Signal is the one that counts: the last, except that BLOCKED or
 	// FAILURE anywhere in the message beats COMPLETE. A review's APPROVE is

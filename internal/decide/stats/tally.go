@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// By is what statistics are grouped by.
+// By is the key by which statistics are grouped.
 type By string
 
 // The groupings.

@@ -87,7 +87,7 @@ func Next(s *Situation) Choice {
 // choiceOf explains why c is taken: two pieces around the class, what was learned of
 // it, and what was passed over.
 func (s *Situation) choiceOf(c *ranked, before, after string, not []passed) Choice {
-	return Choice{c.Name, before + string(s.Class) + after + c.recordText(s) + reasonsPassedOver(not, c.Priority)}
+	return Choice{c.Name, before + string(s.Class) + after + c.learnedText(s) + reasonsPassedOver(not, c.Priority)}
 }
 
 // ranked is a candidate with its place in the order.
@@ -297,8 +297,9 @@ func (s *Situation) hasFailed(name string) bool {
 	return slices.Contains(s.Failed, Use{s.Class, name})
 }
 
-// recordText says what was learned, where the mode looks at it.
-func (r *ranked) recordText(s *Situation) string {
+// learnedText describes what was learned about the strategy; "" in the conservative mode, which
+// does not use it.
+func (r *ranked) learnedText(s *Situation) string {
 	if s.Mode == Conservative || len(s.Learned) == 0 {
 		return ""
 	}
@@ -329,7 +330,7 @@ func Patience(m Mode, class failure.Class, learned []Tally) int {
 		return 1
 	default:
 	}
-	if t := tallyOf(learned, class, FallbackProviders); t.weight() >= 2*one && t.Rate() >= 700 {
+	if t := tallyOf(learned, class, FallbackProviders); t.totalWeight() >= 2*one && t.Rate() >= 700 {
 		return 1
 	}
 	return 3

@@ -84,7 +84,7 @@ func Faded(list []Tally, day int) []Tally {
 
 func dropLightest(list []Tally) []Tally {
 	for len(list) > maxTallies {
-		least := slices.MinFunc(list, func(a, b Tally) int { return a.weight() - b.weight() })
+		least := slices.MinFunc(list, func(a, b Tally) int { return a.totalWeight() - b.totalWeight() })
 		i := slices.Index(list, least)
 		list = slices.Delete(list, i, i+1)
 	}
@@ -105,14 +105,14 @@ func (t *Tally) fadeTo(day int) {
 	t.Day += halves * halfLife
 }
 
-func (t *Tally) weight() int { return t.Wins + t.Losses }
+func (t *Tally) totalWeight() int { return t.Wins + t.Losses }
 
 // Rate is the share of successes in per mille; -1 when nothing is known.
 func (t Tally) Rate() int {
-	if t.weight() <= 0 {
+	if t.totalWeight() <= 0 {
 		return -1
 	}
-	return t.Wins * 1000 / t.weight()
+	return t.Wins * 1000 / t.totalWeight()
 }
 
 // tallyOf returns the tally of a strategy for a class; the zero one when nothing
@@ -138,7 +138,7 @@ const (
 // was learned.
 func successChance(t Tally, priority int) int {
 	prior := min(max(priorLeast+priorStep*priority, 50), 950)
-	return (1000*t.Wins + prior*priorWeight) / (t.weight() + priorWeight)
+	return (1000*t.Wins + prior*priorWeight) / (t.totalWeight() + priorWeight)
 }
 
 // costFactor of an iteration under the strategy, the default agent's being one. Of two that
@@ -156,7 +156,7 @@ const enoughToTell = 5
 
 // recordText says in words what was learned; "" when nothing was.
 func (t Tally) recordText() string {
-	uses, helped := (t.weight()+one/2)/one, (t.Wins+one/2)/one
+	uses, helped := (t.totalWeight()+one/2)/one, (t.Wins+one/2)/one
 	switch {
 	case uses == 0:
 		return ""

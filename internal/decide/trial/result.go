@@ -201,7 +201,7 @@ func byTask(attempts []Attempt, v Variant) map[string]onTask {
 	return tasks
 }
 
-func (p Pair) lead() int { return p.Better - p.Worse }
+func (p Pair) winMargin() int { return p.Better - p.Worse }
 
 // Words say what the comparison shows.
 func (p Pair) Words() string {
@@ -249,11 +249,11 @@ func Propose(attempts []Attempt, now Variant) (best Proposal, why string) {
 		}
 		p := comparePair(attempts, v, now)
 		shown := p.Better > p.Worse && p.P*float64(len(all)-1) < 1-sure
-		if shown && p.lead() > chosen.lead() {
+		if shown && p.winMargin() > chosen.winMargin() {
 			chosen = p
 		}
 	}
-	if chosen.lead() == 0 {
+	if chosen.winMargin() == 0 {
 		return best, fmt.Sprintf("this sample shows nothing that solves more than %s; more tasks may", now)
 	}
 	best = Proposal{Variant: chosen.A, Instead: now, Evidence: []string{chosen.Words()}}

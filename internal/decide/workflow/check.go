@@ -46,8 +46,8 @@ func (c *checker) checkIDs() {
 				First: c.file.Steps[first].Where + ".id"})
 			continue
 		case !validID(s.ID):
-			c.addFault(s.Where+".id", "an id has at most 100 characters, without quotes, brackets and line ends: not %q",
-				s.ID)
+			c.addFault(s.Where+".id", "an id has at most 100 characters, without quotes, brackets and line ends: "+
+				"not %q", s.ID)
 			continue
 		}
 		c.number[s.ID], c.known[s.ID] = i, true

@@ -16,7 +16,7 @@ func TestCompiledIsShared(t *testing.T) {
 	done := make(chan error)
 	for range 4 {
 		go func() {
-			value, err := e.evaluate(&Values{Steps: map[string]Result{"a": {Output: "x"}}})
+			value, err := e.evaluateWith(&Values{Steps: map[string]Result{"a": {Output: "x"}}})
 			if err == nil && value != "x" {
 				err = fmt.Errorf("%v", value)
 			}

@@ -141,8 +141,8 @@ func (loose) Visit(n *ast.Node) {
 	}
 }
 
-// evaluate gives the expression its value. It touches nothing.
-func (e *expression) evaluate(v *Values) (out any, err error) {
+// evaluateWith gives the expression its value. It has no side effects.
+func (e *expression) evaluateWith(v *Values) (out any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			out, err = nil, fmt.Errorf("cannot evaluate %q: %v", e.source, p)

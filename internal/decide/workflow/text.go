@@ -79,7 +79,7 @@ func (t Text) Fill(v Values) (string, error) {
 	for _, p := range t.parts {
 		text := p.text
 		if p.expr != nil {
-			value, err := p.expr.evaluate(&v)
+			value, err := p.expr.evaluateWith(&v)
 			if err != nil {
 				return "", err
 			}
@@ -101,7 +101,7 @@ func (c Condition) Holds(v Values) (bool, error) {
 	if c.expr == nil {
 		return true, nil
 	}
-	value, err := c.expr.evaluate(&v)
+	value, err := c.expr.evaluateWith(&v)
 	return isTruthy(value), err
 }
 

@@ -67,14 +67,14 @@ type Event struct {
 	Command string    `json:"command,omitempty"` // what a shell tool runs
 	Files   []string  `json:"files,omitempty"`   // what a file tool touches
 	Failed  bool      `json:"failed,omitempty"`
-	// Call is the program's id of a tool call, the same at its start and its
-	// end; "" where it has none. It tells calls that run at the same time apart.
+	// Call is the program's id of a tool call, the same at its start and its end; "" where it has
+	// none. It identifies calls that run at the same time.
 	Call string `json:"call,omitempty"`
 	// Result is the beginning of a tool's result, of a ToolEnd; "…" at its end
 	// stands for the rest. It is never the agent's own word.
 	Result string `json:"result,omitempty"`
-	// Digest tells a tool's arguments (of a start) or result (of an end) from
-	// others, see [Digest]; 0 is not known. It is not stored.
+	// Digest is a hash of a tool's arguments (of a start) or result (of an end), see [Digest]; 0 is
+	// not known. It is not stored.
 	Digest uint64 `json:"-"`
 	Usage  Usage  `json:"usage,omitzero"`
 	// Cumulative: Usage is the run's total and replaces what was added up.
@@ -104,7 +104,7 @@ type Parser interface {
 	Close(emit func(Event))
 }
 
-// Invocation is what the loop wants from an agent this time.
+// Invocation describes one start of an agent, as the loop wants it.
 type Invocation struct {
 	PromptFile string   // absolute path of the assembled prompt
 	PromptSize int64    // bytes
@@ -116,8 +116,8 @@ type Invocation struct {
 	Command    []string // the user's command line; nil for the adapter's own. A built-in adapter adds its flags.
 	Env        []string // the user's env additions, K=V
 	Isolate    bool     // keep the agent's state in StateDir, whatever key is set
-	// ReadOnly asks for the program's mode that changes no file, where it has
-	// one that works headless: for a review. It is a wish, nothing is enforced.
+	// ReadOnly asks for the program's mode that changes no file, where it has one that works
+	// headless: for a review. It is a request, nothing is enforced.
 	ReadOnly bool
 	MaxCost  loop.MicroUSD
 	// Pawl is the program that serves pawl's tools to the agent, and Tools the folder
@@ -138,8 +138,8 @@ type Start struct {
 	Talks  bool          // stdin takes lines of [UserLine], the prompt's and later ones
 	Parser string        // a name for agents.Parser
 	Grace  time.Duration // after TERM, before KILL
-	// Ask is how long TERM is the program's alone, before all that it started
-	// get it too: for one that tells them in a better way. 0 is not at all.
+	// Ask is how long TERM is the program's alone, before all that it started get it too: for a
+	// program that stops them in a better way. 0 is not at all.
 	Ask time.Duration
 	// Program is what Args[0] runs for the user, when that is pawl itself; ""
 	// is Args[0].
@@ -165,8 +165,8 @@ func (s *Start) MoveProgram(from, to string) {
 	}
 }
 
-// UserLine is what a person says, as a line of the input of programs that take
-// messages while they work: Claude Code's form.
+// UserLine formats a person's message as a line of the input of programs that take messages while
+// they work: Claude Code's form.
 func UserLine(text string) []byte {
 	type message struct {
 		Role    string `json:"role"`
@@ -182,8 +182,8 @@ func UserLine(text string) []byte {
 	return append(line, '\n')
 }
 
-// UsageFile is a file in which a program notes, while it works, what it uses: for
-// one whose stream tells it at the end only. Its parser is a [Recorder].
+// UsageFile is a file in which a program notes, while it works, what it uses: for one whose stream
+// reports it at the end only. Its parser is a [Recorder].
 type UsageFile struct {
 	// Variable names the program's folder; without it that is Home, below the
 	// user's home folder.
@@ -266,14 +266,14 @@ func (in Invocation) Program(name string) []string {
 	return []string{name}
 }
 
-// Sees is whether the program will find a value for one of the variables.
-func (in Invocation) Sees(getenv func(string) string, names ...string) bool {
+// HasValue reports whether the program will find a value for one of the variables.
+func (in Invocation) HasValue(getenv func(string) string, names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return in.Value(getenv, name) != "" })
 }
 
-// Value is what the program will find in a variable: the user's addition, else
-// what pawl's own environment has, which getenv looks up and which may be nil.
-// An addition without a value takes a variable away.
+// Value returns what the program will find in a variable: the user's addition, else the value in
+// pawl's own environment, which getenv looks up and which may be nil. An addition without a value
+// takes a variable away.
 func (in Invocation) Value(getenv func(string) string, name string) string {
 	value := ""
 	if getenv != nil {
@@ -301,7 +301,7 @@ type Facts struct {
 	Problems    []string // what is wrong with the program, one sentence each
 }
 
-// NotKnown is what [Facts.Tokens] says of a program that never tells them.
+// NotKnown is the value of [Facts.Tokens] for a program that never reports them.
 const NotKnown = "not known"
 
 // Factual is optionally implemented by an [Adapter] that knows its program's facts.
@@ -357,7 +357,7 @@ const (
 	SaidLimit = 64 << 10 // bytes that are read of what it says
 )
 
-// Brief is what the tools tell an agent of its own work.
+// Brief is the description of its own work that the tools give an agent.
 type Brief struct {
 	ID          string   `json:"id"`
 	Title       string   `json:"title"`

@@ -50,20 +50,20 @@ func NewCollector() *Collector { return &Collector{said: NewTail(MessageCap)} }
 // program reports none.
 func (c *Collector) SetPrices(p Prices) { c.prices = p }
 
-// SetModel names the model that the program was told to use. It prices the
-// tokens of a program that does not name its model itself.
+// SetModel sets the model that the program was asked to use. It prices the tokens of a program that
+// does not name its model itself.
 func (c *Collector) SetModel(model string) {
 	c.out.Model = cmp.Or(c.out.Model, model)
 }
 
 // Add folds one event in.
 func (c *Collector) Add(e Event) {
-	c.count(e)
+	c.countCalls(e)
 	switch e.Kind {
 	case Session:
-		c.session(e)
+		c.setSession(e)
 	case Text:
-		c.text(e)
+		c.addText(e)
 	case ToolStart:
 		c.out.Tools++
 		c.retry = nil
@@ -71,18 +71,18 @@ func (c *Collector) Add(e Event) {
 			c.said.Reset()
 		}
 	case UsageSeen:
-		c.usage(e)
+		c.addUsage(e)
 	case CostSeen:
-		c.spend(e.Cost)
+		c.setCost(e.Cost)
 	case Retry:
 		c.out.Retries++
 		c.retry = e.Error
 	case PlanSeen:
 		c.out.Plan = e.Plan
 	case RateLimit, Error:
-		c.fail(e.Error)
+		c.addError(e.Error)
 	case End:
-		c.end(e)
+		c.endRun(e)
 	case Unknown:
 		c.out.Unknown++
 	case Thinking, ToolEnd:
@@ -93,24 +93,24 @@ func (c *Collector) Add(e Event) {
 func (c *Collector) Outcome() Outcome {
 	out := c.out
 	out.Message = c.said.Text()
-	out.Usage = c.total()
-	out.Cost, out.CostSource = c.priced()
+	out.Usage = c.totalUsage()
+	out.Cost, out.CostSource = c.priceUsage()
 	out.Errors = append([]failure.APIError(nil), c.out.Errors...)
 	if c.retry != nil && out.Terminal != loop.TerminalOK {
-		out.Errors = keepLast(out.Errors, bounded(*c.retry))
+		out.Errors = keepLast(out.Errors, boundError(*c.retry))
 	}
 	return out
 }
 
-// Tokens is what a token limit counts: all of them so far.
+// Tokens returns the count for a token limit: all of them so far.
 func (c *Collector) Tokens() int64 {
-	return c.total().Tokens()
+	return c.totalUsage().Tokens()
 }
 
-// Cost is the run's cost so far; known is false when neither the program nor
-// the prices can tell.
+// Cost returns the run's cost so far; known is false when neither the program nor the prices give
+// it.
 func (c *Collector) Cost() (cost loop.MicroUSD, known bool) {
-	cost, source := c.priced()
+	cost, source := c.priceUsage()
 	return cost, source != CostNone
 }
 
@@ -129,7 +129,7 @@ func (c *Collector) Model() string { return c.out.Model }
 // Turns is the number of the agent's turns so far.
 func (c *Collector) Turns() int { return c.out.Turns }
 
-func (c *Collector) count(e Event) {
+func (c *Collector) countCalls(e Event) {
 	if e.Calls > 0 && e.Calls < absurdTokens {
 		c.out.Calls = min(c.out.Calls+e.Calls, absurdTokens)
 	}
@@ -138,7 +138,7 @@ func (c *Collector) count(e Event) {
 	}
 }
 
-func (c *Collector) session(e Event) {
+func (c *Collector) setSession(e Event) {
 	if e.Session != "" {
 		c.out.Session = e.Session
 	}
@@ -147,14 +147,14 @@ func (c *Collector) session(e Event) {
 	}
 }
 
-func (c *Collector) text(e Event) {
+func (c *Collector) addText(e Event) {
 	c.retry = nil
 	if !e.Sub {
 		c.said.Add(e.Text)
 	}
 }
 
-func (c *Collector) usage(e Event) {
+func (c *Collector) addUsage(e Event) {
 	u := e.Usage.Sane()
 	if u == (Usage{}) {
 		return
@@ -171,14 +171,14 @@ func (c *Collector) usage(e Event) {
 		c.retry = nil
 	}
 	if e.Cost > 0 {
-		c.spend(e.Cost)
+		c.setCost(e.Cost)
 	}
 }
 
-func (c *Collector) total() Usage { return c.reported.Plus(c.guessed) }
+func (c *Collector) totalUsage() Usage { return c.reported.Plus(c.guessed) }
 
-// spend takes the run's total so far.
-func (c *Collector) spend(total loop.MicroUSD) {
+// setCost takes the run's total so far. A smaller one than before is ignored.
+func (c *Collector) setCost(total loop.MicroUSD) {
 	if total < 0 || total > absurdCost {
 		return
 	}
@@ -195,34 +195,34 @@ const (
 	CostNone      = "none"
 )
 
-// priced does not take tokens that nobody told for no tokens: a program that is
-// ended before it reports them has spent something.
-func (c *Collector) priced() (loop.MicroUSD, string) {
+// priceUsage does not take missing tokens for none: a program that is ended before it reports them
+// has used some.
+func (c *Collector) priceUsage() (loop.MicroUSD, string) {
 	if c.costSeen {
 		return c.cost, CostReported
 	}
-	used := c.total()
+	used := c.totalUsage()
 	if cost, ok := c.prices.Cost(c.out.Model, used); ok && (used != Usage{} || c.out.Calls == 0) {
 		return cost, CostEstimated
 	}
 	return 0, CostNone
 }
 
-func (c *Collector) fail(err *failure.APIError) {
+func (c *Collector) addError(err *failure.APIError) {
 	if err == nil {
 		return
 	}
 	c.retry = nil
-	c.out.Errors = keepLast(c.out.Errors, bounded(*err))
+	c.out.Errors = keepLast(c.out.Errors, boundError(*err))
 }
 
-func (c *Collector) end(e Event) {
+func (c *Collector) endRun(e Event) {
 	c.out.Terminal = e.Terminal
 	if e.Final || e.Text != "" {
 		c.said.Reset()
 		c.said.Add(e.Text)
 	}
-	c.fail(e.Error)
+	c.addError(e.Error)
 }
 
 func keepLast(errs []failure.APIError, e failure.APIError) []failure.APIError {
@@ -292,7 +292,7 @@ func (t *Tail) Join(s string) {
 		t.buf = append(t.buf, s[:n]...)
 		s = s[n:]
 		if len(t.buf) > t.limit+t.limit/2 {
-			t.shrink()
+			t.dropLines()
 		}
 	}
 }
@@ -303,7 +303,7 @@ func (t *Tail) Reset() { t.buf, t.began, t.fence = t.buf[:0], false, "" }
 // Text returns the last limit bytes, by lines, as valid UTF-8.
 func (t *Tail) Text() string {
 	if len(t.buf) > t.limit {
-		t.shrink()
+		t.dropLines()
 	}
 	s := strings.ToValidUTF8(string(t.buf), "\uFFFD")
 	if t.fence != "" {
@@ -312,8 +312,8 @@ func (t *Tail) Text() string {
 	return s
 }
 
-// shrink drops lines from the start until the limit holds.
-func (t *Tail) shrink() {
+// dropLines drops lines from the start until the limit holds.
+func (t *Tail) dropLines() {
 	cut := max(len(t.buf)-t.limit, len(cutMark)) // room for the mark
 	for cut < len(t.buf) && !utf8.RuneStart(t.buf[cut]) {
 		cut++

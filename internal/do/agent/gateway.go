@@ -20,12 +20,12 @@ type Gateway struct {
 	Day    loop.DayLimits `json:"day,omitzero"`
 }
 
-// ModelUse is what was used of one model.
+// ModelUse is the use of one model.
 type ModelUse struct {
 	Usage
 	Calls int           `json:"calls"` // that were answered, or may have been
 	Cost  loop.MicroUSD `json:"cost_micro_usd"`
-	// Unpriced: the cost is not all of it, or nobody knows it.
+	// Unpriced is true if the cost is not complete, or not known at all.
 	Unpriced bool `json:"unpriced,omitempty"`
 }
 
@@ -59,22 +59,21 @@ func (r Route) Other(base, key string) *Route {
 // Protocol is the API that a provider speaks.
 type Protocol string
 
-// The protocols. OpenAI is Responses and Chat Completions, told apart by the path.
+// The protocols. OpenAI is Responses and Chat Completions, which differ by their paths.
 const (
 	Anthropic Protocol = "anthropic"
 	OpenAI    Protocol = "openai"
 	Gemini    Protocol = "gemini"
 )
 
-// What stands for the gateway's address and for the attempt's token in a command
-// line and in variables. The supervisor puts both in when it starts the agent:
-// nobody knows them before.
+// Placeholders for the gateway's address and for the attempt's token in a command line and in
+// variables. The supervisor replaces both when it starts the agent: they are not known before.
 const (
 	GatewayAddress = "{pawl-gateway}"
 	GatewayToken   = "{pawl-token}"
 )
 
-// Address is where the program reaches the route, until the supervisor knows better.
+// Address returns the placeholder of the route's address, which the supervisor replaces.
 func (r Route) Address() string { return GatewayAddress + "/" + r.Name }
 
 // KeySetting begins the name that a route's provider has where a program looks for

@@ -64,8 +64,8 @@ func NewGuard(limits Guards) *Guard { return &Guard{limits: limits} }
 // hashSeed makes hashes comparable within this process; they are not stored.
 var hashSeed = maphash.MakeSeed()
 
-// Digest is a number that tells a tool's arguments or its result from others;
-// never 0, which stands for not known. It differs from process to process.
+// Digest hashes a tool's arguments or its result; it is never 0, which stands for not known. It
+// differs from process to process.
 func Digest(raw []byte) uint64 {
 	if len(raw) == 0 {
 		return 0
@@ -73,22 +73,22 @@ func Digest(raw []byte) uint64 {
 	return max(maphash.Bytes(hashSeed, raw), 1)
 }
 
-// Add takes the next event and when it came. The first trip counts: the caller
-// ends the run, or calls [Guard.Forgive] and goes on.
+// Add takes the next event and when it came. The first trip counts: the caller ends the run, or
+// calls [Guard.Forgive] and continues.
 func (g *Guard) Add(e Event, at time.Time) (Trip, bool) {
 	if e.Kind == End {
-		g.progress()
+		g.resetRetries()
 		return Trip{}, false
 	}
-	news := g.news(e)
+	news := g.isNews(e)
 	if news {
-		g.progress()
+		g.resetRetries()
 	}
 	if e.Error != nil {
 		g.lastError = e.Error
 	}
 	if e.Kind == Retry {
-		if trip, tripped := g.retry(e, at); tripped {
+		if trip, tripped := g.countRetry(e, at); tripped {
 			return trip, true
 		}
 	}
@@ -98,19 +98,19 @@ func (g *Guard) Add(e Event, at time.Time) (Trip, bool) {
 	if l := g.limits.EmptyCalls; l > 0 && g.empty > l {
 		return g.requestLoop(), true
 	}
-	return g.compare(e, at)
+	return g.compareTurns(e, at)
 }
 
-// Expired says whether the program has been trying again for too long at the
-// time at, although no event came.
+// Expired returns a trip if the program has been trying again for too long at the time at, although
+// no event came.
 func (g *Guard) Expired(at time.Time) (Trip, bool) {
 	if g.retries == 0 || g.limits.RetryTime <= 0 || at.Sub(g.first) < g.limits.RetryTime {
 		return Trip{}, false
 	}
-	return g.retrying(fmt.Sprintf("for %s", at.Sub(g.first).Round(time.Second))), true
+	return g.retryTrip(fmt.Sprintf("for %s", at.Sub(g.first).Round(time.Second))), true
 }
 
-// Deadline is when [Guard.Expired] is worth asking; zero when nothing is tried
+// Deadline returns the time from which [Guard.Expired] may be true; zero when nothing is tried
 // again.
 func (g *Guard) Deadline() time.Time {
 	if g.retries == 0 || g.limits.RetryTime <= 0 {
@@ -122,9 +122,9 @@ func (g *Guard) Deadline() time.Time {
 // Forgive forgets what repeated itself, since something changed meanwhile.
 func (g *Guard) Forgive() { g.actions, g.same = 0, [longestTurn + 1]int{} }
 
-// news is whether e is something that the model or the program did, other than
-// saying the same again.
-func (g *Guard) news(e Event) bool {
+// isNews reports whether e is an action of the model or the program, other than the same text
+// again.
+func (g *Guard) isNews(e Event) bool {
 	switch e.Kind {
 	case ToolStart, ToolEnd:
 		return true
@@ -140,11 +140,11 @@ func (g *Guard) news(e Event) bool {
 	return false
 }
 
-func (g *Guard) progress() {
+func (g *Guard) resetRetries() {
 	g.retries, g.empty, g.refusal, g.lastError = 0, 0, nil, nil
 }
 
-func (g *Guard) retry(e Event, at time.Time) (Trip, bool) {
+func (g *Guard) countRetry(e Event, at time.Time) (Trip, bool) {
 	if g.retries == 0 {
 		g.first = at
 	}
@@ -152,7 +152,7 @@ func (g *Guard) retry(e Event, at time.Time) (Trip, bool) {
 	g.refusal = e.Error
 	l := g.limits
 	if l.Retries > 0 && g.retries > l.Retries {
-		return g.retrying(fmt.Sprintf("%d times in a row", g.retries)), true
+		return g.retryTrip(fmt.Sprintf("%d times in a row", g.retries)), true
 	}
 	if trip, tripped := g.Expired(at); tripped {
 		return trip, true
@@ -163,25 +163,25 @@ func (g *Guard) retry(e Event, at time.Time) (Trip, bool) {
 	// A wait that would outlast the limit is pawl's to make: it costs nothing,
 	// and other runs can share it.
 	if at.Add(e.Error.RetryAfter).Sub(g.first) > l.RetryTime {
-		return g.retrying(fmt.Sprintf("and waits %s for it", e.Error.RetryAfter.Round(time.Second))), true
+		return g.retryTrip(fmt.Sprintf("and waits %s for it", e.Error.RetryAfter.Round(time.Second))), true
 	}
 	return Trip{}, false
 }
 
-func (g *Guard) retrying(how string) Trip {
+func (g *Guard) retryTrip(how string) Trip {
 	const advice = "see whether the provider can be reached from here, or raise loop.retry_timeout or loop.max_retries"
 	why := "the program tried a failed model call again " + how + " with nothing new"
-	return Trip{Ended: loop.EndedRetries, Why: why + reason(g.refusal) + "; " + advice}
+	return Trip{Ended: loop.EndedRetries, Why: why + reasonOf(g.refusal) + "; " + advice}
 }
 
 func (g *Guard) requestLoop() Trip {
 	const advice = "make the task or its context smaller, use another model, or raise loop.max_empty_calls"
 	why := fmt.Sprintf("%d model calls in a row brought nothing new", g.empty)
-	return Trip{Ended: loop.EndedRequests, Why: why + reason(g.lastError) + "; " + advice}
+	return Trip{Ended: loop.EndedRequests, Why: why + reasonOf(g.lastError) + "; " + advice}
 }
 
-// reason is what the provider said, in brackets.
-func reason(err *failure.APIError) string {
+// reasonOf returns the provider's message, in brackets.
+func reasonOf(err *failure.APIError) string {
 	if err == nil {
 		return ""
 	}
@@ -195,10 +195,9 @@ func reason(err *failure.APIError) string {
 	return " (" + strings.Join(strings.Fields(fault.Cut(said, 200)), " ") + ")"
 }
 
-// compare holds an action against the one a turn ago, for turns of
-// each length.
-func (g *Guard) compare(e Event, at time.Time) (Trip, bool) {
-	id, counts := g.identity(e)
+// compareTurns compares an action with the one a turn ago, for turns of each length.
+func (g *Guard) compareTurns(e Event, at time.Time) (Trip, bool) {
+	id, counts := g.identityOf(e)
 	if !counts || g.limits.Repeats <= 0 {
 		return Trip{}, false
 	}
@@ -216,13 +215,13 @@ func (g *Guard) compare(e Event, at time.Time) (Trip, bool) {
 	g.actions++
 	for length := 1; length <= longestTurn; length++ {
 		if g.same[length] >= length*g.limits.Repeats {
-			return g.repeated(e, length), true
+			return g.repeatTrip(e, length), true
 		}
 	}
 	return Trip{}, false
 }
 
-func (g *Guard) repeated(e Event, length int) Trip {
+func (g *Guard) repeatTrip(e Event, length int) Trip {
 	what := "the same words"
 	if e.Kind != Text || length > 1 {
 		what = "the same turn"
@@ -239,9 +238,9 @@ func (g *Guard) repeated(e Event, length int) Trip {
 	return Trip{Ended: loop.EndedRepeats, Since: g.since[length], Why: why}
 }
 
-// identity is what makes an action the same as another. A call whose arguments
-// are not known is like no other.
-func (g *Guard) identity(e Event) (id uint64, counts bool) {
+// identityOf returns a hash by which equal actions are recognized. A call whose arguments are not
+// known is like no other.
+func (g *Guard) identityOf(e Event) (id uint64, counts bool) {
 	switch e.Kind {
 	case Text:
 		if strings.TrimSpace(e.Text) == "" {

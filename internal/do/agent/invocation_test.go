@@ -30,7 +30,7 @@ func TestInvocation(t *testing.T) {
 		{"the last counts", []string{"KEY=", "KEY=k"}, nil, true},
 		{"another", []string{"KEYS=k"}, nil, false},
 	} {
-		if got := (Invocation{Env: test.env}).Sees(test.getenv, "FIRST", "KEY"); got != test.want {
+		if got := (Invocation{Env: test.env}).HasValue(test.getenv, "FIRST", "KEY"); got != test.want {
 			t.Errorf("%s: %v", test.name, got)
 		}
 	}

@@ -38,9 +38,9 @@ func NewLines(capBytes int, line func(b []byte, cut bool)) *Lines {
 func (l *Lines) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0; {
 		piece, behind, ended := bytes.Cut(rest, []byte{'\n'})
-		l.hold(piece)
+		l.holdPiece(piece)
 		if ended {
-			l.end()
+			l.endLine()
 		}
 		rest = behind
 	}
@@ -50,14 +50,14 @@ func (l *Lines) Write(p []byte) (int, error) {
 // Flush ends the stream: a last line without a newline is a line too.
 func (l *Lines) Flush() {
 	if len(l.rest) > 0 || l.cut {
-		l.end()
+		l.endLine()
 	}
 	l.rest = nil
 }
 
-// end hands on the line that is whole now. The buffer of a long line is given
-// back, so that one of them does not cost its size for the rest of a run.
-func (l *Lines) end() {
+// endLine hands on the line that is whole now. The buffer of a long line is given back, so that one
+// of them does not cost its size for the rest of a run.
+func (l *Lines) endLine() {
 	whole, cut := l.rest, l.cut
 	if !cut {
 		whole = bytes.TrimSuffix(whole, []byte{'\r'})
@@ -72,9 +72,9 @@ func (l *Lines) end() {
 	l.rest = l.rest[:0]
 }
 
-// hold keeps a piece of an unfinished line. One byte over the cap is kept, as
-// it may be the "\r" of a line that fits exactly.
-func (l *Lines) hold(piece []byte) {
+// holdPiece keeps a piece of an unfinished line. One byte over the cap is kept, as it may be the
+// "\r" of a line that fits exactly.
+func (l *Lines) holdPiece(piece []byte) {
 	room := l.limit + 1 - len(l.rest)
 	if len(piece) > room {
 		piece, l.cut = piece[:room], true
@@ -107,13 +107,13 @@ func (e Event) Bounded() Event {
 	}
 	e.Usage = e.Usage.Sane()
 	if e.Error != nil {
-		err := bounded(*e.Error)
+		err := boundError(*e.Error)
 		e.Error = &err
 	}
 	return e
 }
 
-func bounded(e failure.APIError) failure.APIError {
+func boundError(e failure.APIError) failure.APIError {
 	e.Message, e.Type = Clip(e.Message, maxErrorText), Clip(e.Type, maxName)
 	if e.Status < 100 || e.Status > 999 {
 		e.Status = 0
@@ -152,8 +152,8 @@ func StatusIn(text string) int {
 	return n
 }
 
-// typeWords are what programs write for errors that they give no type, first
-// match first: a plan that is used up is told as a rate limit too.
+// typeWords are what programs write for errors that they give no type, first match first: a plan
+// that is used up is reported as a rate limit too.
 var typeWords = []struct {
 	kind  string
 	words []string
@@ -174,9 +174,9 @@ var typeWords = []struct {
 		"without sending any chunks", "malformed", "invalid json", "unexpected token"}},
 }
 
-// TypeIn is the type of error that a text tells, in the words that providers
-// use; "" when it tells none. It is for programs that pass on a provider's
-// text without its type. Only its first 2,000 bytes are looked at.
+// TypeIn returns the type of error in a text, in the words that providers use; "" when it has none.
+// It is for programs that pass on a provider's text without its type. Only its first 2,000 bytes
+// are looked at.
 func TypeIn(text string) string {
 	text = strings.ToLower(text[:min(len(text), 2000)])
 	for _, t := range typeWords {

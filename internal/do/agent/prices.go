@@ -17,14 +17,14 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 )
 
-// Price is what a million tokens cost.
+// Price is the price of a million tokens.
 type Price struct {
 	Input, Output, CacheRead, CacheWrite loop.MicroUSD
 	// LongFrom is the prompt, in tokens, from which all of a call costs LongInput
 	// and LongOutput percent; 0 is none.
 	LongFrom              int64 `json:",omitempty"`
 	LongInput, LongOutput int64 `json:",omitempty"`
-	// Fast is what a faster tier of the provider costs, in percent; 0 is not known.
+	// Fast is the price of a faster tier of the provider, in percent; 0 is not known.
 	Fast int64 `json:",omitempty"`
 	// Listed prices are for their model and its dated versions only. The others
 	// are for every model whose name starts so.
@@ -78,19 +78,19 @@ func (p Price) For(prompt int64) Price {
 	if p.LongFrom == 0 || prompt <= p.LongFrom {
 		return p
 	}
-	long := p.times(p.LongInput)
-	long.Output = percent(p.Output, p.LongOutput)
+	long := p.scaleBy(p.LongInput)
+	long.Output = percentOf(p.Output, p.LongOutput)
 	return long
 }
 
-// times is the price at so many percent.
-func (p Price) times(by int64) Price {
-	p.Input, p.Output = percent(p.Input, by), percent(p.Output, by)
-	p.CacheRead, p.CacheWrite = percent(p.CacheRead, by), percent(p.CacheWrite, by)
+// scaleBy returns the price at so many percent.
+func (p Price) scaleBy(by int64) Price {
+	p.Input, p.Output = percentOf(p.Input, by), percentOf(p.Output, by)
+	p.CacheRead, p.CacheWrite = percentOf(p.CacheRead, by), percentOf(p.CacheWrite, by)
 	return p
 }
 
-func percent(m loop.MicroUSD, by int64) loop.MicroUSD { return m * loop.MicroUSD(by) / 100 }
+func percentOf(m loop.MicroUSD, by int64) loop.MicroUSD { return m * loop.MicroUSD(by) / 100 }
 
 // At is the price in a tier of the provider; false when it is not known there.
 func (p Price) At(tier string) (Price, bool) {
@@ -98,22 +98,22 @@ func (p Price) At(tier string) (Price, bool) {
 	case "", "default", "standard", "auto":
 		return p, true
 	case "flex", "batch":
-		return p.times(50), true
+		return p.scaleBy(50), true
 	case "fast", "priority":
 		if p.Fast > 0 {
-			return p.times(p.Fast), true
+			return p.scaleBy(p.Fast), true
 		}
 	}
 	return p, false
 }
 
-// Cost is what u costs with model; false when there is no price for it.
+// Cost returns the cost of u with model; false when there is no price for it.
 func (p Prices) Cost(model string, u Usage) (loop.MicroUSD, bool) {
 	price, known := p.Of(model)
 	return price.Cost(u), known
 }
 
-// Cost is what u costs, rounded up.
+// Cost rounds up.
 func (p Price) Cost(u Usage) loop.MicroUSD {
 	micro := float64(u.Input)*float64(p.Input) + float64(u.Output)*float64(p.Output) +
 		float64(u.CacheRead)*float64(p.CacheRead) + float64(u.CacheWrite)*float64(p.CacheWrite)
@@ -130,8 +130,8 @@ func NoPrice(model, tier string) string {
 	if tier != "" {
 		what += " in the tier " + strconv.Quote(tier)
 	}
-	const text = "the price of %s is not known, so no limit of money would hold; say in pawl.yaml what a million tokens cost " +
-		"(prices: {%s: {input: 3, output: 15}}), or let it run by limits.tokens and limits.calls alone " +
+	const text = "the price of %s is not known, so no limit of money would hold; say in pawl.yaml what a million " +
+		"tokens cost (prices: {%s: {input: 3, output: 15}}), or let it run by limits.tokens and limits.calls alone " +
 		"(safety: {allow_unpriced: true})"
 	return fmt.Sprintf(text, what, strconv.Quote(cmp.Or(model, "NAME")))
 }
@@ -154,8 +154,8 @@ const (
 //go:embed prices.txt
 var priceList string
 
-// ListPrices are the public list prices of common models. A user's `prices`
-// replace entries. A model that is not here has no price: nobody guesses one.
+// ListPrices are the public list prices of common models. A user's `prices` replace entries. A
+// model that is not here has no price: none is guessed.
 func ListPrices() Prices {
 	all, _ := ParsePrices(priceList)
 	return all
@@ -225,17 +225,17 @@ func FromLiteLLM(list []byte) (Prices, error) {
 		var m tokenPrices
 		known := json.Unmarshal(models[name], &m) == nil
 		chats := known && slices.Contains([]string{"chat", "responses"}, m.Mode)
-		if !chats || strings.ContainsAny(name, " \t\n#") || m.price() == (Price{Listed: true}) {
+		if !chats || strings.ContainsAny(name, " \t\n#") || m.asPrice() == (Price{Listed: true}) {
 			continue
 		}
-		all[name] = m.price()
+		all[name] = m.asPrice()
 	}
 	if len(all) == 0 {
 		return nil, errors.New("it has no model with a price for each token (input_cost_per_token)")
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		short := name[strings.LastIndexByte(name, '/')+1:]
-		for _, alone := range []string{short, undated(short)} {
+		for _, alone := range []string{short, withoutDate(short)} {
 			if _, listed := models[alone]; !listed && all[alone].Output < all[name].Output {
 				all[alone] = all[name]
 			}
@@ -244,15 +244,15 @@ func FromLiteLLM(list []byte) (Prices, error) {
 	return all, nil
 }
 
-// undated is the name of a model without its date.
-func undated(name string) string {
+// withoutDate returns the name of a model without its date.
+func withoutDate(name string) string {
 	if i := len(name) - len("-20260102"); i > 0 && versions().MatchString(name[i:]) {
 		return name[:i]
 	}
 	return name
 }
 
-func (m *tokenPrices) price() Price {
+func (m *tokenPrices) asPrice() Price {
 	million := func(usd float64) loop.MicroUSD { return max(0, Dollars(usd*1e6)) }
 	p := Price{Input: million(m.Input), Output: million(m.Output), Listed: true}
 	p.CacheRead, p.CacheWrite = p.Input, p.Input

@@ -249,7 +249,7 @@ func (p *pilot) storeOutcome(ctx context.Context, c schedule.Command) schedule.E
 		return e
 	}
 	if p.sprint != nil {
-		p.sprint.Settled(c.Case, v, l.iterationCount(), time.Now())
+		p.sprint.RecordSettlement(c.Case, v, l.iterationCount(), time.Now())
 		p.saveSprint(ctx)
 	}
 	if l.cancel != nil { // it worked

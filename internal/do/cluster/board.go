@@ -25,7 +25,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
-// Program is what the program pawl-cluster has and pawl has not.
+// Program has the settings that only the program pawl-cluster has.
 type Program struct {
 	// Heartbeat is how long a worker may be silent before another one has its tasks;
 	// 0 is [flow.Heartbeat].

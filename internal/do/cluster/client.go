@@ -24,7 +24,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
 )
 
-// Address is where the engine is.
+// Address is the address of the engine.
 type Address struct{ HostPort, Namespace string }
 
 // ParseAddress reads the words of cluster.engine: temporal://host:port/namespace.
@@ -46,7 +46,7 @@ const (
 	dialAgain = 2 * time.Second  // a worker tries it again
 )
 
-// awayError is that the engine cannot be reached, or does not let us in.
+// awayError: the engine cannot be reached, or refuses access.
 type awayError struct{ text string }
 
 func (e *awayError) Error() string { return e.text }

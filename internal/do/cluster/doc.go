@@ -4,7 +4,7 @@
 //
 //	engine: workflow Task ── order ──▶ Worker ──▶ session ──▶ autopilot.Work
 //	            ▲                                    │          engine.Driver
-//	            └──────── answer, heard ─────────────┘          supervisor, agent
+//	            └──────── answer, request ───────────┘          supervisor, agent
 //
 // A session is one task's run in a worker. It lives from order to order, and ends
 // when the run waits or rests; so the workspace, the supervisor and what the agent

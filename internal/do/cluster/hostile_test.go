@@ -142,7 +142,7 @@ func TestAForeignEnd(t *testing.T) {
 				starts = 2
 			} else {
 				must(t, c.SignalWorkflow(t.Context(), o.Workflow, "", flow.LookName, nil))
-				stop := flow.Heard{Run: run.ID, Event: loop.Event{Kind: loop.StopAsked, At: time.Now(), Cause: loop.CauseStop}}
+				stop := flow.Request{Run: run.ID, Event: loop.Event{Kind: loop.StopAsked, At: time.Now(), Cause: loop.CauseStop}}
 				u, err := c.UpdateWorkflow(t.Context(), client.UpdateWorkflowOptions{WorkflowID: o.Workflow, UpdateName: flow.HearName,
 					Args: []any{stop}, WaitForStage: client.WorkflowUpdateStageCompleted})
 				must(t, err)

@@ -124,7 +124,7 @@ func (b *Board) awaitEnd(ctx context.Context, o store.Order) (said flow.Result, 
 	return said, err
 }
 
-// errForeign is that an order is not the board's.
+// errForeign: an order is not from the board.
 var errForeign = errors.New("no autopilot of this board gave it")
 
 // nameBy is how long an order may come before the board has the name of its execution.

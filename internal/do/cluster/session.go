@@ -176,7 +176,7 @@ func (s *session) Step(ctx context.Context, run string, st loop.State, e loop.Ev
 	}
 	switch e.Kind {
 	case loop.StopAsked, loop.PauseAsked, loop.Raised:
-		return s.forwardRequest(ctx, st, flow.Heard{Run: run, State: before, Event: e, Proof: proofOf(s.placed, e)})
+		return s.forwardRequest(ctx, st, flow.Request{Run: run, State: before, Event: e, Proof: proofOf(s.placed, e)})
 	}
 	if e.Record != nil && s.w.o.Push != nil {
 		r := *e.Record
@@ -231,7 +231,7 @@ func (s *session) followDecision(d loop.Decision) (loop.State, loop.Command, err
 
 // forwardRequest sends a request to the workflow, also when the engine is back only later.
 // What the kernel has no use for changes nothing.
-func (s *session) forwardRequest(ctx context.Context, st loop.State, h flow.Heard) (loop.State, loop.Command, error) {
+func (s *session) forwardRequest(ctx context.Context, st loop.State, h flow.Request) (loop.State, loop.Command, error) {
 	d, err := s.updateWorkflow(ctx, h)
 	for isUnanswered(err) && ctx.Err() == nil && s.ctx.Err() == nil {
 		drive.Sleep(ctx, time.Now().Add(s.w.o.beatEvery()))
@@ -248,7 +248,7 @@ func (s *session) forwardRequest(ctx context.Context, st loop.State, h flow.Hear
 }
 
 // updateWorkflow sends a request to the workflow. Sent again it counts once.
-func (s *session) updateWorkflow(ctx context.Context, h flow.Heard) (d loop.Decision, err error) {
+func (s *session) updateWorkflow(ctx context.Context, h flow.Request) (d loop.Decision, err error) {
 	update, err := s.w.o.Engine.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
 		UpdateID:   fmt.Sprintf("%s:%s:%d", h.Run, h.Event.Kind, h.Event.At.UnixNano()),
 		WorkflowID: s.placed.Workflow, UpdateName: flow.HearName, Args: []any{h},

@@ -34,7 +34,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
-// Options is what a worker works with.
+// Options are the settings of a worker.
 type Options struct {
 	Engine client.Client
 	Repo   string // names the board on the engine

@@ -370,7 +370,7 @@ func TestTheEngineAnswersLater(t *testing.T) {
 		d, e := newDesk(t), &later{}
 		d.worker.o.Engine = e
 		s := &session{w: d.worker, task: "task-001", ctx: t.Context()}
-		stop := flow.Heard{Run: "run", Event: loop.Event{Kind: loop.StopAsked, At: time.Now()}}
+		stop := flow.Request{Run: "run", Event: loop.Event{Kind: loop.StopAsked, At: time.Now()}}
 		if _, _, err := s.forwardRequest(t.Context(), loop.State{}, stop); err != nil || len(e.asked) != 3 || e.asked[0] != e.asked[2] {
 			t.Errorf("it was told as %q (%v)", e.asked, err)
 		}

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Config is what a proxy may do.
+// Config has a proxy's listener, the endpoints that it allows, and its limits.
 type Config struct {
 	// Listener is where clients come from. The proxy closes it.
 	Listener net.Listener
@@ -223,7 +223,7 @@ func makeProxy(
 // errBytes ends a connection when the proxy's bytes are used up.
 var errBytes = errors.New("the limit on bytes is reached")
 
-// pair is what two connected sides share: they are idle together.
+// pair is shared by two connected sides: they are idle together.
 type pair struct {
 	proxy *Proxy
 	start time.Time

@@ -167,7 +167,7 @@ func (w *worker) bringIn(ctx context.Context, n int) (rest string, err error) {
 	case err != nil:
 		return "", err
 	case in.Rests.Kind == deliver.Rest:
-		return in.Rests.Why + "; " + in.Rests.HowToGoOn(w.id), nil
+		return in.Rests.Why + "; " + in.Rests.ResumeHint(w.id), nil
 	case len(in.Conflicts) > 0:
 		paths := make([]string, len(in.Conflicts))
 		for i, c := range in.Conflicts {
@@ -245,7 +245,7 @@ func (w *worker) deliverWork(ctx context.Context, s loop.State) (rest string) {
 		if d.Kind != deliver.Combine {
 			w.note(d)
 			if d.Kind == deliver.Rest {
-				return d.Why + "; " + d.HowToGoOn(w.id)
+				return d.Why + "; " + d.ResumeHint(w.id)
 			}
 			return ""
 		}

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Repository is what the forge says of the repository.
+// Repository is the forge's description of the repository.
 type Repository struct {
 	Name     string // owner/name, as it is called now
 	Archived bool

@@ -181,7 +181,7 @@ func talk(t *testing.T, s *forgetest.Site, c *forge.Client) {
 	s.ReviewBy(forgetest.Reviewer, r.Number, "not yet", "a.txt", 2, "why two?")
 	s.CommentBy(forgetest.Stranger, r.Number, "delete everything")
 	s.CommentBy(forgetest.Owner, r.Number, "done "+forge.Mark)
-	said, err := c.Said(t.Context(), r.Number, nil)
+	said, err := c.Remarks(t.Context(), r.Number, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func talk(t *testing.T, s *forgetest.Site, c *forge.Client) {
 	if !slices.Equal(got, want) || len(heard) != 3 {
 		t.Errorf("said:\n got %q\nwant %q", got, want)
 	}
-	if said, err = c.Said(t.Context(), r.Number, heard); len(said) > 0 || err != nil {
+	if said, err = c.Remarks(t.Context(), r.Number, heard); len(said) > 0 || err != nil {
 		t.Errorf("what was heard is said again: %+v, %v", said, err)
 	}
 	may, err := c.Writers(t.Context(), []string{forgetest.Owner, forgetest.Reviewer, forgetest.Stranger, "nobody"})
@@ -250,7 +250,7 @@ func forks(t *testing.T, s *forgetest.Site, c *forge.Client, fork string) {
 		t.Errorf("the repository's own is %+v, %v", own, err)
 	}
 	s.ReviewBy(forgetest.Reviewer, opened.Number, "not yet", "README.md", 1, "why?")
-	said, err := stranger.Said(t.Context(), opened.Number, nil)
+	said, err := stranger.Remarks(t.Context(), opened.Number, nil)
 	if err != nil || len(said) == 0 {
 		t.Fatalf("said: %+v, %v", said, err)
 	}

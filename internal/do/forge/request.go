@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// State is what became of a pull request.
+// State is the state of a pull request.
 type State string
 
 // The states.
@@ -164,7 +164,7 @@ func (c *Client) Merge(ctx context.Context, number int64, head string) (why stri
 	return "", err
 }
 
-// Place is where a pull request is in the merge queue of its branch.
+// Place is the position of a pull request in the merge queue of its branch.
 type Place struct {
 	Queue bool   // the branch has one
 	At    int    // 1 is the next; 0 is not in it
@@ -246,7 +246,7 @@ func (c *Client) askGraphQL(
 	return "", err
 }
 
-// Check is what one job of the forge's CI says of a commit.
+// Check is the result of one job of the forge's CI for a commit.
 type Check struct {
 	Name  string
 	State CheckState

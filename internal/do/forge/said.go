@@ -16,7 +16,7 @@ import (
 // Mark is in every comment that pawl writes: its own words are no answer.
 const Mark = "<!-- pawl -->"
 
-// Remark is what a person said: of a line, of a pull request, or of an issue.
+// Remark is a person's comment on a line, on a pull request, or on an issue.
 type Remark struct {
 	Key    string // its name among all of the request's
 	ID     int64  // rises
@@ -61,14 +61,14 @@ func (m *comment) asRemark(kind string, gitea bool) Remark {
 	return r
 }
 
-// Said lists the remarks of others about a pull request: reviews, comments on lines, and
-// the conversation, the oldest first in each. Those with a key in heard are left out.
-func (c *Client) Said(ctx context.Context, number int64, heard map[string]bool) ([]Remark, error) {
+// Remarks lists the remarks of others about a pull request: reviews, comments on lines, and the
+// conversation, the oldest first in each. Those with a key in known are left out.
+func (c *Client) Remarks(ctx context.Context, number int64, known map[string]bool) ([]Remark, error) {
 	var all []Remark
 	add := func(kind string, list []comment) {
 		for i := range list {
 			r := list[i].asRemark(kind, c.isGitea())
-			if r.May && strings.TrimSpace(r.Body) != "" && !strings.Contains(r.Body, Mark) && !heard[r.Key] {
+			if r.May && strings.TrimSpace(r.Body) != "" && !strings.Contains(r.Body, Mark) && !known[r.Key] {
 				all = append(all, r)
 			}
 		}

@@ -187,8 +187,8 @@ func (r *Report) blameMissing(gate string, added []string) {
 	if len(added) == 0 || r.Failure == nil || len(r.Tampered) > 0 {
 		return
 	}
-	text := "before gate " + gate + " " + deliver.Some(added) + " was taken away, which an earlier gate wrote; each gate " +
-		"begins with the files that are judged, so let git ignore what gates share"
+	text := "before gate " + gate + " " + deliver.Some(added) + " was taken away, which an earlier gate wrote; each " +
+		"gate begins with the files that are judged, so let git ignore what gates share"
 	r.Failure.Items = append(r.Failure.Items, failure.Item{Message: text + "."})
 	r.Warnings = append(r.Warnings, text)
 }
@@ -269,14 +269,15 @@ func analyseRed(g *loop.Gate, s Spec, e Exec, now time.Time) failure.Analysis {
 	return a
 }
 
-// changedFailure is that a gate's verdict is about other files than those that it judges.
+// changedFailure replaces the analysis of a gate that changed files: its verdict is about other
+// files than those that it judges.
 func changedFailure(s Spec, e Exec, a failure.Analysis, note string) failure.Analysis {
 	a.Class, a.Kind, a.Transient, a.Severity = failure.Lint, failure.Work, false, failure.Low
 	a.Summary = note
 	a.Items = nil
 	for _, path := range e.Changed[:min(len(e.Changed), maxViolations)] {
-		a.Items = append(a.Items, failure.Item{File: path, Message: path + ": gate " + s.labelOf() + " changed it, so its " +
-			"verdict is about another file. Leave it as the gate makes it, and the gate has nothing to change."})
+		a.Items = append(a.Items, failure.Item{File: path, Message: path + ": gate " + s.labelOf() + " changed it, " +
+			"so its verdict is about another file. Leave it as the gate makes it, and the gate has nothing to change."})
 	}
 	a.Actions = []string{
 		"Run " + s.Command + " before you end, and keep what it makes of the files.",

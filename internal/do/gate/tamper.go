@@ -50,7 +50,7 @@ type Violation struct {
 // tampering; a new file is allowed unless rules.New.
 func Tampered(changes []Change, rules Protect) []Violation {
 	var out []Violation
-	covered := rules.coverer()
+	covered := rules.newFinder()
 	for _, c := range changes {
 		pattern, ok := covered(c.Path)
 		if !ok && c.Link && rules.New && !rules.isLifted(c.Path) {
@@ -98,9 +98,9 @@ func whyRefused(c Change, refuseNew bool) string {
 	return "it was changed"
 }
 
-// coverer returns the pattern that protects a path, if one does. Where new files are
-// refused upper and lower case do not differ, as for some file systems.
-func (p Protect) coverer() func(path string) (pattern string, ok bool) {
+// newFinder returns a function that finds the pattern that protects a path, if one does. Where
+// new files are refused upper and lower case do not differ, as for some file systems.
+func (p Protect) newFinder() func(path string) (pattern string, ok bool) {
 	return func(path string) (string, bool) {
 		if p.isNamed(path) {
 			return path, !slices.Contains(p.Allow, path)
@@ -157,7 +157,7 @@ func (p Protect) CoversOne(name string) bool { return len(p.Covers("", []string{
 // their whole paths: the first 1000. None is listed if there are no patterns.
 func (p Protect) Covers(dir string, names []string) []string {
 	var out []string
-	for covered := p.coverer(); len(p.Patterns) > 0 && len(names) > 0 && len(out) < maxCovered; names = names[1:] {
+	for covered := p.newFinder(); len(p.Patterns) > 0 && len(names) > 0 && len(out) < maxCovered; names = names[1:] {
 		if _, ok := covered(names[0]); ok {
 			out = append(out, filepath.Join(dir, filepath.FromSlash(names[0])))
 		}

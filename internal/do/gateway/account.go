@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/agent"
 )
 
-// Limits are what an attempt may use. Zero is no limit.
+// Limits bound the use of an attempt. Zero is no limit.
 type Limits struct {
 	Cost   loop.MicroUSD `json:"cost_micro_usd,omitempty"`
 	Tokens int64         `json:"tokens,omitempty"` // those from a cache included
@@ -24,7 +24,7 @@ type Limits struct {
 // Error is the words.
 func (o *over) Error() string { return o.why }
 
-// account is what an attempt has used, and what its calls in flight use.
+// account has the use of an attempt, with that of its calls in flight.
 type account struct {
 	limits Limits
 	prices agent.Prices
@@ -256,7 +256,7 @@ func (a *account) goesOn(f *flight, r *reading) *over {
 	return nil
 }
 
-// used is what one call came to.
+// used is the use of one call.
 type used struct {
 	model string
 	usage usage

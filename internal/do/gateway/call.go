@@ -220,11 +220,11 @@ func (c *call) sendTo(ctx context.Context, to *agent.Route) (*http.Response, err
 	if err != nil {
 		return nil, err
 	}
-	return decompress(resp)
+	return decompressBody(resp)
 }
 
-// decompress undoes a compression that was not asked for.
-func decompress(resp *http.Response) (*http.Response, error) {
+// decompressBody undoes a compression that was not asked for.
+func decompressBody(resp *http.Response) (*http.Response, error) {
 	switch coding := resp.Header.Get("Content-Encoding"); coding {
 	case "", "identity":
 		return resp, nil

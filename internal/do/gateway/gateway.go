@@ -37,7 +37,7 @@ const (
 	silence        = 20 * time.Minute // a model that thinks says nothing
 )
 
-// Config is what a gateway does, and for whom.
+// Config has the settings of a gateway, and its clients.
 type Config struct {
 	Token  string // what the agent has in place of a key
 	Routes []agent.Route

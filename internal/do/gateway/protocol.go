@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/agent"
 )
 
-// dialect is what differs between the protocols.
+// dialect has the differences between the protocols.
 type dialect struct {
 	// calls and others are the endpoints of a route: what asks a model, and what
 	// only counts or lists.
@@ -141,7 +141,7 @@ func tokenOf(r *http.Request) string {
 	return r.URL.Query().Get("key")
 }
 
-// question is what the gateway reads of a request.
+// question has the fields of a request that the gateway reads.
 type question struct {
 	model  string
 	stream bool

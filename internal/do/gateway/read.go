@@ -18,7 +18,7 @@ type reader interface {
 	readWhole(body []byte, to *reading)
 }
 
-// reading is what is known of an answer while it comes.
+// reading is the state of an answer that is still coming.
 type reading struct {
 	model string
 	usage usage

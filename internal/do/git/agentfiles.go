@@ -166,10 +166,10 @@ func smallFile(root *os.Root, name string, limit int64) string {
 // than what was staged here, or at none, in the order of their names. An index that
 // cannot be read, and none, has none.
 func (c *Clone) StagedModules(ctx context.Context) []string {
-	mine, known := modules(ctx, c.index)
+	mine, known := submodulesOf(ctx, c.index)
 	file := filepath.Join(c.Own, "agents-index")
 	defer os.Remove(file)
-	err := c.within(func(root *os.Root) error {
+	err := c.withGitDir(func(root *os.Root) error {
 		if info, err := root.Lstat("index"); err != nil || !info.Mode().IsRegular() || info.Size() > indexLimit {
 			return errors.Join(err, fs.ErrInvalid)
 		}
@@ -182,7 +182,7 @@ func (c *Clone) StagedModules(ctx context.Context) []string {
 	if err != nil || !known {
 		return nil
 	}
-	agents, known := modules(ctx, c.shadow.Index(file, nil))
+	agents, known := submodulesOf(ctx, c.shadow.Index(file, nil))
 	if !known {
 		return nil
 	}
@@ -200,9 +200,9 @@ func (c *Clone) StagedModules(ctx context.Context) []string {
 // indexLimit is the size in bytes of an agent's index that is read.
 const indexLimit = 64 << 20
 
-// modules are the submodules of an index, with their commits. An index without
-// entries is not known.
-func modules(ctx context.Context, x *Index) (at map[string]string, known bool) {
+// submodulesOf returns the submodules of an index, with their commits. An index without entries is
+// not known.
+func submodulesOf(ctx context.Context, x *Index) (at map[string]string, known bool) {
 	all, err := x.Entries(ctx)
 	at = map[string]string{}
 	for _, e := range all {

@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// borrowed is a .git with what r has checked out, its branches and tags, and who
-// commits.
-func (r *Repo) borrowed(ctx context.Context) (made, error) {
+// describeBorrowed returns the parts of a .git with what r has checked out, its branches and tags,
+// and the author of its commits.
+func (r *Repo) describeBorrowed(ctx context.Context) (made, error) {
 	head, err := r.Head(ctx)
 	if err != nil {
 		return made{}, err
 	}
-	refs, err := run(ctx, r.call("for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/tags",
+	refs, err := runGit(ctx, r.newCall("for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/tags",
 		"refs/remotes"))
 	if err != nil {
 		return made{}, err
@@ -41,11 +41,11 @@ func (r *Repo) borrowed(ctx context.Context) (made, error) {
 // broken one nothing is stored. An empty have is nothing. No gc removes the objects
 // until done is called, which is never nil.
 func (r *Repo) TakeHeld(ctx context.Context, other *Repo, dir, have string, want ...string) (done func(), err error) {
-	return r.take(ctx, other.call(), dir, have, want)
+	return r.takeObjects(ctx, other.newCall(), dir, have, want)
 }
 
-func (r *Repo) take(ctx context.Context, pack call, dir, have string, want []string) (done func(), err error) {
-	return takeInto(ctx, r.call, r, pack, dir, have, want)
+func (r *Repo) takeObjects(ctx context.Context, pack call, dir, have string, want []string) (done func(), err error) {
+	return takeInto(ctx, r.newCall, r, pack, dir, have, want)
 }
 
 // takeInto is [Repo.TakeHeld] by calls that store into the objects of r.
@@ -65,13 +65,13 @@ func takeInto(ctx context.Context, calls func(...string) call, r *Repo, pack cal
 	pack.args = []string{"pack-objects", "-q", "--revs", "--stdout", "--delta-base-offset"}
 	pack.stdin = strings.NewReader(revs)
 	pack.into = f
-	if _, err := run(ctx, pack); err != nil {
+	if _, err := runGit(ctx, pack); err != nil {
 		return done, fmt.Errorf("cannot read the work: %w", err)
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return done, err
 	}
-	return r.store(ctx, calls, f)
+	return r.storePack(ctx, calls, f)
 }
 
 // Hold stores the commits want once more, with all that have does not have, so that
@@ -83,13 +83,13 @@ func (r *Repo) Hold(ctx context.Context, dir, have string, want ...string) (done
 
 const (
 	keepNote = "pawl"    // what is in a file that keeps a pack
-	keepFor  = time.Hour // after that nobody waits for the ref any more
+	keepFor  = time.Hour // after that the ref is not made any more
 )
 
-// store keeps the objects of a pack as a pack. A gc of the user's, which may run at any
-// time and remove at once what no ref leads to, leaves it alone while there is a file
-// that keeps it: until done is called.
-func (r *Repo) store(ctx context.Context, calls func(...string) call, pack io.ReadSeeker) (done func(), err error) {
+// storePack keeps the objects of a pack as a pack. A gc of the user's, which may run at any time
+// and remove at once what no ref leads to, leaves it alone while there is a file that keeps it:
+// until done is called.
+func (r *Repo) storePack(ctx context.Context, calls func(...string) call, pack io.ReadSeeker) (done func(), err error) {
 	done = func() {}
 	head := make([]byte, 12)
 	if _, err := io.ReadFull(pack, head); err != nil || string(head[:4]) != "PACK" {
@@ -104,7 +104,7 @@ func (r *Repo) store(ctx context.Context, calls func(...string) call, pack io.Re
 	r.dropKeeps()
 	keep := calls("index-pack", "--stdin", "--strict", "--fix-thin", "--keep="+keepNote)
 	keep.stdin = pack
-	out, err := run(ctx, keep)
+	out, err := runGit(ctx, keep)
 	if err != nil {
 		return done, fmt.Errorf("cannot store the work in the repository: %w", err)
 	}

@@ -37,7 +37,7 @@ type Clone struct {
 	settings []Setting // of the lender, as they were when the clone was opened
 }
 
-// CloneRefs is what a new .git has.
+// CloneRefs are the refs of a new .git.
 type CloneRefs struct {
 	Branch string // the branch that is checked out, without refs/heads/
 	Commit string // where it is
@@ -60,7 +60,7 @@ func OpenClone(ctx context.Context, of *Repo, top, own string, lock *os.File, mo
 		return nil, err
 	}
 	c.settings = settings
-	conversions, err := of.conversions(ctx, settings)
+	conversions, err := of.conversionConfig(ctx, settings)
 	if err != nil {
 		return nil, err
 	}
@@ -70,11 +70,11 @@ func OpenClone(ctx context.Context, of *Repo, top, own string, lock *os.File, mo
 	if err := keepGitDir(dir, config, ""); err != nil {
 		return nil, err
 	}
-	_ = os.Remove(c.shadow.Repo.Index + ".lock") // of a git that was killed: whoever has the lock is alone
+	_ = os.Remove(c.shadow.Repo.Index + ".lock") // of a git that was killed: the holder of the shadow's lock is alone
 	if beforeBoot(c.shadow.Repo.Index) {
 		_ = os.Remove(c.shadow.Repo.Index) // files may not be what it says: they are looked into again
 	}
-	if err := c.trust(); err != nil {
+	if err := c.writeAlternates(); err != nil {
 		return nil, err
 	}
 	if err := of.takeOver(dir); err != nil {
@@ -83,10 +83,10 @@ func OpenClone(ctx context.Context, of *Repo, top, own string, lock *os.File, mo
 	return c, nil
 }
 
-// trust lets pawl's own git directory read the objects of the lender, and of the
-// clone when it has a .git.
-func (c *Clone) trust() error {
-	from := c.trusted()
+// writeAlternates lets pawl's own git directory read the objects of the lender, and of the clone
+// when it has a .git.
+func (c *Clone) writeAlternates() error {
+	from := c.objectDirs()
 	objects := filepath.Join(c.Top, ".git", "objects")
 	if info, err := os.Stat(objects); err == nil && info.IsDir() {
 		from = objects + "\n" + from
@@ -97,9 +97,9 @@ func (c *Clone) trust() error {
 	return nil
 }
 
-// trusted are the folders of objects that no agent writes, as the file of alternates
-// has them.
-func (c *Clone) trusted() string {
+// objectDirs returns the folders of objects that no agent writes, as the file of alternates has
+// them.
+func (c *Clone) objectDirs() string {
 	return strings.Join(append([]string{c.Of.Objects}, c.more...), "\n") + "\n"
 }
 
@@ -128,29 +128,29 @@ func (r *Repo) takeOver(dir string) error {
 	return nil
 }
 
-// conversions are the settings by which content is converted and files are
-// compared, for a configuration file.
-func (r *Repo) conversions(ctx context.Context, settings []Setting) (string, error) {
+// conversionConfig returns the settings by which content is converted and files are compared, for a
+// configuration file.
+func (r *Repo) conversionConfig(ctx context.Context, settings []Setting) (string, error) {
 	lines := configLines(settings,
 		"ignorecase", "precomposeunicode", "autocrlf", "eol", "filemode", "symlinks", "sharedrepository")
 	ignore, err := r.ignoreLine(ctx, settings)
 	return lines + ignore, err
 }
 
-// call makes a call on the clone, in pawl's own git directory.
-func (c *Clone) call(args ...string) call {
-	return c.index.call(args...)
+// newCall makes a call on the clone, in pawl's own git directory.
+func (c *Clone) newCall(args ...string) call {
+	return c.index.newCall(args...)
 }
 
 // Checkout makes the files those of a commit: a new folder is filled, of one
 // that was cleaned only what differs is written. The agent's .git is not used
 // and not touched.
 func (c *Clone) Checkout(ctx context.Context, commit string) error {
-	_, err := run(ctx, c.call("read-tree", "--reset", "-u", commit))
+	_, err := runGit(ctx, c.newCall("read-tree", "--reset", "-u", commit))
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	if partial, cerr := c.Of.partial(ctx); cerr == nil && partial {
+	if partial, cerr := c.Of.isPartial(ctx); cerr == nil && partial {
 		return fmt.Errorf("cannot check out %s: the repository is a partial clone, and some files of this commit "+
 			"were never fetched; "+
 			"fetch them by checking it out there once: git checkout %s (%w)", commit, commit, err)
@@ -158,8 +158,8 @@ func (c *Clone) Checkout(ctx context.Context, commit string) error {
 	return fmt.Errorf("cannot check out %s: %w", commit, err)
 }
 
-// partial reports whether objects may be missing, to be fetched when needed.
-func (r *Repo) partial(ctx context.Context) (bool, error) {
+// isPartial reports whether objects may be missing, to be fetched when needed.
+func (r *Repo) isPartial(ctx context.Context) (bool, error) {
 	settings, err := r.Config(ctx)
 	for _, s := range settings {
 		promisor := strings.HasPrefix(s.Key, "remote.") && strings.HasSuffix(s.Key, ".promisor")
@@ -174,7 +174,7 @@ func (r *Repo) partial(ctx context.Context) (bool, error) {
 // files and nested repositories too, and puts back what was changed. It leaves
 // .git alone.
 func (c *Clone) Clean(ctx context.Context, commit string) error {
-	if _, err := run(ctx, c.call("clean", "-ffdxq")); err != nil {
+	if _, err := runGit(ctx, c.newCall("clean", "-ffdxq")); err != nil {
 		return fmt.Errorf("cannot clean the work tree: %w", err)
 	}
 	if err := c.emptyModules(ctx); err != nil {
@@ -225,14 +225,14 @@ func (c *Clone) CreateRepository(ctx context.Context, refs CloneRefs) error {
 		return err
 	}
 	made := made{config: config, refs: packedRefs(refs, tags), head: "ref: refs/heads/" + refs.Branch,
-		objects: c.borrows()}
-	if err := c.Of.lay(filepath.Join(c.Top, ".git"), made); err != nil {
+		objects: c.lenderObjects()}
+	if err := c.Of.writeGitDir(filepath.Join(c.Top, ".git"), made); err != nil {
 		return fmt.Errorf("cannot make the clone's repository: %w", err)
 	}
 	if err := c.copyTags(ctx, objects); err != nil {
 		return err
 	}
-	if err := c.trust(); err != nil {
+	if err := c.writeAlternates(); err != nil {
 		return err
 	}
 	return c.giveIndex()
@@ -260,7 +260,7 @@ func (c *Clone) LayRules(ctx context.Context, dir string) (ownFolder bool, err e
 	if err != nil {
 		return false, fmt.Errorf("cannot lay out git's rules for gates: %w", err)
 	}
-	led := c.within(func(root *os.Root) error { return root.RemoveAll("commondir") }) // no clone has one
+	led := c.withGitDir(func(root *os.Root) error { return root.RemoveAll("commondir") }) // no clone has one
 	return led == nil, nil
 }
 
@@ -270,8 +270,8 @@ type made struct {
 	objects            string // the folder from which it borrows
 }
 
-// lay writes a new git directory that borrows from r.
-func (r *Repo) lay(dir string, m made) error {
+// writeGitDir writes a new git directory that borrows from r.
+func (r *Repo) writeGitDir(dir string, m made) error {
 	if err := os.Mkdir(dir, 0o777); err != nil { //nolint:gosec // git's own mode, less the umask
 		return err
 	}
@@ -294,16 +294,16 @@ func (r *Repo) lay(dir string, m made) error {
 	return nil
 }
 
-// borrows is the folder that the clone's .git names as where more objects are.
-func (c *Clone) borrows() string { return cmp.Or(c.Lent, c.Of.Objects) }
+// lenderObjects returns the folder that the clone's .git names for more objects.
+func (c *Clone) lenderObjects() string { return cmp.Or(c.Lent, c.Of.Objects) }
 
 // RestoreAlternates makes the clone borrow from its lender again, and reports whether it
 // did not: an agent wrote something else, or the lender was moved.
 func (c *Clone) RestoreAlternates() (bool, error) {
 	const name = "objects/info/alternates"
-	want := c.borrows() + "\n"
+	want := c.lenderObjects() + "\n"
 	changed := false
-	err := c.within(func(root *os.Root) error {
+	err := c.withGitDir(func(root *os.Root) error {
 		if info, err := root.Lstat(name); err == nil && info.Mode().IsRegular() {
 			if data, err := root.ReadFile(name); err == nil && string(data) == want {
 				return nil
@@ -328,7 +328,7 @@ func (c *Clone) giveIndex() error {
 	if err := errors.Join(err, rerr); err != nil {
 		return fmt.Errorf("cannot make the clone's index: %w", err)
 	}
-	return c.within(func(root *os.Root) error {
+	return c.withGitDir(func(root *os.Root) error {
 		if err := root.WriteFile("index.pawl", data, 0o666); err != nil {
 			return err
 		}
@@ -339,8 +339,8 @@ func (c *Clone) giveIndex() error {
 	})
 }
 
-// within works in the agent's .git and nowhere else.
-func (c *Clone) within(do func(*os.Root) error) error {
+// withGitDir works in the agent's .git and nowhere else.
+func (c *Clone) withGitDir(do func(*os.Root) error) error {
 	dir := filepath.Join(c.Top, ".git")
 	if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
 		return fmt.Errorf("cannot use the clone's repository: %s is no folder any more", dir)
@@ -360,7 +360,7 @@ func (c *Clone) within(do func(*os.Root) error) error {
 // and who commits. Nothing is signed, since a key is nothing for an agent, and
 // nothing is collected behind its back.
 func (r *Repo) agentConfig(ctx context.Context, settings []Setting) (string, error) {
-	conversions, err := r.conversions(ctx, settings)
+	conversions, err := r.conversionConfig(ctx, settings)
 	if err != nil {
 		return "", err
 	}
@@ -368,12 +368,12 @@ func (r *Repo) agentConfig(ctx context.Context, settings []Setting) (string, err
 	if r.Format != "sha1" {
 		version, format = 1, "[extensions]\n\tobjectformat = "+r.Format+"\n"
 	}
-	if partial, err := r.partial(ctx); err != nil {
+	if partial, err := r.isPartial(ctx); err != nil {
 		return "", err
 	} else if partial { // else git would not commit where a sparse checkout lacks files
 		version, format = 1, format+"[extensions]\n\tpartialclone = person\n"
 	}
-	who := identity(settings)
+	who := identityOf(settings)
 	modules, err := r.moduleURLs(ctx, settings)
 	if err != nil {
 		return "", err
@@ -387,12 +387,12 @@ func (r *Repo) agentConfig(ctx context.Context, settings []Setting) (string, err
 // moduleURLs are the lines that say where submodules come from: as r resolved their
 // addresses, which may be relative to a remote that a clone does not have.
 func (r *Repo) moduleURLs(ctx context.Context, settings []Setting) (string, error) {
-	known := latest(settings)
+	known := latestValues(settings)
 	file := filepath.Join(r.Top, ".gitmodules")
 	if info, err := os.Lstat(file); err != nil || !info.Mode().IsRegular() {
 		return "", nil //nolint:nilerr // it has none
 	}
-	out, err := run(ctx, r.call("config", "--file", file, "-z", "--get-regexp", `^submodule\..*\.url$`))
+	out, err := runGit(ctx, r.newCall("config", "--file", file, "-z", "--get-regexp", `^submodule\..*\.url$`))
 	if exitCode(err) == 1 {
 		return "", nil
 	}
@@ -401,22 +401,21 @@ func (r *Repo) moduleURLs(ctx context.Context, settings []Setting) (string, erro
 	}
 	remote := cmp.Or(known["remote.origin.url"], r.Top)
 	var lines strings.Builder
-	for _, record := range records(out) {
+	for _, record := range splitRecords(out) {
 		key, url, _ := strings.Cut(record, "\n")
 		name := strings.TrimSuffix(strings.TrimPrefix(key, "submodule."), ".url")
 		if own := known[key]; own != "" {
 			url = own
 		} else if strings.HasPrefix(url, "./") || strings.HasPrefix(url, "../") {
-			url = resolved(remote, url)
+			url = resolveAddress(remote, url)
 		}
 		fmt.Fprintf(&lines, "[submodule %s]\n\turl = %s\n", quoteValue(name), quoteValue(url))
 	}
 	return lines.String(), nil
 }
 
-// resolved is a relative address of a submodule as git understands it: relative to a
-// remote's.
-func resolved(remote, relative string) string {
+// resolveAddress resolves a relative address of a submodule as git does: relative to a remote's.
+func resolveAddress(remote, relative string) string {
 	base := strings.TrimRight(remote, "/")
 	for {
 		switch rest, up := strings.CutPrefix(relative, "../"); {
@@ -466,7 +465,7 @@ func (c *Clone) Forget() error {
 // files which are entered after it are stored anew. It lasts until the clone
 // is opened again.
 func (c *Clone) DropAgentObjects() error {
-	if err := keepFile(filepath.Join(c.shadow.Repo.Objects, "info", "alternates"), []byte(c.trusted())); err != nil {
+	if err := keepFile(filepath.Join(c.shadow.Repo.Objects, "info", "alternates"), []byte(c.objectDirs())); err != nil {
 		return fmt.Errorf("cannot leave out the objects of the clone: %w", err)
 	}
 	return c.Forget()
@@ -486,7 +485,7 @@ func (c *Clone) AfterBoot(ctx context.Context, base string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := run(ctx, c.call("rev-list", "--objects", "--quiet", head.Commit, "^"+base)); err != nil {
+	if _, err := runGit(ctx, c.newCall("rev-list", "--objects", "--quiet", head.Commit, "^"+base)); err != nil {
 		return fmt.Errorf("%w: the history of %q is not whole", ErrBroken, head.Commit)
 	}
 	return nil

@@ -25,11 +25,11 @@ var ErrBroken = errors.New("the clone's repository is broken")
 // files that did not change is kept.
 // A commit with too many files is [ErrBroken].
 func (c *Clone) ResetIndex(ctx context.Context, commit string) error {
-	if err := c.countable(ctx, commit); err != nil {
+	if err := c.checkCountable(ctx, commit); err != nil {
 		return err
 	}
-	if _, err := run(ctx, c.call("read-tree", "-m", commit)); err != nil {
-		if _, err := run(ctx, c.call("read-tree", "--reset", commit)); err != nil {
+	if _, err := runGit(ctx, c.newCall("read-tree", "-m", commit)); err != nil {
+		if _, err := runGit(ctx, c.newCall("read-tree", "--reset", commit)); err != nil {
 			return fmt.Errorf("cannot read commit %s: %w", commit, err)
 		}
 	}
@@ -40,12 +40,12 @@ func (c *Clone) ResetIndex(ctx context.Context, commit string) error {
 // million files.
 const namesMost = 128 << 20
 
-// countable refuses a commit that has more files than can be looked at. A few trees,
-// each many times in the next, have any number, and git would keep all in memory.
-func (c *Clone) countable(ctx context.Context, commit string) error {
-	k := c.call("ls-tree", "-r", "-z", "--name-only", commit)
+// checkCountable refuses a commit that has more files than can be looked at. A few trees, each many
+// times in the next, have any number, and git would keep all in memory.
+func (c *Clone) checkCountable(ctx context.Context, commit string) error {
+	k := c.newCall("ls-tree", "-r", "-z", "--name-only", commit)
 	k.max = namesMost
-	_, more, err := once(ctx, k)
+	_, more, err := runOnce(ctx, k)
 	if err == nil && more {
 		err = fmt.Errorf("%w: commit %s has too many files", ErrBroken, commit)
 	}
@@ -72,7 +72,7 @@ func (c *Clone) Tree(ctx context.Context) (string, error) { return c.index.Write
 
 // TreeOf is the tree of a commit that the clone or its lender has.
 func (c *Clone) TreeOf(ctx context.Context, commit string) (string, error) {
-	out, err := run(ctx, c.call("rev-parse", "--verify", "-q", commit+"^{tree}"))
+	out, err := runGit(ctx, c.newCall("rev-parse", "--verify", "-q", commit+"^{tree}"))
 	if err != nil {
 		return "", fmt.Errorf("%w: commit %s cannot be read: %v", ErrBroken, commit, err)
 	}
@@ -93,14 +93,14 @@ func (c *Clone) Sizes(ctx context.Context, objects []string) ([]int64, error) {
 // Filtered returns those paths that .gitattributes gives to a program which
 // filters content.
 func (c *Clone) Filtered(ctx context.Context, paths []string) ([]string, error) {
-	return filteredBy(ctx, c.call(), paths)
+	return filteredBy(ctx, c.newCall(), paths)
 }
 
 func filteredBy(ctx context.Context, c call, paths []string) ([]string, error) {
 	if len(paths) == 0 {
 		return nil, nil
 	}
-	values, err := attributes(ctx, c, paths, "filter")
+	values, err := readAttributes(ctx, c, paths, "filter")
 	if err != nil {
 		return nil, err
 	}
@@ -109,18 +109,18 @@ func filteredBy(ctx context.Context, c call, paths []string) ([]string, error) {
 }
 
 // Who is the person whom git's configuration names, else pawl.
-func (c *Clone) Who() Person { return identity(c.settings) }
+func (c *Clone) Who() Person { return identityOf(c.settings) }
 
 // Commit stores a commit of a tree by the person whom git's configuration
 // names, else by pawl. It is on no branch.
 func (c *Clone) Commit(ctx context.Context, tree, message string, parents ...string) (string, error) {
-	return commitTree(ctx, c.call(), c.Who(), tree, message, parents)
+	return commitTree(ctx, c.newCall(), c.Who(), tree, message, parents)
 }
 
 // Made reports whether the lender's commit is what [Clone.Commit] made of these, at
 // another time.
 func (c *Clone) Made(ctx context.Context, commit, tree, message, parent string) bool {
-	out, err := run(ctx, c.Of.call("cat-file", "commit", commit))
+	out, err := runGit(ctx, c.Of.newCall("cat-file", "commit", commit))
 	text := string(out)
 	begins := strings.HasPrefix(text, "tree "+tree+"\nparent "+parent+"\nauthor ")
 	ends := strings.HasSuffix(strings.TrimRight(text, "\n"), "\n\n"+strings.TrimRight(message, "\n"))
@@ -130,7 +130,7 @@ func (c *Clone) Made(ctx context.Context, commit, tree, message, parent string) 
 // BasedOn reports whether commit has base in its history, as the clone and its
 // lender have it.
 func (c *Clone) BasedOn(ctx context.Context, commit, base string) (bool, error) {
-	_, err := run(ctx, c.call("merge-base", "--is-ancestor", base, commit))
+	_, err := runGit(ctx, c.newCall("merge-base", "--is-ancestor", base, commit))
 	if exitCode(err) == 1 {
 		return false, nil
 	}
@@ -145,7 +145,7 @@ func (c *Clone) BasedOn(ctx context.Context, commit, base string) (bool, error) 
 // transfer.fsckObjects, names of paths too; with a broken one nothing is stored. No
 // ref is made: no gc removes the objects until done, which is never nil, is called.
 func (c *Clone) Deliver(ctx context.Context, have string, want ...string) (done func(), err error) {
-	if done, err = c.Of.take(ctx, c.call(), c.Own, have, want); err != nil {
+	if done, err = c.Of.takeObjects(ctx, c.newCall(), c.Own, have, want); err != nil {
 		return done, err
 	}
 	return done, c.Of.SyncObjects(ctx, have, want...)
@@ -155,19 +155,19 @@ func (c *Clone) Deliver(ctx context.Context, have string, want ...string) (done 
 // has, and its index to what was staged last, so that the agent sees what was
 // committed for it. The files stay as they are.
 func (c *Clone) MoveHead(head Head, commit string) error {
-	return c.point([2]string{cmp.Or(head.Branch, "HEAD"), commit})
+	return c.writeRefs([2]string{cmp.Or(head.Branch, "HEAD"), commit})
 }
 
 // SetHead makes a commit what is checked out in the clone, on a branch or, without one,
 // detached, and gives it the index of that commit. The files stay as they are. An empty
 // commit is a branch before its first one.
 func (c *Clone) SetHead(ctx context.Context, to Head) error {
-	if err := c.trust(); err != nil {
+	if err := c.writeAlternates(); err != nil {
 		return err
 	}
 	var err error
 	if to.Commit == "" {
-		_, err = run(ctx, c.call("read-tree", "--empty"))
+		_, err = runGit(ctx, c.newCall("read-tree", "--empty"))
 	} else {
 		err = c.ResetIndex(ctx, to.Commit)
 	}
@@ -176,17 +176,17 @@ func (c *Clone) SetHead(ctx context.Context, to Head) error {
 	}
 	switch {
 	case to.Branch == "":
-		return c.point([2]string{"HEAD", to.Commit})
+		return c.writeRefs([2]string{"HEAD", to.Commit})
 	case to.Commit == "":
-		return c.point([2]string{"HEAD", "ref: " + to.Branch})
+		return c.writeRefs([2]string{"HEAD", "ref: " + to.Branch})
 	}
-	return c.point([2]string{to.Branch, to.Commit}, [2]string{"HEAD", "ref: " + to.Branch})
+	return c.writeRefs([2]string{to.Branch, to.Commit}, [2]string{"HEAD", "ref: " + to.Branch})
 }
 
-// point writes files of the agent's .git that say what is checked out, and gives
-// it the index of the last checkout.
-func (c *Clone) point(refs ...[2]string) error {
-	err := c.within(func(root *os.Root) error {
+// writeRefs writes files of the agent's .git that say what is checked out, and gives it the index
+// of the last checkout.
+func (c *Clone) writeRefs(refs ...[2]string) error {
+	err := c.withGitDir(func(root *os.Root) error {
 		for _, f := range refs {
 			if err := root.MkdirAll(filepath.Dir(f[0]), 0o777); err != nil { //nolint:gosec // git's own mode, less the umask
 				return err
@@ -221,9 +221,9 @@ func (c *Clone) Heads(ctx context.Context, ids []string, not ...string) ([]strin
 			in.WriteString("^" + id + "\n")
 		}
 	}
-	k := c.call("rev-list", "--ignore-missing", "--parents", "--max-count="+strconv.Itoa(headsLimit), "--stdin")
+	k := c.newCall("rev-list", "--ignore-missing", "--parents", "--max-count="+strconv.Itoa(headsLimit), "--stdin")
 	k.stdin = strings.NewReader(in.String())
-	out, err := run(ctx, k)
+	out, err := runGit(ctx, k)
 	if err != nil {
 		return nil, fmt.Errorf("%w: its history cannot be read: %v", ErrBroken, err)
 	}
@@ -256,13 +256,13 @@ func (c *Clone) Trim() error {
 // the last checkout. The files stay as they are.
 func (c *Clone) Attach(branch, commit string) error {
 	name := "refs/heads/" + branch
-	return c.point([2]string{name, commit}, [2]string{"HEAD", "ref: " + name})
+	return c.writeRefs([2]string{name, commit}, [2]string{"HEAD", "ref: " + name})
 }
 
 // pointerLimit is more bytes than a pointer file of LFS has.
 const pointerLimit = 1024
 
-// pointer is what git holds of a file whose content LFS keeps elsewhere.
+// pointer is git's content of a file that LFS keeps elsewhere.
 type pointer struct {
 	sum  string // SHA-256 of the content
 	size int64
@@ -319,7 +319,7 @@ func (c *Clone) ChangedLFS(ctx context.Context, paths []string) (others []string
 		if err != nil {
 			return err
 		}
-		if want, ok := readPointer(string(text)); size >= pointerLimit || !ok || !holds(root, ask[i], want) {
+		if want, ok := readPointer(string(text)); size >= pointerLimit || !ok || !hasContent(root, ask[i], want) {
 			others = append(others, ask[i])
 		}
 		return nil
@@ -327,8 +327,8 @@ func (c *Clone) ChangedLFS(ctx context.Context, paths []string) (others []string
 	return others, err
 }
 
-// holds reports whether a file has the content that a pointer stands for.
-func holds(root *os.Root, name string, want pointer) bool {
+// hasContent reports whether a file has the content that a pointer stands for.
+func hasContent(root *os.Root, name string, want pointer) bool {
 	f, err := root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return false

@@ -26,12 +26,12 @@ type Setting struct {
 
 // Config lists the effective configuration, included files too, in git's order.
 func (r *Repo) Config(ctx context.Context) ([]Setting, error) {
-	out, err := run(ctx, r.call("config", "--list", "--show-scope", "--show-origin", "--includes", "-z"))
+	out, err := runGit(ctx, r.newCall("config", "--list", "--show-scope", "--show-origin", "--includes", "-z"))
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the git configuration: %w", err)
 	}
 	var all []Setting
-	for f := range slices.Chunk(records(out), 3) {
+	for f := range slices.Chunk(splitRecords(out), 3) {
 		if len(f) < 3 {
 			return nil, errors.New("cannot read the git configuration: odd answer")
 		}
@@ -48,8 +48,8 @@ func (r *Repo) Config(ctx context.Context) ([]Setting, error) {
 	return all, nil
 }
 
-// latest is the value that holds of each key.
-func latest(settings []Setting) map[string]string {
+// latestValues returns the value that holds of each key.
+func latestValues(settings []Setting) map[string]string {
 	last := make(map[string]string, len(settings))
 	for _, s := range settings {
 		last[s.Key] = s.Value
@@ -67,7 +67,7 @@ func (r *Repo) ConfigPath(ctx context.Context, key string) (string, error) {
 // ConfigBool is the value of a key that is true or false. A key that is not among
 // the settings is false.
 func (r *Repo) ConfigBool(ctx context.Context, settings []Setting, key string) (bool, error) {
-	if v, set := latest(settings)[strings.ToLower(key)]; !set || v == "false" {
+	if v, set := latestValues(settings)[strings.ToLower(key)]; !set || v == "false" {
 		return false, nil
 	}
 	value, err := r.configValue(ctx, "bool", key)
@@ -75,7 +75,7 @@ func (r *Repo) ConfigBool(ctx context.Context, settings []Setting, key string) (
 }
 
 func (r *Repo) configValue(ctx context.Context, kind, key string) (string, error) {
-	out, err := run(ctx, r.call("config", "-z", "--type="+kind, "--get", key))
+	out, err := runGit(ctx, r.newCall("config", "-z", "--type="+kind, "--get", key))
 	if exitCode(err) == 1 {
 		return "", nil
 	}
@@ -88,7 +88,7 @@ func (r *Repo) configValue(ctx context.Context, kind, key string) (string, error
 // ignoreLine names the user's own ignore file, as an absolute path, for the
 // section core of a configuration file. It is empty when the setting is not there.
 func (r *Repo) ignoreLine(ctx context.Context, settings []Setting) (string, error) {
-	if _, set := latest(settings)["core.excludesfile"]; !set {
+	if _, set := latestValues(settings)["core.excludesfile"]; !set {
 		return "", nil
 	}
 	path, err := r.ConfigPath(ctx, "core.excludesFile")
@@ -98,11 +98,11 @@ func (r *Repo) ignoreLine(ctx context.Context, settings []Setting) (string, erro
 	return "\texcludesFile = " + quoteValue(path) + "\n", err
 }
 
-// configLines are those of the keys that are set, for the section core of a
-// configuration file.
+// configLines returns the lines of the keys that are set, for the section core of a configuration
+// file.
 func configLines(settings []Setting, keys ...string) string {
 	var b strings.Builder
-	last := latest(settings)
+	last := latestValues(settings)
 	for _, key := range keys {
 		if v, ok := last["core."+key]; ok {
 			fmt.Fprintf(&b, "\t%s = %s\n", key, quoteValue(v))
@@ -135,16 +135,16 @@ func (p Person) SignOff(message string) string {
 // pawl is the author of every commit that pawl makes for itself.
 var pawl = Person{Name: "pawl", Email: "pawl@localhost"}
 
-// environ are the variables by which git commits as this person.
-func (p Person) environ() []string {
+// commitEnvironment returns the variables by which git commits as this person.
+func (p Person) commitEnvironment() []string {
 	return []string{
 		"GIT_AUTHOR_NAME=" + p.Name, "GIT_AUTHOR_EMAIL=" + p.Email,
 		"GIT_COMMITTER_NAME=" + p.Name, "GIT_COMMITTER_EMAIL=" + p.Email,
 	}
 }
 
-func identity(settings []Setting) Person {
-	last := latest(settings)
+func identityOf(settings []Setting) Person {
+	last := latestValues(settings)
 	p := Person{Name: last["user.name"], Email: last["user.email"]}
 	if p.Name == "" || p.Email == "" {
 		return pawl

@@ -37,10 +37,10 @@ const renameLimit = "1000"
 // of them (0: all), and whether there are more. With renames, a file that moved
 // is one change.
 func (s *Shadow) Changes(ctx context.Context, from, to string, renames bool, limit int) ([]Change, bool, error) {
-	return s.Repo.changes(ctx, s.call(), from, to, renames, limit)
+	return s.Repo.diffTree(ctx, s.newCall(), from, to, renames, limit)
 }
 
-func (r *Repo) changes(ctx context.Context, c call, from, to string, renames bool, limit int) ([]Change, bool, error) {
+func (r *Repo) diffTree(ctx context.Context, c call, from, to string, renames bool, limit int) ([]Change, bool, error) {
 	if from == to {
 		return nil, false, nil
 	}
@@ -49,11 +49,11 @@ func (r *Repo) changes(ctx context.Context, c call, from, to string, renames boo
 		detect = "-M"
 	}
 	c.args = []string{"diff-tree", "-r", "-z", "--raw", "--no-ext-diff", detect, "-l" + renameLimit, from, to}
-	out, err := run(ctx, c)
+	out, err := runGit(ctx, c)
 	if err != nil {
 		return nil, false, fmt.Errorf("cannot compare two trees: %w", err)
 	}
-	return r.readChanges(records(out), limit)
+	return r.readChanges(splitRecords(out), limit)
 }
 
 func (r *Repo) readChanges(f []string, limit int) ([]Change, bool, error) {
@@ -93,10 +93,10 @@ func (s *Shadow) Diff(ctx context.Context, from, to string, limit int, paths ...
 	}
 	args := []string{"diff-tree", "-p", "-r", "-M", "-l" + renameLimit, "--no-ext-diff", "--no-textconv", "--no-color",
 		from, to, "--"}
-	c := s.call(append(args, paths...)...)
+	c := s.newCall(append(args, paths...)...)
 	c.env = append(c.env, "GIT_LITERAL_PATHSPECS=1")
 	c.max = int64(limit)
-	out, cut, err := once(ctx, c)
+	out, cut, err := runOnce(ctx, c)
 	if err != nil {
 		return "", false, fmt.Errorf("cannot compare two trees: %w", err)
 	}
@@ -111,25 +111,25 @@ type Stat struct {
 
 // DiffStat counts the difference between two trees.
 func (s *Shadow) DiffStat(ctx context.Context, from, to string) (Stat, error) {
-	return diffStat(ctx, s.call, from, to)
+	return diffStat(ctx, s.newCall, from, to)
 }
 
 // DiffStat is [Shadow.DiffStat] of trees or commits that the repository itself has.
 func (r *Repo) DiffStat(ctx context.Context, from, to string) (Stat, error) {
-	return diffStat(ctx, r.call, from, to)
+	return diffStat(ctx, r.newCall, from, to)
 }
 
 func diffStat(ctx context.Context, call func(args ...string) call, from, to string) (Stat, error) {
 	if from == to {
 		return Stat{}, nil
 	}
-	out, err := run(ctx, call("diff-tree", "-r", "-z", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv",
+	out, err := runGit(ctx, call("diff-tree", "-r", "-z", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv",
 		from, to))
 	if err != nil {
 		return Stat{}, fmt.Errorf("cannot compare two trees: %w", err)
 	}
 	var st Stat
-	for _, n := range readCounts(records(out)) {
+	for _, n := range readCounts(splitRecords(out)) {
 		st.Files++
 		st.Added += n.added
 		st.Deleted += n.deleted
@@ -153,12 +153,12 @@ func (s *Shadow) FileChanges(ctx context.Context, from, to string, limit int) ([
 	if from == to {
 		return nil, false, nil
 	}
-	out, err := run(ctx, s.call("diff-tree", "-r", "-z", "--raw", "--numstat", "--no-ext-diff", "--no-textconv", "-M",
-		"-l"+renameLimit, from, to))
+	out, err := runGit(ctx, s.newCall("diff-tree", "-r", "-z", "--raw", "--numstat", "--no-ext-diff", "--no-textconv",
+		"-M", "-l"+renameLimit, from, to))
 	if err != nil {
 		return nil, false, fmt.Errorf("cannot compare two trees: %w", err)
 	}
-	f := records(out)
+	f := splitRecords(out)
 	counts := 0 // where the lines of --numstat begin: those of --raw have a colon
 	for counts < len(f) && strings.HasPrefix(f[counts], ":") {
 		meta := strings.Fields(f[counts])

@@ -1,4 +1,4 @@
-// Package git is the git command (2.38 or newer), typed. Nobody else runs it.
+// Package git is the git command (2.38 or newer), typed. No other package runs it.
 //
 // Every call sets what git would otherwise take from its surroundings: hooks,
 // the file-system monitor, external diff, text conversion and network
@@ -10,8 +10,8 @@
 // Two git directories are in play:
 //
 //   - A [Repo] is the user's repository. It is asked for HEAD, refs, the list
-//     of its index, its attributes and its configuration, and is told to move
-//     a ref. Its work tree is never read or written through it.
+//     of its index, its attributes and its configuration, and to move a ref.
+//     Its work tree is never read or written through it.
 //   - A [Shadow] is a git directory of pawl's own that borrows the object
 //     store of a Repo. Files are read into its private indexes. It has its own
 //     configuration and an info/attributes that switches every conversion

@@ -46,7 +46,7 @@ type FastForward struct {
 	unfilter []string // settings that leave the person's filters out, whose programs are not there
 }
 
-// ErrIndexLocked says that a git command of somebody else has the index.
+// ErrIndexLocked: another git command has the lock of the index.
 var ErrIndexLocked = errors.New("another git command holds the index")
 
 const lockMark = "pawl moves this work tree\n"
@@ -58,18 +58,18 @@ func (r *Repo) BeginFastForward(ctx context.Context, from, to string, hold *os.F
 	if err != nil {
 		return nil, err
 	}
-	if err := a.refresh(ctx); err != nil {
+	if err := a.refreshIndex(ctx); err != nil {
 		a.End()
 		return nil, err
 	}
 	return a, nil
 }
 
-func (a *FastForward) lock() error {
+func (a *FastForward) lockIndex() error {
 	dir, name := filepath.Split(a.repo.Index + ".lock")
 	err := files.MakeBelow(dir, name, []byte(lockMark))
 	if errors.Is(err, fs.ErrExist) {
-		if a.ours() {
+		if a.isOwnLock() {
 			return nil // a dead pawl's: who is alive holds the file hold
 		}
 		return a.repo.indexLocked()
@@ -96,14 +96,13 @@ func (r *Repo) indexLocked() error {
 func (a *FastForward) End() {
 	_ = os.Remove(a.private)
 	_ = os.Remove(a.private + ".lock")
-	if !a.cut && a.ours() {
+	if !a.cut && a.isOwnLock() {
 		_ = os.Remove(a.repo.Index + ".lock")
 	}
 }
 
-// ours is whether the lock is a pawl's.
-func (a *FastForward) ours() bool {
-	return ownLock(a.repo.Index + ".lock")
+func (a *FastForward) isOwnLock() bool {
+	return isPawlLock(a.repo.Index + ".lock")
 }
 
 func (a *FastForward) copyIndex() error {
@@ -135,18 +134,18 @@ func copyIndex(from, to string, synced bool) error {
 	return files.SetTime(to, info.ModTime())
 }
 
-func (a *FastForward) call(args ...string) call {
-	c := a.repo.call(args...)
+func (a *FastForward) newCall(args ...string) call {
+	c := a.repo.newCall(args...)
 	c.env = append(c.env, "GIT_INDEX_FILE="+a.private, "GIT_OPTIONAL_LOCKS=1")
 	c.lock, c.settings = a.hold, a.unfilter
 	return c
 }
 
-// refresh looks at files whose times have changed. That some differ is no error. Where
-// the program of a filter is not there, none is run: files that one filters, and whose
-// times have changed, then count as changed.
-func (a *FastForward) refresh(ctx context.Context) error {
-	_, err := run(ctx, a.call("update-index", "-q", "--refresh"))
+// refreshIndex looks at files whose times have changed. That some differ is no error. Where the
+// program of a filter is not there, none is run: files that one filters, and whose times have
+// changed, then count as changed.
+func (a *FastForward) refreshIndex(ctx context.Context) error {
+	_, err := runGit(ctx, a.newCall("update-index", "-q", "--refresh"))
 	code := exitCode(err)
 	if code == 128 && a.unfilter == nil {
 		settings, cerr := a.repo.Config(ctx)
@@ -154,7 +153,7 @@ func (a *FastForward) refresh(ctx context.Context) error {
 			return cerr
 		}
 		if a.unfilter = withoutFilters(settings); len(a.unfilter) > 0 {
-			return a.refresh(ctx)
+			return a.refreshIndex(ctx)
 		}
 	}
 	if err != nil && code <= 0 { // it was killed, or never began
@@ -176,21 +175,20 @@ func withoutFilters(settings []Setting) []string {
 	return off
 }
 
-// Overlap is what stands in the way: paths that the move changes and that have
-// staged or local changes, or a file that git does not know. Empty means that
-// the move can be made.
+// Overlap returns the paths that stop the move: it changes them, and they have staged or local
+// changes, or a file that git does not know. Empty means that the move can be made.
 func (a *FastForward) Overlap(ctx context.Context) ([]string, error) {
-	dirty, err := a.dirty(ctx, a.from)
+	dirty, err := a.changedPaths(ctx, a.from)
 	if err != nil {
 		return nil, err
 	}
-	known, err := a.known(ctx)
+	known, err := a.knownPaths(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var found []string
 	for _, c := range a.changes {
-		inWay := c.Status == 'A' && !known[c.Path] && a.occupied(c.Path, known)
+		inWay := c.Status == 'A' && !known[c.Path] && a.isOccupied(c.Path, known)
 		if inWay || dirty[c.Path] {
 			found = append(found, c.Path)
 		}
@@ -198,7 +196,7 @@ func (a *FastForward) Overlap(ctx context.Context) ([]string, error) {
 	if len(found) > 0 {
 		return found, nil
 	}
-	_, err = run(ctx, a.call("read-tree", "-n", "-m", "-u", a.from, a.to))
+	_, err = runGit(ctx, a.newCall("read-tree", "-n", "-m", "-u", a.from, a.to))
 	if e, ok := errors.AsType[*Error](err); ok && e.Code > 0 {
 		return []string{inWay(e.Stderr)}, nil
 	}
@@ -218,34 +216,34 @@ func inWay(said string) string {
 // onlyNames makes a comparison list paths.
 var onlyNames = []string{"--name-only", "-z", "--no-ext-diff", "--no-renames", "--ignore-submodules=dirty"}
 
-// dirty are the paths whose file or index entry is not that of a commit.
-func (a *FastForward) dirty(ctx context.Context, commit string) (map[string]bool, error) {
+// changedPaths returns the paths whose file or index entry is not that of a commit.
+func (a *FastForward) changedPaths(ctx context.Context, commit string) (map[string]bool, error) {
 	set := map[string]bool{}
 	for _, args := range [][]string{{"diff-files"}, {"diff-index", "--cached", commit}} {
-		c := a.call(slices.Concat(args[:1], onlyNames, args[1:])...)
-		out, err := run(ctx, c)
+		c := a.newCall(slices.Concat(args[:1], onlyNames, args[1:])...)
+		out, err := runGit(ctx, c)
 		if err != nil {
 			return nil, fmt.Errorf("cannot look for changes in %s: %w", a.repo.Top, err)
 		}
-		for _, p := range records(out) {
+		for _, p := range splitRecords(out) {
 			set[p] = true
 		}
 	}
 	return set, nil
 }
 
-func (a *FastForward) known(ctx context.Context) (map[string]bool, error) {
-	out, err := run(ctx, a.call("ls-files", "-z"))
+func (a *FastForward) knownPaths(ctx context.Context) (map[string]bool, error) {
+	out, err := runGit(ctx, a.newCall("ls-files", "-z"))
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the index of %s: %w", a.repo.Top, err)
 	}
-	set := lists.Set(records(out))
+	set := lists.Set(splitRecords(out))
 	return set, nil
 }
 
-// occupied is true when a file that git does not know is at a path or above it.
-// One that git ignores counts: nobody else has it.
-func (a *FastForward) occupied(path string, known map[string]bool) bool {
+// isOccupied reports whether a file that git does not know is at a path or above it. One that git
+// ignores counts: there is no other copy of it.
+func (a *FastForward) isOccupied(path string, known map[string]bool) bool {
 	parts := strings.Split(path, "/")
 	for i := range parts {
 		at := strings.Join(parts[:i+1], "/")
@@ -266,14 +264,14 @@ func (a *FastForward) occupied(path string, known map[string]bool) bool {
 // user's; those are returned.
 func (a *FastForward) Move(ctx context.Context) (left []string, err error) {
 	a.cut = true
-	_, err = run(ctx, a.call("read-tree", "-m", "-u", a.from, a.to))
+	_, err = runGit(ctx, a.newCall("read-tree", "-m", "-u", a.from, a.to))
 	if _, refused := errors.AsType[*Error](err); refused && ctx.Err() == nil {
-		left, err = a.finish(ctx)
+		left, err = a.moveFiles(ctx)
 	}
 	if err != nil {
 		return left, fmt.Errorf("cannot move the files of %s: %w", a.repo.Top, err)
 	}
-	if err := files.Sync(a.moved(left)...); err != nil {
+	if err := files.Sync(a.movedFiles(left)...); err != nil {
 		return left, fmt.Errorf("cannot keep the files of %s on the disk: %v", a.repo.Top, err)
 	}
 	if err := copyIndex(a.private, a.repo.Index, true); err != nil {
@@ -283,8 +281,8 @@ func (a *FastForward) Move(ctx context.Context) (left []string, err error) {
 	return left, nil
 }
 
-// moved are the files that were moved, and their folders.
-func (a *FastForward) moved(left []string) []string {
+// movedFiles returns the files that were moved, and their folders.
+func (a *FastForward) movedFiles(left []string) []string {
 	var paths []string
 	for _, c := range a.changes {
 		if slices.Contains(left, c.Path) || c.NewMode == ModeNested {
@@ -299,8 +297,8 @@ func (a *FastForward) moved(left []string) []string {
 	return paths
 }
 
-// finish moves path by path.
-func (a *FastForward) finish(ctx context.Context) (left []string, err error) {
+// moveFiles moves path by path.
+func (a *FastForward) moveFiles(ctx context.Context) (left []string, err error) {
 	if err := a.copyIndex(); err != nil {
 		return nil, err
 	}
@@ -309,11 +307,11 @@ func (a *FastForward) finish(ctx context.Context) (left []string, err error) {
 		return nil, err
 	}
 	staged := lists.Set(over) // the user's
-	before, err := a.differs(ctx, a.from, staged)
+	before, err := a.resetIndex(ctx, a.from, staged)
 	if err != nil {
 		return nil, err
 	}
-	after, err := a.differs(ctx, a.to, staged)
+	after, err := a.resetIndex(ctx, a.to, staged)
 	if err != nil {
 		return nil, err
 	}
@@ -323,7 +321,7 @@ func (a *FastForward) finish(ctx context.Context) (left []string, err error) {
 		case staged[c.Path]:
 			left = append(left, c.Path)
 		case !after[c.Path]:
-		case before[c.Path] && !a.half(ctx, c):
+		case before[c.Path] && !a.isHalfWritten(ctx, c):
 			left = append(left, c.Path)
 		case c.Status == 'D':
 			gone = append(gone, c.Path)
@@ -332,9 +330,9 @@ func (a *FastForward) finish(ctx context.Context) (left []string, err error) {
 		}
 	}
 	if len(write) > 0 {
-		c := a.call("checkout-index", "-f", "-u", "-q", "-z", "--stdin")
-		c.stdin = list(write)
-		if _, err := run(ctx, c); err != nil {
+		c := a.newCall("checkout-index", "-f", "-u", "-q", "-z", "--stdin")
+		c.stdin = joinPaths(write)
+		if _, err := runGit(ctx, c); err != nil {
 			return left, err
 		}
 	}
@@ -343,12 +341,12 @@ func (a *FastForward) finish(ctx context.Context) (left []string, err error) {
 			return left, err
 		}
 	}
-	return left, a.refresh(ctx)
+	return left, a.refreshIndex(ctx)
 }
 
-// half reports whether a file is what a move that was cut off left: none, zeros, or
-// whole sectors from the beginning of what it is to be.
-func (a *FastForward) half(ctx context.Context, c Change) bool {
+// isHalfWritten reports whether a file is what a move that was cut off left: none, zeros, or whole
+// sectors from the beginning of what it is to be.
+func (a *FastForward) isHalfWritten(ctx context.Context, c Change) bool {
 	name := filepath.Join(a.repo.Top, filepath.FromSlash(c.Path))
 	info, err := os.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -364,20 +362,19 @@ func (a *FastForward) half(ctx context.Context, c Change) bool {
 	if len(bytes.Trim(data, "\x00")) == 0 {
 		return true
 	}
-	is, err := run(ctx, a.repo.call("cat-file", "--filters", "--path="+c.Path, c.NewObject))
+	is, err := runGit(ctx, a.repo.newCall("cat-file", "--filters", "--path="+c.Path, c.NewObject))
 	return err == nil && len(data)%sector == 0 && len(data) < len(is) && bytes.HasPrefix(is, data)
 }
 
 // halfLimit is the size in bytes of a file that is looked into.
 const halfLimit = 64 << 20
 
-// sector is what disks write at once.
+// sector is the size that disks write at once.
 const sector = 512
 
-// differs puts the changed paths of the index to what a commit has, but for
-// staged ones, and returns those whose file is another. A file where the commit
-// has none differs.
-func (a *FastForward) differs(ctx context.Context, commit string, staged map[string]bool) (map[string]bool, error) {
+// resetIndex puts the changed paths of the index to what a commit has, but for staged ones, and
+// returns those whose file is another. A file where the commit has none differs.
+func (a *FastForward) resetIndex(ctx context.Context, commit string, staged map[string]bool) (map[string]bool, error) {
 	var in bytes.Buffer
 	set := map[string]bool{}
 	for _, c := range a.changes {
@@ -396,19 +393,19 @@ func (a *FastForward) differs(ctx context.Context, commit string, staged map[str
 		}
 		in.WriteString(mode + " " + object + "\t" + c.Path + "\x00")
 	}
-	put := a.call("update-index", "-z", "--index-info")
+	put := a.newCall("update-index", "-z", "--index-info")
 	put.stdin = &in
-	if _, err := run(ctx, put); err != nil {
+	if _, err := runGit(ctx, put); err != nil {
 		return nil, err
 	}
-	if err := a.refresh(ctx); err != nil {
+	if err := a.refreshIndex(ctx); err != nil {
 		return nil, err
 	}
-	out, err := run(ctx, a.call(append([]string{"diff-files"}, onlyNames...)...))
+	out, err := runGit(ctx, a.newCall(append([]string{"diff-files"}, onlyNames...)...))
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range records(out) {
+	for _, p := range splitRecords(out) {
 		if slices.ContainsFunc(a.changes, func(c Change) bool { return c.Path == p }) {
 			set[p] = true
 		}

@@ -104,7 +104,7 @@ func TestHeadOfALinkedWorktree(t *testing.T) {
 func TestRefsInAReftable(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	cmd := prepare(t.Context(), call{dir: dir, args: []string{"init", "-q", "-b", "main", "--ref-format=reftable"}})
+	cmd := prepareCommand(t.Context(), call{dir: dir, args: []string{"init", "-q", "-b", "main", "--ref-format=reftable"}})
 	if cmd.cmd.Run() != nil {
 		t.Skip("this git has no reftable")
 	}
@@ -280,7 +280,7 @@ func TestConfig(t *testing.T) {
 	gittest.Git(t, dir, "config", "pawl.path", "~/x")
 	gittest.Git(t, dir, "config", "include.path", included)
 	all, err := r.Config(t.Context())
-	if err != nil || latest(all)["pawl.test"] != "two" {
+	if err != nil || latestValues(all)["pawl.test"] != "two" {
 		t.Errorf("got %v, %v", all, err)
 	}
 	if path, err := r.ConfigPath(t.Context(), "pawl.path"); err != nil || !filepath.IsAbs(path) {

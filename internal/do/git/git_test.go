@@ -106,7 +106,7 @@ func TestOldGit(t *testing.T) {
 		"git version 2.37.9": false, "git version 1.9": false, "git version 2.38.0": true,
 		"git version 2.39.5 (Apple Git-154)": true, "git version 3.0": true, "git version 2.40.1.windows.1": true, "odd": true,
 	} {
-		if got := recent(version); got != want {
+		if got := isRecent(version); got != want {
 			t.Errorf("%s: %t", version, got)
 		}
 	}
@@ -133,7 +133,7 @@ func TestCallersVariablesDoNotAimElsewhere(t *testing.T) {
 	if err != nil || r.Top != dir {
 		t.Fatalf("got %+v, %v", r, err)
 	}
-	env := environment(os.Environ())
+	env := cleanEnvironment(os.Environ())
 	for _, v := range env {
 		if strings.HasPrefix(v, "GIT_DIR=") || strings.HasPrefix(v, "GIT_EXTERNAL") || v == "LC_ALL=de_DE.UTF-8" {
 			t.Errorf("%s is passed on", v)
@@ -149,12 +149,12 @@ func TestOutputIsCapped(t *testing.T) {
 	dir, r := repository(t, "r")
 	put(t, filepath.Join(dir, "big"), strings.Repeat("x", 4<<20))
 	id := gittest.Git(t, dir, "hash-object", "-w", "big")
-	c := r.call("cat-file", "blob", id)
+	c := r.newCall("cat-file", "blob", id)
 	c.max = 1000
-	if _, err := run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "is over") {
+	if _, err := runGit(t.Context(), c); err == nil || !strings.Contains(err.Error(), "is over") {
 		t.Errorf("got %v", err)
 	}
-	if out, more, err := once(t.Context(), c); err != nil || !more || len(out) != 1000 {
+	if out, more, err := runOnce(t.Context(), c); err != nil || !more || len(out) != 1000 {
 		t.Errorf("got %d bytes, %v, %v", len(out), more, err)
 	}
 }
@@ -191,7 +191,7 @@ func TestContextEndsTheProcessGroup(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		_, err := run(ctx, call{dir: bin, args: []string{"version"}})
+		_, err := runGit(ctx, call{dir: bin, args: []string{"version"}})
 		ended <- err
 	}()
 	if _, err := os.ReadFile(fifo); err != nil { // waits until the child runs
@@ -335,7 +335,7 @@ func TestProgramsOfTrees(t *testing.T) {
 	}
 	elsewhere := *r // a clone's, whose repository is r
 	elsewhere.Top = t.TempDir()
-	if _, err := run(t.Context(), (&Shadow{Repo: &elsewhere, Dir: r.Dir}).call("version")); err != nil {
+	if _, err := runGit(t.Context(), (&Shadow{Repo: &elsewhere, Dir: r.Dir}).newCall("version")); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(marker); err == nil {

@@ -15,7 +15,7 @@ import (
 // Find is the commit that a ref or another name stands for; empty when
 // there is none.
 func (r *Repo) Find(ctx context.Context, name string) (string, error) {
-	out, err := run(ctx, r.call("rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}"))
+	out, err := runGit(ctx, r.newCall("rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}"))
 	if exitCode(err) == 1 || exitCode(err) == 128 {
 		return "", nil
 	}
@@ -27,7 +27,7 @@ func (r *Repo) Find(ctx context.Context, name string) (string, error) {
 
 // TreeOf is the tree of a commit.
 func (r *Repo) TreeOf(ctx context.Context, commit string) (string, error) {
-	out, err := run(ctx, r.call("rev-parse", "--verify", "--quiet", "--end-of-options", commit+"^{tree}"))
+	out, err := runGit(ctx, r.newCall("rev-parse", "--verify", "--quiet", "--end-of-options", commit+"^{tree}"))
 	if err != nil {
 		return "", fmt.Errorf("cannot find the tree of %s: %w", commit, err)
 	}
@@ -36,13 +36,13 @@ func (r *Repo) TreeOf(ctx context.Context, commit string) (string, error) {
 
 // FilesOf are the paths of all files of a commit or a tree.
 func (r *Repo) FilesOf(ctx context.Context, commit string) ([]string, error) {
-	c := r.call("ls-tree", "-r", "-z", "--name-only", commit)
+	c := r.newCall("ls-tree", "-r", "-z", "--name-only", commit)
 	c.max = namesMost
-	out, err := run(ctx, c)
+	out, err := runGit(ctx, c)
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the files of %s: %w", commit, err)
 	}
-	return records(out), nil
+	return splitRecords(out), nil
 }
 
 // IsAncestor reports whether one commit can be reached from another, or is it.
@@ -51,7 +51,7 @@ func (r *Repo) IsAncestor(ctx context.Context, commit, of string) (bool, error) 
 	if commit == of {
 		return true, nil
 	}
-	_, err := run(ctx, r.call("merge-base", "--is-ancestor", commit, of))
+	_, err := runGit(ctx, r.newCall("merge-base", "--is-ancestor", commit, of))
 	switch {
 	case err == nil:
 		return true, nil
@@ -67,13 +67,13 @@ func (r *Repo) IsAncestor(ctx context.Context, commit, of string) (bool, error) 
 // Whole reports whether the commits want are there, with all that have does not have.
 // An empty have is nothing.
 func (r *Repo) Whole(ctx context.Context, have string, want ...string) bool {
-	c := r.call("rev-list", "--objects", "--quiet", "--stdin")
+	c := r.newCall("rev-list", "--objects", "--quiet", "--stdin")
 	in := strings.Join(want, "\n") + "\n"
 	if have != "" {
 		in += "^" + have + "\n"
 	}
 	c.stdin = strings.NewReader(in)
-	_, err := run(ctx, c)
+	_, err := runGit(ctx, c)
 	return err == nil
 }
 
@@ -84,9 +84,9 @@ func (r *Repo) Unreachable(ctx context.Context, list []string, to string) (map[s
 	if len(list) == 0 {
 		return gone, nil
 	}
-	ask := r.call("cat-file", "--batch-check=%(objecttype)", "--buffer")
+	ask := r.newCall("cat-file", "--batch-check=%(objecttype)", "--buffer")
 	ask.stdin = strings.NewReader(strings.Join(list, "\n") + "\n")
-	out, err := run(ctx, ask)
+	out, err := runGit(ctx, ask)
 	if err != nil {
 		return nil, fmt.Errorf("cannot look for commits: %w", err)
 	}
@@ -100,9 +100,9 @@ func (r *Repo) Unreachable(ctx context.Context, list []string, to string) (map[s
 		in.WriteString(id + "\n")
 	}
 	in.WriteString("^" + to + "\n")
-	walk := r.call("rev-list", "--stdin")
+	walk := r.newCall("rev-list", "--stdin")
 	walk.stdin = strings.NewReader(in.String())
-	if out, err = run(ctx, walk); err != nil {
+	if out, err = runGit(ctx, walk); err != nil {
 		return nil, fmt.Errorf("cannot look for commits: %w", err)
 	}
 	outside := strings.Fields(string(out))
@@ -116,7 +116,7 @@ func (r *Repo) Unreachable(ctx context.Context, list []string, to string) (map[s
 
 // Base is a best common ancestor of two commits; empty when they have none.
 func (r *Repo) Base(ctx context.Context, a, b string) (string, error) {
-	out, err := run(ctx, r.call("merge-base", a, b))
+	out, err := runGit(ctx, r.newCall("merge-base", a, b))
 	if exitCode(err) == 1 {
 		return "", nil
 	}
@@ -129,13 +129,13 @@ func (r *Repo) Base(ctx context.Context, a, b string) (string, error) {
 // Changes lists how one tree or commit differs from another, by path, without
 // renames.
 func (r *Repo) Changes(ctx context.Context, from, to string) ([]Change, error) {
-	all, _, err := r.changes(ctx, r.call(), from, to, false, 0)
+	all, _, err := r.diffTree(ctx, r.newCall(), from, to, false, 0)
 	return all, err
 }
 
 // Author is who wrote a commit, and the first line of its message.
 func (r *Repo) Author(ctx context.Context, commit string) (name, subject string, err error) {
-	out, err := run(ctx, r.call("log", "-1", "-z", "--no-show-signature", "--format=%an%n%s", commit, "--"))
+	out, err := runGit(ctx, r.newCall("log", "-1", "-z", "--no-show-signature", "--format=%an%n%s", commit, "--"))
 	if err != nil {
 		return "", "", fmt.Errorf("cannot find who wrote %s: %w", commit, err)
 	}
@@ -146,12 +146,12 @@ func (r *Repo) Author(ctx context.Context, commit string) (name, subject string,
 // Own are commits that can be reached from to and not from from, the last first, each as
 // its short name and the first line of its message.
 func (r *Repo) Own(ctx context.Context, from, to string, limit int) ([]string, error) {
-	out, err := run(ctx, r.call("log", "-z", "--no-show-signature", "--format=%h %s", fmt.Sprintf("-n%d", limit),
+	out, err := runGit(ctx, r.newCall("log", "-z", "--no-show-signature", "--format=%h %s", fmt.Sprintf("-n%d", limit),
 		"^"+from, to, "--"))
 	if err != nil {
 		return nil, fmt.Errorf("cannot list commits: %w", err)
 	}
-	return records(out), nil
+	return splitRecords(out), nil
 }
 
 // Landing is a merge on the first-parent line of a branch.
@@ -165,13 +165,13 @@ func (r *Repo) Landings(ctx context.Context, from, to string, paths []string, li
 	if from != "" {
 		args = append(args, "^"+from)
 	}
-	args = append(append(args, "--"), literal(paths)...)
-	out, err := run(ctx, r.call(args...))
+	args = append(append(args, "--"), literalPaths(paths)...)
+	out, err := runGit(ctx, r.newCall(args...))
 	if err != nil {
 		return nil, fmt.Errorf("cannot list what landed: %w", err)
 	}
 	var list []Landing
-	for _, one := range records(out) {
+	for _, one := range splitRecords(out) {
 		id, message, ok := strings.Cut(strings.TrimLeft(one, "\n"), "\n")
 		if !ok {
 			return nil, errors.New("cannot list what landed: odd answer")
@@ -181,8 +181,8 @@ func (r *Repo) Landings(ctx context.Context, from, to string, paths []string, li
 	return list, nil
 }
 
-// literal makes path specifications that mean just these paths.
-func literal(paths []string) []string {
+// literalPaths makes path specifications that mean just these paths.
+func literalPaths(paths []string) []string {
 	return lists.Each(paths, func(p string) string { return ":(literal)" + p })
 }
 
@@ -213,7 +213,7 @@ const (
 // Tips are the commits that branches, remote branches and tags are at, without
 // repetition; of many, the 300 that were committed last.
 func (r *Repo) Tips(ctx context.Context) ([]string, error) {
-	out, err := run(ctx, r.call("for-each-ref", "--sort=-creatordate",
+	out, err := runGit(ctx, r.newCall("for-each-ref", "--sort=-creatordate",
 		"--format=%(objecttype) %(objectname) %(*objecttype) %(*objectname)",
 		"refs/heads", "refs/remotes", "refs/tags"))
 	if err != nil {
@@ -246,7 +246,7 @@ func (r *Repo) Tips(ctx context.Context) ([]string, error) {
 // CommitWithParents stores a commit that has the commits as parents, so that one ref
 // keeps all of them. Its files are those of one of them. The same commits make the same one.
 func (r *Repo) CommitWithParents(ctx context.Context, commits []string) (string, error) {
-	c := r.call()
+	c := r.newCall()
 	c.env = append(c.env, "GIT_AUTHOR_DATE=@0 +0000", "GIT_COMMITTER_DATE=@0 +0000")
 	parents := slices.Compact(slices.Sorted(slices.Values(commits)))
 	return commitTree(ctx, c, pawl, parents[0]+"^{tree}", "pawl: what workspaces borrow\n", parents)
@@ -255,7 +255,7 @@ func (r *Repo) CommitWithParents(ctx context.Context, commits []string) (string,
 // Tags are the tags in the history of a commit, the newest first; of many, the
 // first 100. Commit is what the ref is at: a tag object or a commit.
 func (r *Repo) Tags(ctx context.Context, commit string) (all []Ref, objects []string, err error) {
-	out, err := run(ctx, r.call("for-each-ref", "--sort=-creatordate", fmt.Sprintf("--count=%d", tagsLimit),
+	out, err := runGit(ctx, r.newCall("for-each-ref", "--sort=-creatordate", fmt.Sprintf("--count=%d", tagsLimit),
 		"--merged="+commit,
 		"--format=%(objecttype) %(objectname) %(refname)", "refs/tags"))
 	if err != nil {
@@ -280,14 +280,14 @@ func (c *Clone) copyTags(ctx context.Context, objects []string) error {
 	if len(objects) == 0 {
 		return nil
 	}
-	pack := c.Of.call("pack-objects", "-q", "--stdout")
+	pack := c.Of.newCall("pack-objects", "-q", "--stdout")
 	pack.stdin = strings.NewReader(strings.Join(objects, "\n") + "\n")
-	data, err := run(ctx, pack)
+	data, err := runGit(ctx, pack)
 	if err == nil {
-		store := c.call("index-pack", "--stdin")
+		store := c.newCall("index-pack", "--stdin")
 		store.env = append(store.env, "GIT_OBJECT_DIRECTORY="+filepath.Join(c.Top, ".git", "objects"))
 		store.stdin = bytes.NewReader(data)
-		_, err = run(ctx, store)
+		_, err = runGit(ctx, store)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot copy tags: %w", err)

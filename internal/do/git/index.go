@@ -43,8 +43,8 @@ func (s *Shadow) Index(file string, lock *os.File) *Index {
 	return &Index{shadow: s, file: file, lock: lock}
 }
 
-func (x *Index) call(args ...string) call {
-	c := x.shadow.call(args...)
+func (x *Index) newCall(args ...string) call {
+	c := x.shadow.newCall(args...)
 	c.env = append(c.env, "GIT_INDEX_FILE="+x.file)
 	c.lock = x.lock
 	return c
@@ -62,60 +62,60 @@ type Scan struct {
 // index learns the new times of files whose content did not change, so that the next
 // scan need not read them, but for what has changed since this one began.
 func (x *Index) Scan(ctx context.Context) (Scan, error) {
-	s, _, err := x.scan(ctx, "no", false)
+	s, _, err := x.scanTree(ctx, "no", false)
 	return s, err
 }
 
 // ScanTracked is Scan with what is in the index and ignored.
 func (x *Index) ScanTracked(ctx context.Context) (Scan, error) {
-	s, _, err := x.scan(ctx, "no", true)
+	s, _, err := x.scanTree(ctx, "no", true)
 	return s, err
 }
 
 // ScanIgnored is ScanTracked with what is on disk and ignored. A folder that is ignored itself
 // is one entry, which ends with a slash.
 func (x *Index) ScanIgnored(ctx context.Context) (s Scan, ignored []string, err error) {
-	return x.scan(ctx, "matching", true)
+	return x.scanTree(ctx, "matching", true)
 }
 
-func (x *Index) scan(ctx context.Context, which string, tracked bool) (s Scan, ignored []string, err error) {
+func (x *Index) scanTree(ctx context.Context, which string, tracked bool) (s Scan, ignored []string, err error) {
 	began := time.Now()
 	if err := x.forgetRecent(); err != nil {
 		return s, nil, err
 	}
 	var warned capped
-	status := x.call("status", "--porcelain=v2", "-z", "--untracked-files=all", "--ignored="+which, "--no-renames",
+	status := x.newCall("status", "--porcelain=v2", "-z", "--untracked-files=all", "--ignored="+which, "--no-renames",
 		"--ignore-submodules=all")
 	status.env = append(status.env, "GIT_OPTIONAL_LOCKS=1")
 	status.warned = &warned
 	calls := []call{status}
 	if tracked {
-		calls = append(calls, x.call("ls-files", "-z", "-c", "-i", "--exclude-standard"))
+		calls = append(calls, x.newCall("ls-files", "-z", "-c", "-i", "--exclude-standard"))
 	}
 	outs, err := runAll(ctx, calls...)
-	// Files in a folder that cannot be listed are untracked to nobody, and can be opened.
+	// Files in a folder that cannot be listed are missing in the untracked ones, but can be opened.
 	if bytes.Contains(warned.buf.Bytes(), []byte("could not open directory")) && files.Mend(x.shadow.Repo.Top) {
-		return x.scan(ctx, which, tracked)
+		return x.scanTree(ctx, which, tracked)
 	}
 	if err != nil {
 		return s, nil, fmt.Errorf("cannot scan the work tree: %w", err)
 	}
 	if tracked {
-		s.Ignored = records(outs[1])
+		s.Ignored = splitRecords(outs[1])
 	}
-	for _, line := range records(outs[0]) {
+	for _, line := range splitRecords(outs[0]) {
 		if name, is := strings.CutPrefix(line, "! "); is {
 			ignored = append(ignored, name)
-		} else if err := s.read(line); err != nil {
+		} else if err := s.readStatus(line); err != nil {
 			return s, nil, err
 		}
 	}
 	return s, ignored, x.noteScan(began)
 }
 
-// read takes one line of git status. The shadow has no commit, so every path
-// of the index has one, and only its second letter counts.
-func (s *Scan) read(line string) error {
+// readStatus takes one line of git status. The shadow has no commit, so every path of the index has
+// one, and only its second letter counts.
+func (s *Scan) readStatus(line string) error {
 	kind, path, _ := strings.Cut(line, " ")
 	if kind == "?" {
 		s.Untracked = append(s.Untracked, path)
@@ -141,49 +141,49 @@ func (s *Scan) read(line string) error {
 // UntrackedBy lists the files that are not in the index and not ignored by the
 // rules in the file, which stand alone: no .gitignore is read.
 func (x *Index) UntrackedBy(ctx context.Context, rules string) ([]string, error) {
-	out, err := run(ctx, x.call("ls-files", "-z", "-o", "--exclude-from="+rules))
-	return records(out), err
+	out, err := runGit(ctx, x.newCall("ls-files", "-z", "-o", "--exclude-from="+rules))
+	return splitRecords(out), err
 }
 
 // IgnoredFolded lists what is on disk and ignored. A folder whose files are
 // all ignored is one entry, which ends with a slash.
 func (x *Index) IgnoredFolded(ctx context.Context) ([]string, error) {
-	out, err := run(ctx, x.call("ls-files", "-z", "-o", "-i", "--directory", "--exclude-standard"))
-	return records(out), err
+	out, err := runGit(ctx, x.newCall("ls-files", "-z", "-o", "-i", "--directory", "--exclude-standard"))
+	return splitRecords(out), err
 }
 
 // OtherFolders lists the top folders that neither the index nor git's rules for what
 // is ignored know a file of: empty ones, too.
 func (x *Index) OtherFolders(ctx context.Context) ([]string, error) {
-	out, err := run(ctx, x.call("ls-files", "-z", "-o", "--directory", "--exclude-standard"))
-	names := slices.DeleteFunc(records(out), func(name string) bool { return !strings.HasSuffix(name, "/") })
+	out, err := runGit(ctx, x.newCall("ls-files", "-z", "-o", "--directory", "--exclude-standard"))
+	names := slices.DeleteFunc(splitRecords(out), func(name string) bool { return !strings.HasSuffix(name, "/") })
 	return names, err
 }
 
 // Names lists the paths of the index.
 func (x *Index) Names(ctx context.Context) ([]string, error) {
-	out, err := run(ctx, x.call("ls-files", "-z"))
-	return records(out), err
+	out, err := runGit(ctx, x.newCall("ls-files", "-z"))
+	return splitRecords(out), err
 }
 
 // Entries lists the index.
 func (x *Index) Entries(ctx context.Context) ([]Entry, error) {
-	return entries(ctx, x.call(lsEntries...))
+	return listEntries(ctx, x.newCall(lsEntries...))
 }
 
 // IndexEntries lists the user's index, whatever its format; no index is no entries.
 func (r *Repo) IndexEntries(ctx context.Context) ([]Entry, error) {
-	return entries(ctx, r.call(lsEntries...))
+	return listEntries(ctx, r.newCall(lsEntries...))
 }
 
 var lsEntries = []string{"ls-files", "-z", "-s", "-v"}
 
-func entries(ctx context.Context, c call) ([]Entry, error) {
-	out, err := run(ctx, c)
+func listEntries(ctx context.Context, c call) ([]Entry, error) {
+	out, err := runGit(ctx, c)
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the index: %w", err)
 	}
-	lines := records(out)
+	lines := splitRecords(out)
 	all := make([]Entry, 0, len(lines))
 	for _, l := range lines {
 		meta, path, _ := strings.Cut(l, "\t")
@@ -205,27 +205,27 @@ func entries(ctx context.Context, c call) ([]Entry, error) {
 // where nothing is leaves the index. It does
 // all or nothing; the objects that were written stay.
 func (x *Index) Add(ctx context.Context, paths []string) error {
-	return x.update(ctx, paths, "--add", "--remove", "--replace", "--stdin")
+	return x.updatePaths(ctx, paths, "--add", "--remove", "--replace", "--stdin")
 }
 
 // Remove takes paths out of the index. A path that is not in it is no error.
 func (x *Index) Remove(ctx context.Context, paths []string) error {
-	return x.update(ctx, paths, "--force-remove", "--stdin")
+	return x.updatePaths(ctx, paths, "--force-remove", "--stdin")
 }
 
-func (x *Index) update(ctx context.Context, paths []string, flags ...string) error {
+func (x *Index) updatePaths(ctx context.Context, paths []string, flags ...string) error {
 	if len(paths) == 0 {
 		return nil
 	}
-	c := x.call(append([]string{"update-index", "-z"}, flags...)...)
-	c.stdin = list(paths)
-	_, err := run(ctx, c)
+	c := x.newCall(append([]string{"update-index", "-z"}, flags...)...)
+	c.stdin = joinPaths(paths)
+	_, err := runGit(ctx, c)
 	return err
 }
 
 // Set enters entries without looking at the files, so that the next scan
 // compares their content. It clears the flags of a path that is there.
-func (x *Index) Set(ctx context.Context, all []Entry) error { return setEntries(ctx, x.call(), all) }
+func (x *Index) Set(ctx context.Context, all []Entry) error { return setEntries(ctx, x.newCall(), all) }
 
 func setEntries(ctx context.Context, c call, all []Entry) error {
 	if len(all) == 0 {
@@ -237,7 +237,7 @@ func setEntries(ctx context.Context, c call, all []Entry) error {
 	}
 	c.args = []string{"update-index", "-z", "--add", "--replace", "--index-info"}
 	c.stdin = strings.NewReader(in.String())
-	_, err := run(ctx, c)
+	_, err := runGit(ctx, c)
 	return err
 }
 
@@ -247,7 +247,7 @@ func (x *Index) ReadTree(ctx context.Context, tree string) error {
 	if tree == "" {
 		args[1] = "--empty"
 	}
-	_, err := run(ctx, x.call(args...))
+	_, err := runGit(ctx, x.newCall(args...))
 	return err
 }
 
@@ -255,11 +255,11 @@ func (x *Index) ReadTree(ctx context.Context, tree string) error {
 // is written. Files that the tree does not have go, ignored ones aside. Nothing else may
 // work on the files meanwhile.
 func (x *Index) Fill(ctx context.Context, tree string) error {
-	fill := x.call("read-tree", "--reset", "-u", tree)
-	if _, err := run(ctx, fill); err != nil {
+	fill := x.newCall("read-tree", "--reset", "-u", tree)
+	if _, err := runGit(ctx, fill); err != nil {
 		return err
 	}
-	if _, err := run(ctx, x.call("clean", "-ffdq")); err != nil {
+	if _, err := runGit(ctx, x.newCall("clean", "-ffdq")); err != nil {
 		return err
 	}
 	return x.noteScan(time.Now())
@@ -270,17 +270,17 @@ func (x *Index) Restore(ctx context.Context, paths []string) error {
 	if len(paths) == 0 {
 		return nil
 	}
-	c := x.call("checkout-index", "-f", "-u", "-z", "--stdin")
-	c.stdin = list(paths)
-	_, err := run(ctx, c)
+	c := x.newCall("checkout-index", "-f", "-u", "-z", "--stdin")
+	c.stdin = joinPaths(paths)
+	_, err := runGit(ctx, c)
 	return err
 }
 
 // Refresh reads the files whose times are not those that the index knows. Only pawl may
 // have worked on the files since the last scan.
 func (x *Index) Refresh(ctx context.Context) error {
-	c := x.call("update-index", "-q", "--refresh")
-	_, err := run(ctx, c)
+	c := x.newCall("update-index", "-q", "--refresh")
+	_, err := runGit(ctx, c)
 	if code := exitCode(err); err != nil && code <= 0 { // it was killed, or never began
 		return err
 	}
@@ -290,24 +290,24 @@ func (x *Index) Refresh(ctx context.Context) error {
 // WriteTree stores the index as a tree. Objects that a partial clone has not
 // fetched may be missing.
 func (x *Index) WriteTree(ctx context.Context) (string, error) {
-	out, err := run(ctx, x.call("write-tree", "--missing-ok"))
+	out, err := runGit(ctx, x.newCall("write-tree", "--missing-ok"))
 	if err != nil {
 		return "", fmt.Errorf("cannot store the tree: %w", err)
 	}
 	return strings.TrimSpace(string(out)), nil
 }
 
-// attributes are the values of attributes by path, of more than one the last. A
-// path for which none is set has none.
-func attributes(ctx context.Context, c call, paths []string, names ...string) (map[string]string, error) {
+// readAttributes returns the values of attributes by path, of more than one the last. A path for
+// which none is set has none.
+func readAttributes(ctx context.Context, c call, paths []string, names ...string) (map[string]string, error) {
 	c.args = append([]string{"check-attr", "-z", "--stdin"}, names...)
-	c.stdin = list(paths)
-	out, err := run(ctx, c)
+	c.stdin = joinPaths(paths)
+	out, err := runGit(ctx, c)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the attributes of files: %w", err)
 	}
 	values := map[string]string{}
-	for f := range slices.Chunk(records(out), 3) {
+	for f := range slices.Chunk(splitRecords(out), 3) {
 		if len(f) == 3 && f[2] != "unspecified" && f[2] != "unset" {
 			values[f[0]] = f[2]
 		}
@@ -343,16 +343,16 @@ func (x *Index) TreeWith(ctx context.Context, tree string, entries []Entry) (str
 
 // EmptyTree is the tree without files. Git has it without storing it.
 func (r *Repo) EmptyTree(ctx context.Context) (string, error) {
-	c := r.call("hash-object", "-t", "tree", "--stdin")
+	c := r.newCall("hash-object", "-t", "tree", "--stdin")
 	c.stdin = strings.NewReader("")
-	out, err := run(ctx, c)
+	out, err := runGit(ctx, c)
 	return strings.TrimSpace(string(out)), err
 }
 
 // writeIndex makes the index of a repository that has none yet, of entries with their
 // flags.
 func (r *Repo) writeIndex(ctx context.Context, all []Entry) error {
-	if err := setEntries(ctx, r.call(), all); err != nil {
+	if err := setEntries(ctx, r.newCall(), all); err != nil {
 		return err
 	}
 	for flag, has := range map[string]func(Entry) bool{
@@ -363,9 +363,9 @@ func (r *Repo) writeIndex(ctx context.Context, all []Entry) error {
 		if len(paths) == 0 {
 			continue
 		}
-		c := r.call("update-index", "-z", flag, "--stdin")
-		c.stdin = list(paths)
-		if _, err := run(ctx, c); err != nil {
+		c := r.newCall("update-index", "-z", flag, "--stdin")
+		c.stdin = joinPaths(paths)
+		if _, err := runGit(ctx, c); err != nil {
 			return err
 		}
 	}
@@ -378,13 +378,13 @@ func (r *Repo) Tracked(ctx context.Context, paths []string) ([]string, error) {
 	if len(paths) == 0 {
 		return nil, nil
 	}
-	c := r.call(append([]string{"ls-files", "-z", "--"}, paths...)...)
+	c := r.newCall(append([]string{"ls-files", "-z", "--"}, paths...)...)
 	c.env = append(c.env, "GIT_LITERAL_PATHSPECS=1")
-	out, err := run(ctx, c)
+	out, err := runGit(ctx, c)
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the tracked files: %w", err)
 	}
-	return records(out), nil
+	return splitRecords(out), nil
 }
 
 // Untracked lists the files that git does not track and that fit one of the
@@ -394,7 +394,7 @@ func (r *Repo) Tracked(ctx context.Context, paths []string) ([]string, error) {
 func (r *Repo) Untracked(ctx context.Context, dir string, patterns []string) (ignored, other []string, err error) {
 	specs := lists.Each(patterns, func(p string) string { return ":(glob)" + strings.TrimPrefix(p, "./") })
 	ask := func(args ...string) call {
-		c := r.call(append(append([]string{"ls-files", "-z", "-o", "--exclude-standard", "--full-name"}, args...),
+		c := r.newCall(append(append([]string{"ls-files", "-z", "-o", "--exclude-standard", "--full-name"}, args...),
 			append([]string{"--"}, specs...)...)...)
 		c.dir = dir
 		return c
@@ -403,5 +403,5 @@ func (r *Repo) Untracked(ctx context.Context, dir string, patterns []string) (ig
 	if err != nil {
 		return nil, nil, err
 	}
-	return records(outs[0]), records(outs[1]), nil
+	return splitRecords(outs[0]), splitRecords(outs[1]), nil
 }

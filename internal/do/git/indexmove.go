@@ -22,10 +22,10 @@ func (r *Repo) BeginIndexMove(ctx context.Context, from, to string, hold *os.Fil
 	sum := sha256.Sum256([]byte(r.Dir))
 	private := hold.Name() + "." + hex.EncodeToString(sum[:4]) + ".index"
 	a := &FastForward{repo: r, from: from, to: to, hold: hold, private: private}
-	if err := a.lock(); err != nil {
+	if err := a.lockIndex(); err != nil {
 		return nil, err
 	}
-	err := a.compare(ctx)
+	err := a.findChanges(ctx)
 	if err == nil {
 		err = a.copyIndex()
 	}
@@ -52,8 +52,8 @@ func WhenUnlocked(ctx context.Context, begin func() (*FastForward, error)) (*Fas
 	}
 }
 
-// compare finds what the move changes.
-func (a *FastForward) compare(ctx context.Context) error {
+// findChanges finds what the move changes.
+func (a *FastForward) findChanges(ctx context.Context) error {
 	if a.from == a.to {
 		return nil
 	}
@@ -67,7 +67,7 @@ func (a *FastForward) compare(ctx context.Context) error {
 // StagedOver is [StagedOver] for the move, in the index as it was locked. What is staged
 // there otherwise than it was before the move is [FastForward.Staged] from then on.
 func (a *FastForward) StagedOver(ctx context.Context, built map[string]Entry) ([]string, error) {
-	all, err := entries(ctx, a.call(lsEntries...))
+	all, err := listEntries(ctx, a.newCall(lsEntries...))
 	if err != nil {
 		return nil, err
 	}
@@ -130,9 +130,9 @@ func (a *FastForward) MoveIndex(ctx context.Context, staged ...Entry) error {
 		in.WriteString(mode + " " + object + "\t" + c.Path + "\x00")
 	}
 	if in.Len() > 0 {
-		put := a.call("update-index", "-z", "--add", "--replace", "--index-info")
+		put := a.newCall("update-index", "-z", "--add", "--replace", "--index-info")
 		put.stdin = &in
-		if _, err := run(ctx, put); err != nil {
+		if _, err := runGit(ctx, put); err != nil {
 			return fmt.Errorf("cannot move the index of %s: %w", a.repo.Top, err)
 		}
 		if err := copyIndex(a.private, a.repo.Index, true); err != nil {

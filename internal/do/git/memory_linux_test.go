@@ -20,9 +20,9 @@ func TestMemoryIsLimited(t *testing.T) {
 	}
 	dir, r := repository(t, "r")
 	tree := gittest.ManyFiles(t, dir)
-	c := r.call("read-tree", tree)
+	c := r.newCall("read-tree", tree)
 	c.memory = 64 << 20
-	if _, err := run(t.Context(), c); !OfMachine(err) || !strings.Contains(err.Error(), "ut of memory") {
+	if _, err := runGit(t.Context(), c); !OfMachine(err) || !strings.Contains(err.Error(), "ut of memory") {
 		t.Errorf("got %v", err)
 	}
 	if most := mostMemory(); most == 0 || most > memoryLimit {
@@ -34,12 +34,12 @@ func TestMemoryIsLimited(t *testing.T) {
 func TestTimeIsLimited(t *testing.T) {
 	t.Parallel()
 	_, r := repository(t, "r")
-	c := r.call("cat-file", "--batch")
+	c := r.newCall("cat-file", "--batch")
 	in, out := io.Pipe()
 	c.stdin = in
-	p := prepare(t.Context(), c)
+	p := prepareCommand(t.Context(), c)
 	defer p.cancel()
-	if err := p.begin(); err != nil {
+	if err := p.startCommand(); err != nil {
 		t.Fatal(err)
 	}
 	var limit unix.Rlimit

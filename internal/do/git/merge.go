@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Merge is what git makes of two commits, without a checkout.
+// Merge is git's merge of two commits, without a checkout.
 type Merge struct {
 	Tree  string // with conflict markers where it is not clean
 	Clean bool
@@ -29,10 +29,10 @@ type MergeMessage struct {
 // MergeTree merges theirs into ours and stores the tree. Attributes of the
 // work tree are not read, so that no merge driver is chosen by what is merged.
 func (r *Repo) MergeTree(ctx context.Context, ours, theirs string) (Merge, error) {
-	c := r.call("merge-tree", "--write-tree", "-z", "--messages", ours, theirs)
+	c := r.newCall("merge-tree", "--write-tree", "-z", "--messages", ours, theirs)
 	c.dir = r.Dir
 	c.env = append(c.env, "GIT_WORK_TREE="+r.Dir, "GIT_INDEX_FILE="+filepath.Join(r.Dir, "pawl-none"))
-	out, err := run(ctx, c)
+	out, err := runGit(ctx, c)
 	conflict := exitCode(err) == 1 && len(out) > 0 // a name that it does not know is 1 too
 	if err != nil && !conflict {
 		return Merge{}, fmt.Errorf("cannot merge %s into %s: %w", theirs, ours, err)
@@ -84,7 +84,7 @@ func MergeFile(ctx context.Context, dir string, ours, base, theirs []byte, marke
 	}
 	args := []string{"merge-file", "-p", "-q", "--diff3", "--marker-size=" + strconv.Itoa(marker),
 		"-L", "ours", "-L", "base", "-L", "theirs"}
-	out, err := run(ctx, call{dir: dir, args: append(args, names...)})
+	out, err := runGit(ctx, call{dir: dir, args: append(args, names...)})
 	conflicts := exitCode(err) > 0 && exitCode(err) < 128
 	if err != nil && !conflicts {
 		return nil, fmt.Errorf("cannot merge a file: %w", err)

@@ -29,7 +29,7 @@ func (s *Shadow) Commit(ctx context.Context, tree, message string, parents ...st
 
 // CommitTree is [Shadow.Commit] by somebody else.
 func (s *Shadow) CommitTree(ctx context.Context, who Person, tree, message string, parents ...string) (string, error) {
-	return commitTree(ctx, s.call(), who, tree, message, parents)
+	return commitTree(ctx, s.newCall(), who, tree, message, parents)
 }
 
 func commitTree(ctx context.Context, c call, who Person, tree, message string, parents []string) (string, error) {
@@ -39,12 +39,12 @@ func commitTree(ctx context.Context, c call, who Person, tree, message string, p
 			c.args = append(c.args, "-p", p)
 		}
 	}
-	c.env = append(c.env, who.environ()...)
+	c.env = append(c.env, who.commitEnvironment()...)
 	if who.SignsOff {
 		message = who.SignOff(message)
 	}
 	c.stdin = strings.NewReader(message)
-	out, err := run(ctx, c)
+	out, err := runGit(ctx, c)
 	if err != nil {
 		return "", fmt.Errorf("cannot store a commit: %w", err)
 	}
@@ -53,9 +53,9 @@ func commitTree(ctx context.Context, c call, who Person, tree, message string, p
 
 // Store stores bytes as a blob.
 func (s *Shadow) Store(ctx context.Context, data io.Reader) (string, error) {
-	c := s.call("hash-object", "-w", "--no-filters", "--stdin")
+	c := s.newCall("hash-object", "-w", "--no-filters", "--stdin")
 	c.stdin = data
-	out, err := run(ctx, c)
+	out, err := runGit(ctx, c)
 	if err != nil {
 		return "", fmt.Errorf("cannot store a blob: %w", err)
 	}
@@ -68,9 +68,9 @@ func (s *Shadow) Sizes(ctx context.Context, objects []string) ([]int64, error) {
 	if len(objects) == 0 {
 		return nil, nil
 	}
-	c := s.call("cat-file", "--batch-check=%(objectsize)", "--buffer")
+	c := s.newCall("cat-file", "--batch-check=%(objectsize)", "--buffer")
 	c.stdin = strings.NewReader(strings.Join(objects, "\n") + "\n")
-	out, err := run(ctx, c)
+	out, err := runGit(ctx, c)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the sizes of objects: %w", err)
 	}
@@ -93,27 +93,27 @@ func (s *Shadow) Blobs(ctx context.Context, objects []string, each func(i int, s
 	if len(objects) == 0 {
 		return nil
 	}
-	c := s.call("cat-file", "--batch", "--buffer")
+	c := s.newCall("cat-file", "--batch", "--buffer")
 	c.stdin = strings.NewReader(strings.Join(objects, "\n") + "\n")
-	p := prepare(ctx, c)
+	p := prepareCommand(ctx, c)
 	defer p.cancel()
 	pipe, err := p.cmd.StdoutPipe()
 	if err != nil {
 		return fmt.Errorf("cannot read objects: %w", err)
 	}
-	if err := p.begin(); err != nil {
+	if err := p.startCommand(); err != nil {
 		return err
 	}
-	err = stream(bufio.NewReaderSize(pipe, 64<<10), objects, each)
+	err = streamObjects(bufio.NewReaderSize(pipe, 64<<10), objects, each)
 	if err != nil {
 		p.cancel()
 		_ = p.cmd.Wait() // killed: its status says nothing new
 		return cmp.Or(ctx.Err(), err)
 	}
-	return p.failure(ctx, p.cmd.Wait())
+	return p.failureOf(ctx, p.cmd.Wait())
 }
 
-func stream(r *bufio.Reader, objects []string, each func(int, int64, io.Reader) error) error {
+func streamObjects(r *bufio.Reader, objects []string, each func(int, int64, io.Reader) error) error {
 	for i, id := range objects {
 		line, err := r.ReadString('\n')
 		if err != nil {
@@ -160,7 +160,7 @@ func (r *Repo) newHash() hash.Hash {
 
 // Loose counts the objects that are files of their own.
 func (r *Repo) Loose(ctx context.Context) (int, error) {
-	out, err := run(ctx, r.call("count-objects"))
+	out, err := runGit(ctx, r.newCall("count-objects"))
 	if err != nil {
 		return 0, fmt.Errorf("cannot count loose objects: %w", err)
 	}
@@ -176,7 +176,7 @@ func (r *Repo) Loose(ctx context.Context) (int, error) {
 // so that nothing is lost that somebody works with. The files go when git finds
 // them in a pack, which is at the next call.
 func (r *Repo) PackLoose(ctx context.Context) error {
-	if _, err := run(ctx, r.call("maintenance", "run", "--task=loose-objects", "--quiet")); err != nil {
+	if _, err := runGit(ctx, r.newCall("maintenance", "run", "--task=loose-objects", "--quiet")); err != nil {
 		return fmt.Errorf("cannot pack loose objects: %w", err)
 	}
 	return nil
@@ -189,13 +189,13 @@ func (r *Repo) PackLoose(ctx context.Context) error {
 // SyncObjects makes the commits want, with all that have does not have, survive a
 // power loss. An empty have is nothing.
 func (r *Repo) SyncObjects(ctx context.Context, have string, want ...string) error {
-	c := r.call("rev-list", "--objects", "--no-object-names", "--stdin")
+	c := r.newCall("rev-list", "--objects", "--no-object-names", "--stdin")
 	in := strings.Join(want, "\n") + "\n"
 	if have != "" {
 		in += "^" + have + "\n"
 	}
 	c.stdin = strings.NewReader(in)
-	out, err := run(ctx, c)
+	out, err := runGit(ctx, c)
 	if err != nil {
 		return fmt.Errorf("cannot list what is to be kept: %w", err)
 	}
@@ -216,7 +216,7 @@ func (r *Repo) SyncObjects(ctx context.Context, have string, want ...string) err
 	return nil
 }
 
-// loosePath is where an object is that is in no pack.
+// loosePath returns the path of an object outside of packs. There need be no file.
 func (r *Repo) loosePath(id string) string { return filepath.Join(r.Objects, id[:2], id[2:]) }
 
 // syncRefs makes refs that were moved, and what their logs say, survive a power loss.
@@ -230,7 +230,7 @@ func (r *Repo) syncRefs(names ...string) error {
 			paths = append(append(paths, log), files.Folders(log, top)...)
 		}
 	}
-	add(r.Dir, "HEAD") // its log tells of the branch that is checked out
+	add(r.Dir, "HEAD") // its log is of the branch that is checked out
 	for _, name := range names {
 		add(r.Common, name)
 	}

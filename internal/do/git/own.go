@@ -71,11 +71,11 @@ func (c *Clone) Import(ctx context.Context, into *Repo, have, commit string) err
 	if _, err := c.RestoreAlternates(); err != nil {
 		return fmt.Errorf("%w: %v", ErrBroken, err)
 	}
-	if err := c.trust(); err != nil {
+	if err := c.writeAlternates(); err != nil {
 		return err
 	}
-	done, err := into.take(ctx, c.shadow.call(), c.Own, have, []string{commit})
-	done() // nobody collects objects there but who drops refs
+	done, err := into.takeObjects(ctx, c.shadow.newCall(), c.Own, have, []string{commit})
+	done() // objects are collected there only when refs are dropped
 	if err != nil && ctx.Err() == nil && !OfMachine(err) {
 		return fmt.Errorf("%w: %v", ErrBroken, err)
 	}
@@ -101,7 +101,7 @@ func (c *Clone) Lend(ctx context.Context, from *Repo, have string, want ...strin
 	there.Objects = objects
 	store := *c.shadow
 	store.Repo, store.objects = &there, objects
-	done, err := takeInto(ctx, store.call, &there, from.call(), c.Own, have, want)
+	done, err := takeInto(ctx, store.newCall, &there, from.newCall(), c.Own, have, want)
 	done() // an agent's git collects nothing
 	return err
 }
@@ -116,12 +116,12 @@ func (c *Clone) NewRepository(ctx context.Context, apart []string) error {
 	if err := files.RemoveAll(dir); err != nil {
 		return fmt.Errorf("cannot remove the clone's old repository: %w", err)
 	}
-	m, err := c.Of.borrowed(ctx)
+	m, err := c.Of.describeBorrowed(ctx)
 	if err != nil {
 		return err
 	}
-	m.objects = c.borrows()
-	if err := c.Of.lay(dir, m); err != nil {
+	m.objects = c.lenderObjects()
+	if err := c.Of.writeGitDir(dir, m); err != nil {
 		return fmt.Errorf("cannot make the clone's repository: %w", err)
 	}
 	all, err := c.Of.IndexEntries(ctx)
@@ -138,7 +138,7 @@ func (c *Clone) NewRepository(ctx context.Context, apart []string) error {
 // CommitAgain stores a commit of a tree on a parent with author, committer, times and
 // message of another commit. An empty parent is none.
 func (r *Repo) CommitAgain(ctx context.Context, of, tree, parent string) (string, error) {
-	return commitAgain(ctx, r.call, of, tree, parent)
+	return commitAgain(ctx, r.newCall, of, tree, parent)
 }
 
 // CommitAgain stores what a commit of the clone holds as one on a parent, with its
@@ -148,11 +148,11 @@ func (c *Clone) CommitAgain(ctx context.Context, of, parent string) (string, err
 	if err != nil {
 		return "", err
 	}
-	return commitAgain(ctx, c.call, of, tree, parent)
+	return commitAgain(ctx, c.newCall, of, tree, parent)
 }
 
 func commitAgain(ctx context.Context, calls func(...string) call, of, tree, parent string) (string, error) {
-	out, err := run(ctx, calls("cat-file", "commit", of))
+	out, err := runGit(ctx, calls("cat-file", "commit", of))
 	if err != nil {
 		return "", fmt.Errorf("cannot read commit %s: %w", of, err)
 	}
@@ -169,7 +169,7 @@ func commitAgain(ctx context.Context, calls func(...string) call, of, tree, pare
 	}
 	c := calls("hash-object", "-t", "commit", "-w", "--stdin")
 	c.stdin = strings.NewReader(text + "\n" + message)
-	if out, err = run(ctx, c); err != nil {
+	if out, err = runGit(ctx, c); err != nil {
 		return "", fmt.Errorf("cannot store a commit: %w", err)
 	}
 	return strings.TrimSpace(string(out)), nil
@@ -182,7 +182,7 @@ func (r *Repo) Since(ctx context.Context, from, to string) (commits [][]string, 
 	if from != "" {
 		args = append(args, "^"+from)
 	}
-	out, err := run(ctx, r.call(args...))
+	out, err := runGit(ctx, r.newCall(args...))
 	if err != nil {
 		return nil, fmt.Errorf("cannot list commits: %w", err)
 	}
@@ -195,13 +195,13 @@ func (r *Repo) Since(ctx context.Context, from, to string) (commits [][]string, 
 // MergeTrees merges two trees that come from a third one, in the store of r. Conflicts
 // are the paths that could not be merged; then there is no tree.
 func (r *Repo) MergeTrees(ctx context.Context, base, ours, theirs string) (tree string, conflicts []string, err error) {
-	root, err := commitTree(ctx, r.call(), pawl, base, "base", nil)
+	root, err := commitTree(ctx, r.newCall(), pawl, base, "base", nil)
 	if err != nil {
 		return "", nil, err
 	}
 	var sides [2]string
 	for i, t := range []string{ours, theirs} {
-		if sides[i], err = commitTree(ctx, r.call(), pawl, t, "side", []string{root}); err != nil {
+		if sides[i], err = commitTree(ctx, r.newCall(), pawl, t, "side", []string{root}); err != nil {
 			return "", nil, err
 		}
 	}
@@ -212,8 +212,8 @@ func (r *Repo) MergeTrees(ctx context.Context, base, ours, theirs string) (tree 
 	return "", lists.Union(nil, lists.Each(m.Stages, func(e Entry) string { return e.Path })...), nil
 }
 
-// Filtered are those of the paths whose content a program filters by the attributes of
-// the work tree, such as LFS.
+// Filtered returns the paths whose content a program filters by the attributes of the work tree,
+// such as LFS.
 func (r *Repo) Filtered(ctx context.Context, paths []string) ([]string, error) {
-	return filteredBy(ctx, r.call(), paths)
+	return filteredBy(ctx, r.newCall(), paths)
 }

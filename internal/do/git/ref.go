@@ -50,7 +50,7 @@ func plainRef(name string) bool {
 // prefix is a whole name or ends at a slash.
 func (r *Repo) Refs(ctx context.Context, prefixes ...string) ([]Ref, error) {
 	const format = "--format=%(refname)%00%(objectname)%00%(tree)%00%(parent)%00%(committerdate:unix)%00%(contents)%00"
-	out, err := run(ctx, r.call(append([]string{"for-each-ref", format}, prefixes...)...))
+	out, err := runGit(ctx, r.newCall(append([]string{"for-each-ref", format}, prefixes...)...))
 	if err != nil {
 		return nil, fmt.Errorf("cannot list refs: %w", err)
 	}
@@ -70,19 +70,19 @@ func (r *Repo) Refs(ctx context.Context, prefixes ...string) ([]Ref, error) {
 // the ref is at old; old of [Repo.Zero] creates it only. Reason goes to the
 // reflog, if the ref has one. The disk is not waited for.
 func (r *Repo) UpdateRef(ctx context.Context, name, commit, old, reason string) error {
-	return r.runRefs(ctx, r.changeRefs(reason, update(name, commit, old)))
+	return r.runRefs(ctx, r.changeRefs(reason, updateLine(name, commit, old)))
 }
 
 // KeepRef is [Repo.UpdateRef] for a ref that survives a power loss. What it leads
 // to was synced by [Repo.SyncObjects].
 func (r *Repo) KeepRef(ctx context.Context, name, commit, old, reason string) error {
-	return r.keepRefs(ctx, r.changeRefs(reason, update(name, commit, old)), name)
+	return r.keepRefs(ctx, r.changeRefs(reason, updateLine(name, commit, old)), name)
 }
 
 // SetRefs points refs of pawl's own to commits, wherever they were. Pairs are
 // names and ids in turn. The disk is not waited for.
 func (r *Repo) SetRefs(ctx context.Context, pairs ...string) error {
-	return r.runRefs(ctx, r.changeRefs("pawl", updates(pairs)...))
+	return r.runRefs(ctx, r.changeRefs("pawl", updateLines(pairs)...))
 }
 
 // KeepRefs is [Repo.SetRefs] in one transaction, for refs that survive a power loss. What they lead
@@ -92,7 +92,7 @@ func (r *Repo) KeepRefs(ctx context.Context, pairs ...string) error {
 	for pair := range slices.Chunk(pairs, 2) {
 		names = append(names, pair[0])
 	}
-	return r.keepRefs(ctx, r.changeRefs("pawl", updates(pairs)...), names...)
+	return r.keepRefs(ctx, r.changeRefs("pawl", updateLines(pairs)...), names...)
 }
 
 func (r *Repo) keepRefs(ctx context.Context, c call, names ...string) error {
@@ -105,27 +105,27 @@ func (r *Repo) keepRefs(ctx context.Context, c call, names ...string) error {
 
 // changeRefs is a transaction of lines as update and DeleteRefs make them.
 func (r *Repo) changeRefs(reason string, lines ...string) call {
-	c := r.call("update-ref", "-z", "--stdin", "-m", reason)
+	c := r.newCall("update-ref", "-z", "--stdin", "-m", reason)
 	c.stdin = strings.NewReader(strings.Join(lines, ""))
 	return c
 }
 
-// update is a line of a transaction.
-func update(name, commit, old string) string {
+// updateLine is a line of a transaction.
+func updateLine(name, commit, old string) string {
 	return "update " + name + "\x00" + commit + "\x00" + old + "\x00"
 }
 
-func updates(pairs []string) []string {
+func updateLines(pairs []string) []string {
 	var lines []string
 	for pair := range slices.Chunk(pairs, 2) {
-		lines = append(lines, update(pair[0], pair[1], ""))
+		lines = append(lines, updateLine(pair[0], pair[1], ""))
 	}
 	return lines
 }
 
 // DeleteRef removes a ref if it is at old.
 func (r *Repo) DeleteRef(ctx context.Context, name, old, reason string) error {
-	return r.runRefs(ctx, r.call("update-ref", "-m", reason, "-d", name, old))
+	return r.runRefs(ctx, r.newCall("update-ref", "-m", reason, "-d", name, old))
 }
 
 // DeleteRefs removes refs in one transaction, each only if it still is where
@@ -141,9 +141,8 @@ func (r *Repo) DeleteRefs(ctx context.Context, refs []Ref) error {
 	return nil
 }
 
-// DropRefs removes refs of pawl's own, wherever they are: of each name, and of all
-// below a prefix that ends at a slash. Nobody else may move them meanwhile. The
-// disk is not waited for.
+// DropRefs removes refs of pawl's own, wherever they are: of each name, and of all below a prefix
+// that ends at a slash. No other process may move them meanwhile. It does not wait for the disk.
 func (r *Repo) DropRefs(ctx context.Context, prefixes ...string) error {
 	if len(prefixes) == 0 {
 		return nil
@@ -165,7 +164,7 @@ func (r *Repo) Count(ctx context.Context, from, to string) (int, error) {
 	if from != "" {
 		args = append(args, "^"+from)
 	}
-	out, err := run(ctx, r.call(args...))
+	out, err := runGit(ctx, r.newCall(args...))
 	if err != nil {
 		return 0, fmt.Errorf("cannot count commits: %w", err)
 	}
@@ -182,8 +181,8 @@ func (r *Repo) Resolve(ctx context.Context, name string) (string, error) {
 		return id, err
 	}
 	if head, err := r.Head(ctx); err == nil && head.Commit == "" {
-		return "", fmt.Errorf("cannot find the commit %q: the repository has no commit that is checked out yet; make a "+
-			"first one", name)
+		return "", fmt.Errorf("cannot find the commit %q: the repository has no commit that is checked out yet; make "+
+			"a first one", name)
 	}
 	return "", fmt.Errorf("cannot find the commit %q: there is none of this name", name)
 }

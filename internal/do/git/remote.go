@@ -12,13 +12,13 @@ import (
 // overNetwork allows what every other call forbids: git's own transports, with
 // the user's credentials and without asking on a terminal.
 func (r *Repo) overNetwork(ctx context.Context, args ...string) (call, error) {
-	c := r.call(args...)
+	c := r.newCall(args...)
 	settings, err := r.Config(ctx)
 	if err != nil {
 		return c, err
 	}
 	c.env = append(c.env, "GIT_ALLOW_PROTOCOL=file:git:http:https:ssh")
-	if latest(settings)["core.sshcommand"] == "" {
+	if latestValues(settings)["core.sshcommand"] == "" {
 		c.env = append(c.env, "GIT_SSH_COMMAND=ssh -oBatchMode=yes -oConnectTimeout=10")
 	}
 	return c, nil
@@ -81,7 +81,7 @@ func (r *Repo) PushRemoteOf(ctx context.Context, branch string) (remote string, 
 
 // RemoteURL is the address of a remote, as git uses it.
 func (r *Repo) RemoteURL(ctx context.Context, remote string) (string, error) {
-	out, err := run(ctx, r.call("remote", "get-url", "--", remote))
+	out, err := runGit(ctx, r.newCall("remote", "get-url", "--", remote))
 	if err != nil {
 		return "", fmt.Errorf("cannot read the address of %s: %w", remote, err)
 	}
@@ -97,7 +97,7 @@ func (r *Repo) Fetch(ctx context.Context, remote, ref, into string) (found bool,
 	if err != nil {
 		return false, err
 	}
-	_, err = run(ctx, c)
+	_, err = runGit(ctx, c)
 	if e, ok := errors.AsType[*Error](err); ok && strings.Contains(e.Stderr, "couldn't find remote ref") {
 		return false, nil
 	}
@@ -124,13 +124,13 @@ func (r *Repo) PushFrom(ctx context.Context, remote, commit, ref, old string) (r
 	if err != nil {
 		return false, err
 	}
-	out, err := run(ctx, c)
+	out, err := runGit(ctx, c)
 	if err == nil {
 		return false, nil
 	}
 	reason, said := remoteSaid(string(out), err)
 	switch text := reason + " " + said; {
-	case strings.Contains(string(out), "[rejected]"), outrun(reason, said):
+	case strings.Contains(string(out), "[rejected]"), wasOutrun(reason, said):
 		return true, nil
 	case reason != "" && !OfMachine(err) && hasAny(text, refusals) && !hasAny(text, passing):
 		return false, fmt.Errorf("%s %w: %s", remote, ErrRefused, cmp.Or(said, reason))
@@ -159,8 +159,8 @@ func remoteSaid(out string, err error) (reason, said string) {
 	return reason, strings.TrimSpace(strings.Join(lines, " "))
 }
 
-// outrun is true for a push that met another one just as that moved the branch.
-func outrun(reason, said string) bool {
+// wasOutrun reports whether another push moved the branch at the same moment.
+func wasOutrun(reason, said string) bool {
 	return strings.Contains(said, "but expected") || strings.Contains(said, "reference already exists") ||
 		reason == "failed to update ref" && said == ""
 }
@@ -216,7 +216,7 @@ func (r *Repo) pushOver(ctx context.Context, remote, commit, ref, last string) e
 	if err != nil {
 		return err
 	}
-	_, err = run(ctx, c)
+	_, err = runGit(ctx, c)
 	if e, ok := errors.AsType[*Error](err); ok && strings.Contains(e.Stderr, "[rejected]") {
 		return fmt.Errorf("cannot push to %s of %s: %w", strings.TrimPrefix(ref, "refs/heads/"), remote, ErrTheirs)
 	}
@@ -226,11 +226,11 @@ func (r *Repo) pushOver(ctx context.Context, remote, commit, ref, last string) e
 	return nil
 }
 
-// workPrefix is where the work of tasks is on a remote.
+// workPrefix is the prefix of refs for the work of tasks on a remote.
 const workPrefix = "refs/pawl/work/"
 
-// WorkRef is where a commit of a task's work is on the remote by which machines
-// exchange it. No two commits share one, so it is never moved.
+// WorkRef names the ref of a commit of a task's work on the remote by which machines exchange it.
+// No two commits share one, so it is never moved.
 func WorkRef(task, commit string) string { return workPrefix + task + "/" + commit }
 
 // PushWork sends a commit of a task's work to a remote. To do it again does nothing.
@@ -266,7 +266,7 @@ func (r *Repo) Work(ctx context.Context, remote string) (tasks map[string][]stri
 	if err != nil {
 		return nil, err
 	}
-	out, err := run(ctx, c)
+	out, err := runGit(ctx, c)
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the work at %s: %w", remote, err)
 	}
@@ -288,7 +288,7 @@ func (r *Repo) DropWork(ctx context.Context, remote string, refs []string) error
 	for some := range slices.Chunk(refs, atOnce) {
 		c, err := r.pushWith(ctx, append([]string{"--delete", "--end-of-options", remote}, some...)...)
 		if err == nil {
-			_, err = run(ctx, c)
+			_, err = runGit(ctx, c)
 		}
 		if err != nil {
 			return fmt.Errorf("cannot remove work from %s: %w", remote, err)

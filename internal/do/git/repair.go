@@ -50,7 +50,7 @@ func (r *Repo) AfterBoot(ctx context.Context, dir string) (notes []string, err e
 		return nil, nil
 	}
 	if before {
-		if notes, err = r.repair(ctx, filepath.Join(dir, "after-power-loss")); err != nil {
+		if notes, err = r.repairObjects(ctx, filepath.Join(dir, "after-power-loss")); err != nil {
 			return notes, fmt.Errorf("cannot look for what a power loss left: %w", err)
 		}
 	}
@@ -60,14 +60,14 @@ func (r *Repo) AfterBoot(ctx context.Context, dir string) (notes []string, err e
 	return notes, nil
 }
 
-func (r *Repo) repair(ctx context.Context, aside string) (notes []string, err error) {
+func (r *Repo) repairObjects(ctx context.Context, aside string) (notes []string, err error) {
 	n, err := r.dropBroken(ctx, aside)
 	if err != nil {
 		return nil, err
 	}
 	if n > 0 {
-		notes = append(notes, fmt.Sprintf("%d objects in %s were empty or broken, as after a power loss, and were taken "+
-			"away (what was in them is in %s); is something missing, say: git fsck", n, r.Objects, aside))
+		notes = append(notes, fmt.Sprintf("%d objects in %s were empty or broken, as after a power loss, and were "+
+			"taken away (what was in them is in %s); is something missing, say: git fsck", n, r.Objects, aside))
 	}
 	r.dropLocks()
 	gone, err := r.dropRefs(ctx)
@@ -97,7 +97,7 @@ func (r *Repo) dropBroken(ctx context.Context, aside string) (n int, err error) 
 		}
 		for _, e := range entries {
 			id := filepath.Base(dir) + e.Name()
-			if !e.Type().IsRegular() || !r.isID(id) || r.whole(id) {
+			if !e.Type().IsRegular() || !r.isID(id) || r.isWhole(id) {
 				continue
 			}
 			if err := putAside(filepath.Join(dir, e.Name()), filepath.Join(aside, id)); err != nil {
@@ -109,9 +109,9 @@ func (r *Repo) dropBroken(ctx context.Context, aside string) (n int, err error) 
 	return n, nil
 }
 
-// whole reports whether an object in a file of its own is what its name says.
-// What cannot be read is left for git to complain about.
-func (r *Repo) whole(id string) bool {
+// isWhole reports whether an object in a file of its own is what its name says. What cannot be read
+// is left for git to complain about.
+func (r *Repo) isWhole(id string) bool {
 	f, err := os.Open(r.loosePath(id))
 	if err != nil {
 		return true
@@ -134,9 +134,8 @@ func putAside(path, to string) error {
 	return os.Remove(path)
 }
 
-// dropLocks removes locks of refs that nobody can hold: they are older than the
-// machine's start, and no program works in the repository. The lock of the index
-// is the user's, and stays.
+// dropLocks removes locks of refs that have no holder any more: they are older than the machine's
+// start, and no program works in the repository. The lock of the index is the user's, and stays.
 func (r *Repo) dropLocks() {
 	for path, info := range r.refLocks() {
 		if info.ModTime().Before(process.Booted()) && process.Within(r.Top, r.Common) == "" {
@@ -187,15 +186,15 @@ func (r *Repo) MendRefs(ctx context.Context) (gone []string, err error) {
 // dropUnfollowable removes refs that cannot be followed to their ends. What the user's
 // own refs lead to is not looked at.
 func (r *Repo) dropUnfollowable(ctx context.Context, gone []string) ([]string, error) {
-	out, err := run(ctx, r.call("for-each-ref", "--format=%(objectname) %(refname)", "refs/pawl"))
+	out, err := runGit(ctx, r.newCall("for-each-ref", "--format=%(objectname) %(refname)", "refs/pawl"))
 	if err != nil {
 		return gone, err
 	}
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 	follow := func(ids ...string) bool {
-		c := r.call("rev-list", "--objects", "--quiet", "--stdin", "--not", "--branches", "--tags", "--remotes")
+		c := r.newCall("rev-list", "--objects", "--quiet", "--stdin", "--not", "--branches", "--tags", "--remotes")
 		c.stdin = strings.NewReader(strings.Join(ids, "\n") + "\n")
-		_, err := run(ctx, c)
+		_, err := runGit(ctx, c)
 		return err == nil
 	}
 	var ids []string
@@ -212,7 +211,7 @@ func (r *Repo) dropUnfollowable(ctx context.Context, gone []string) ([]string, e
 		if follow(id) {
 			continue
 		}
-		if _, err := run(ctx, r.call("update-ref", "--no-deref", "-d", name)); err != nil {
+		if _, err := runGit(ctx, r.newCall("update-ref", "--no-deref", "-d", name)); err != nil {
 			return gone, err
 		}
 		gone = append(gone, name)
@@ -227,32 +226,31 @@ func beforeBoot(path string) bool {
 	return err == nil && info.ModTime().Before(process.Booted())
 }
 
-// runRefs runs a command that moves refs. Git itself waits ten seconds for the
-// lock of a ref. Is it there then, who has it may be dead: git was killed. Such
-// locks are removed if
+// runRefs runs a command that moves refs. Git itself waits ten seconds for the lock of a ref. If it
+// is still there, its holder may be dead: git was killed. Such locks are removed if
 //
 //   - they are those of refs, of HEAD or of packed-refs, and files of this user;
-//   - no git works in the repository after they were seen, so that nobody holds them.
+//   - no git works in the repository after they were seen, so that they have no holder.
 //
-// The lock of an index is never removed: there may be something in it. Time is
-// what git waits, and no clock.
+// The lock of an index is never removed: there may be something in it. Time is what git waits, and
+// no clock.
 func (r *Repo) runRefs(ctx context.Context, c call) error {
-	_, err := run(ctx, c)
+	_, err := runGit(ctx, c)
 	if lockIn(err) == "" {
 		return err
 	}
 	seen := r.refLocks()
 	holders, ok := process.Users("git", r.Top, r.Common, r.Dir)
-	if !ok || len(holders) > 0 || seen[lockIn(err)] == nil || !c.again() {
+	if !ok || len(holders) > 0 || seen[lockIn(err)] == nil || !c.canRepeat() {
 		return err
 	}
 	now := r.refLocks()
 	for path, was := range seen {
-		if same(was, now[path]) {
+		if isSameFile(was, now[path]) {
 			_ = os.Remove(path) // or git says that it is there
 		}
 	}
-	_, err = run(ctx, c)
+	_, err = runGit(ctx, c)
 	return err
 }
 
@@ -295,14 +293,13 @@ func (r *Repo) refLocks() map[string]os.FileInfo {
 	return locks
 }
 
-// ownLock is whether a lock is a pawl's.
-func ownLock(path string) bool {
+func isPawlLock(path string) bool {
 	dir, name := filepath.Split(path)
 	data, err := files.ReadBelow(dir, name, int64(len(lockMark)))
 	return err == nil && string(data) == lockMark
 }
 
-// same reports whether a lock was not given back and taken again.
-func same(was, is os.FileInfo) bool {
+// isSameFile reports whether a lock was not given back and taken again.
+func isSameFile(was, is os.FileInfo) bool {
 	return was != nil && is != nil && os.SameFile(was, is) && was.ModTime().Equal(is.ModTime()) && was.Size() == is.Size()
 }

@@ -39,13 +39,13 @@ type Repo struct {
 // command and ErrNotRepository outside of a repository; a bare repository, a
 // folder inside the git directory, one that another user owns and a git older
 // than 2.38 are errors that say so.
-func Open(ctx context.Context, dir string) (*Repo, error) { return open(ctx, dir, false) }
+func Open(ctx context.Context, dir string) (*Repo, error) { return openRepo(ctx, dir, false) }
 
 // OpenStore opens a repository for its objects and refs, with a work tree or
 // without one. Of a bare repository Top is the git directory.
-func OpenStore(ctx context.Context, dir string) (*Repo, error) { return open(ctx, dir, true) }
+func OpenStore(ctx context.Context, dir string) (*Repo, error) { return openRepo(ctx, dir, true) }
 
-func open(ctx context.Context, dir string, bareToo bool) (*Repo, error) {
+func openRepo(ctx context.Context, dir string, bareToo bool) (*Repo, error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return nil, fmt.Errorf("cannot open the repository: %s is not a folder", dir)
 	}
@@ -53,15 +53,15 @@ func open(ctx context.Context, dir string, bareToo bool) (*Repo, error) {
 		return nil, err
 	}
 	facts := []string{"--is-bare-repository", "--is-inside-work-tree", "--show-object-format"}
-	out, err := run(ctx, revParse(dir, slices.Concat(facts, slices.Concat(folders...))...))
+	out, err := runGit(ctx, revParse(dir, slices.Concat(facts, slices.Concat(folders...))...))
 	says := bytes.SplitN(out, []byte("\n"), 4)
 	if len(says) != 4 {
 		return nil, openError(dir, cmp.Or(err, fmt.Errorf("git rev-parse said %q", out)))
 	}
 	for _, said := range says[:2] {
 		if said := string(said); said != "true" && said != "false" {
-			return nil, fmt.Errorf("cannot use git: it answered %q where true or false was asked for; a program in its place "+
-				"prints words of its own", said)
+			return nil, fmt.Errorf("cannot use git: it answered %q where true or false was asked for; a program in "+
+				"its place prints words of its own", said)
 		}
 	}
 	bare := string(says[0]) == "true"
@@ -75,7 +75,7 @@ func open(ctx context.Context, dir string, bareToo bool) (*Repo, error) {
 		return nil, openError(dir, err)
 	}
 	r := &Repo{Format: string(says[2])}
-	if err := r.locate(ctx, dir, says[3], bare); err != nil {
+	if err := r.findFolders(ctx, dir, says[3], bare); err != nil {
 		return nil, fmt.Errorf("cannot open the repository of %s: %w", dir, err)
 	}
 	return r, nil
@@ -91,9 +91,9 @@ func revParse(dir string, what ...string) call {
 	return call{dir: dir, args: append([]string{"rev-parse", "--path-format=absolute"}, what...)}
 }
 
-// locate fills in the folders. A path may hold a line break: then the lines of one
-// answer cannot be told apart, and every path is asked for alone.
-func (r *Repo) locate(ctx context.Context, dir string, paths []byte, bare bool) (err error) {
+// findFolders fills in the folders. A path may hold a line break: then the lines of one answer are
+// ambiguous, and every path is asked for alone.
+func (r *Repo) findFolders(ctx context.Context, dir string, paths []byte, bare bool) (err error) {
 	asks := folders
 	if bare {
 		asks = folders[:len(folders)-1]
@@ -127,8 +127,8 @@ func openError(dir string, err error) error {
 		return fmt.Errorf("%w: %s", ErrNotRepository, dir)
 	}
 	if strings.Contains(e.Stderr, "dubious ownership") {
-		return fmt.Errorf("cannot use the repository of %s: another user owns it; allow it with: git config --global --add "+
-			"safe.directory %s", dir, strconv.Quote(dir))
+		return fmt.Errorf("cannot use the repository of %s: another user owns it; allow it with: git config --global "+
+			"--add safe.directory %s", dir, strconv.Quote(dir))
 	}
 	return fmt.Errorf("cannot open the repository of %s: %w", dir, err)
 }
@@ -141,19 +141,19 @@ const answersWithin = 20 * time.Second
 
 func checkVersion(ctx context.Context, dir string) error {
 	c := call{dir: dir, args: []string{"version"}}
-	_, path := c.programs()
+	_, path := c.programPath()
 	if was, known := fit.Load(path); known {
 		err, _ := was.(error)
 		return err
 	}
 	short, cancel := context.WithTimeout(ctx, answersWithin)
 	defer cancel()
-	out, err := run(short, c)
+	out, err := runGit(short, c)
 	switch {
 	case ctx.Err() == nil && short.Err() != nil:
 		err = fmt.Errorf("cannot use git: it did not say its version within %s", answersWithin)
 		fit.Store(path, err)
-	case err == nil && !recent(string(out)):
+	case err == nil && !isRecent(string(out)):
 		err = fmt.Errorf("cannot use %s: pawl needs git 2.38 or newer", strings.TrimSpace(string(out)))
 	case err == nil:
 		fit.Store(path, nil)
@@ -161,16 +161,16 @@ func checkVersion(ctx context.Context, dir string) error {
 	return err
 }
 
-// recent reports whether "git version 2.39.5 (vendor)" is 2.38 or newer. A
-// version that cannot be read is taken for recent.
-func recent(version string) bool {
+// isRecent reports whether "git version 2.39.5 (vendor)" is 2.38 or newer. A version that cannot be
+// read is taken for recent.
+func isRecent(version string) bool {
 	var major, minor int
 	_, err := fmt.Sscanf(version, "git version %d.%d", &major, &minor)
 	return err != nil || major*1000+minor >= 2038
 }
 
-// call makes a call on the user's repository.
-func (r *Repo) call(args ...string) call {
+// newCall makes a call on the user's repository.
+func (r *Repo) newCall(args ...string) call {
 	return call{dir: r.Top, args: args, trees: r.Trees(), env: []string{
 		"GIT_DIR=" + r.Dir, "GIT_WORK_TREE=" + r.Top, "GIT_COMMON_DIR=" + r.Common,
 	}}
@@ -179,7 +179,7 @@ func (r *Repo) call(args ...string) call {
 // Trees are the work trees that are known: its own, and the first of its repository.
 func (r *Repo) Trees() []string { return []string{r.Top, strings.TrimSuffix(r.Common, "/.git")} }
 
-// Head is what is checked out.
+// Head is the commit and the branch that are checked out.
 type Head struct {
 	Commit string // empty before the first commit
 	Branch string // full name, such as refs/heads/main; empty when detached
@@ -187,7 +187,7 @@ type Head struct {
 
 // Head reads what is checked out.
 func (r *Repo) Head(ctx context.Context) (Head, error) {
-	out, err := run(ctx, r.call("rev-parse", "HEAD", "--symbolic-full-name", "HEAD"))
+	out, err := runGit(ctx, r.newCall("rev-parse", "HEAD", "--symbolic-full-name", "HEAD"))
 	commit, branch, two := strings.Cut(strings.TrimSuffix(string(out), "\n"), "\n")
 	if err == nil && two {
 		if branch == "HEAD" {
@@ -198,7 +198,7 @@ func (r *Repo) Head(ctx context.Context) (Head, error) {
 	if err != nil && exitCode(err) == 0 {
 		return Head{}, err
 	}
-	out, err = run(ctx, r.call("symbolic-ref", "-q", "HEAD"))
+	out, err = runGit(ctx, r.newCall("symbolic-ref", "-q", "HEAD"))
 	if err != nil {
 		return Head{}, fmt.Errorf("cannot read HEAD: %w", err)
 	}
@@ -228,7 +228,7 @@ func Init(ctx context.Context, dir, message string) error {
 		{"add", "--all"},
 		{"-c", "commit.gpgSign=false", "commit", "--quiet", "--no-verify", "--message=" + message},
 	} {
-		if _, err := run(ctx, call{dir: dir, env: pawl.environ(), args: args}); err != nil {
+		if _, err := runGit(ctx, call{dir: dir, env: pawl.commitEnvironment(), args: args}); err != nil {
 			return fmt.Errorf("cannot make a repository of %s: %w", dir, err)
 		}
 	}
@@ -239,7 +239,7 @@ func Init(ctx context.Context, dir, message string) error {
 // branch is checked out, or in which something is going on that will come back
 // to it. One whose folder is gone is left out.
 func (r *Repo) Checkouts(ctx context.Context, branch string) ([]*Repo, error) {
-	out, err := run(ctx, r.call("worktree", "list", "--porcelain", "-z"))
+	out, err := runGit(ctx, r.newCall("worktree", "list", "--porcelain", "-z"))
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the work trees: %w", err)
 	}
@@ -283,7 +283,7 @@ func (r *Repo) Checkouts(ctx context.Context, branch string) ([]*Repo, error) {
 		return found, nil
 	}
 	head, err := r.Head(ctx)
-	if err == nil && head.Branch == branch { // a linked work tree that was moved, and git was not told
+	if err == nil && head.Branch == branch { // a linked work tree that was moved without git's knowledge
 		found = append(found, r)
 	}
 	return found, err

@@ -30,7 +30,7 @@ const (
 	slowCall    = 2 * time.Second  // after it a pipe in the work tree may be what git waits for
 )
 
-// ErrNoGit says that there is no git command on the path.
+// ErrNoGit: there is no git command on the path.
 var ErrNoGit = errors.New("git is not installed")
 
 // Error is a git command that ended with a status other than 0.
@@ -50,17 +50,17 @@ func (e *Error) Error() string {
 	return "git " + e.Command + ": " + said
 }
 
-// machineSays is what git and the system say when the machine has not enough of something.
+// machineSays are messages of git and the system about a machine that lacks a resource.
 var machineSays = []string{
 	"No space left on device", "Disk quota exceeded", "Out of diskspace", "File too large", "Input/output error",
 	"Read-only file system", "Cannot allocate memory", "Out of memory", "out of memory", "Too many open files",
 	"Resource temporarily unavailable",
 }
 
-// OfMachine reports whether an error of this package is the machine's and nobody's
-// fault: git was killed, or met a full disk or the like. The same may work later.
+// OfMachine reports whether an error of this package is the machine's: git was killed, or met a
+// full disk or the like. The same may work later.
 func OfMachine(err error) bool {
-	if err == nil || killed(err) {
+	if err == nil || wasKilled(err) {
 		return err != nil
 	}
 	text := err.Error()
@@ -78,13 +78,13 @@ type call struct {
 	max      int64    // bytes of output; 0 is outputLimit
 	memory   uint64   // bytes of memory; 0 is memoryLimit
 	into     *os.File // gets the output; nil keeps it in memory
-	warned   *capped  // gets git's messages too; nil is nobody
+	warned   *capped  // gets git's messages too; may be nil
 	lock     *os.File // inherited by git, so that a lock on it outlives pawl as long as git runs
 }
 
-// again readies the call for a second try, after its command was killed: nobody
-// else uses the index that is its own. It is false when the input was used up.
-func (c *call) again() bool {
+// canRepeat readies the call for a second try, after its command was killed: the index that is its
+// own has no other user. It is false when the input was used up.
+func (c *call) canRepeat() bool {
 	for _, v := range c.env {
 		if index, ok := strings.CutPrefix(v, "GIT_INDEX_FILE="); ok {
 			_ = os.Remove(index + ".lock") // or git says that it is there
@@ -152,9 +152,9 @@ var quiet = []string{
 // noProgram is looked for, and not found, where git is in trees only.
 const noProgram = "git-outside-of-the-work-tree"
 
-// programs are the PATH of git and of all that it starts, and the git that is found
-// there. What lies in a work tree, as in node_modules/.bin, may be an agent's.
-func (c call) programs() (path, git string) {
+// programPath returns the PATH of git and of all that it starts, and the git that is found there.
+// What lies in a work tree, as in node_modules/.bin, may be an agent's.
+func (c call) programPath() (path, git string) {
 	trees := slices.Clone(c.trees)
 	if tree := treeOf(c.dir); tree != "" {
 		trees = append(trees, tree)
@@ -178,8 +178,8 @@ func treeOf(dir string) string {
 	return ""
 }
 
-// keptPaths are what [files.ProgramPath] kept, by trees and PATH: nobody but the
-// person can change the folders that it keeps, or the links to them.
+// keptPaths are what [files.ProgramPath] kept, by trees and PATH: only the person can change the
+// folders that it keeps, or the links to them.
 var keptPaths sync.Map
 
 func keptPath(path string, trees []string) string {
@@ -193,14 +193,14 @@ func keptPath(path string, trees []string) string {
 	return safe
 }
 
-// prepare makes the command without starting it.
-func prepare(ctx context.Context, c call) *running {
+// prepareCommand makes the command without starting it.
+func prepareCommand(ctx context.Context, c call) *running {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	p := &running{ctx: ctx, cancel: cancel, name: c.args[0], memory: cmp.Or(c.memory, mostMemory())}
-	path, git := c.programs()
+	path, git := c.programPath()
 	p.cmd = exec.CommandContext(ctx, git, slices.Concat(quiet, c.settings, c.args)...)
 	p.cmd.Dir = c.dir
-	p.cmd.Env = append(append(environment(os.Environ()), "PATH="+path), c.env...)
+	p.cmd.Env = append(append(cleanEnvironment(os.Environ()), "PATH="+path), c.env...)
 	p.cmd.Stdin = c.stdin
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	p.cmd.Cancel = func() error { return syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) }
@@ -232,8 +232,7 @@ var mostMemory = sync.OnceValue(func() uint64 {
 	return memoryLimit
 })
 
-// begin starts the command.
-func (p *running) begin() error {
+func (p *running) startCommand() error {
 	if err := p.cmd.Start(); err != nil {
 		return startError(p.name, err)
 	}
@@ -250,8 +249,8 @@ func startError(name string, err error) error {
 	return fmt.Errorf("cannot run git %s: %w", name, err)
 }
 
-// failure is why a command did not end well. When the context ended first, it says so.
-func (p *running) failure(ctx context.Context, err error) error {
+// failureOf returns the error of a command. When the context ended first, it is the context's.
+func (p *running) failureOf(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -262,7 +261,7 @@ func (p *running) failure(ctx context.Context, err error) error {
 		return fmt.Errorf("git %s was stopped: it took longer than %s", p.name, callLimit)
 	}
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		e := &Error{Command: p.name, Code: exit.ExitCode(), Stderr: strings.Map(seen, p.errs.buf.String())}
+		e := &Error{Command: p.name, Code: exit.ExitCode(), Stderr: strings.Map(printableRune, p.errs.buf.String())}
 		if st, ok := exit.Sys().(syscall.WaitStatus); ok && st.Signaled() {
 			e.Signal = int(st.Signal())
 		}
@@ -271,20 +270,20 @@ func (p *running) failure(ctx context.Context, err error) error {
 	return fmt.Errorf("cannot run git %s: %w", p.name, err)
 }
 
-// seen leaves out what could steer a terminal: messages hold what a remote says.
-func seen(r rune) rune {
+// printableRune leaves out what could steer a terminal: messages hold what a remote says.
+func printableRune(r rune) rune {
 	if unicode.IsControl(r) && r != '\n' && r != '\t' {
 		return -1
 	}
 	return r
 }
 
-// run runs one command to its end. One that was killed, as when memory runs out,
-// is run once more.
-func run(ctx context.Context, c call) ([]byte, error) {
-	out, more, err := once(ctx, c)
-	if killed(err) && c.again() {
-		out, more, err = once(ctx, c)
+// runGit runs one command to its end. One that was killed, as when memory runs out, is run once
+// more.
+func runGit(ctx context.Context, c call) ([]byte, error) {
+	out, more, err := runOnce(ctx, c)
+	if wasKilled(err) && c.canRepeat() {
+		out, more, err = runOnce(ctx, c)
 	}
 	if more {
 		return nil, fmt.Errorf("cannot read the output of git %s: it is over %d MB", c.args[0],
@@ -293,26 +292,26 @@ func run(ctx context.Context, c call) ([]byte, error) {
 	return out, err
 }
 
-// once runs a command. With more output than it may have it is ended, and more is true.
-func once(ctx context.Context, c call) (out []byte, more bool, err error) {
-	p := prepare(ctx, c)
+// runOnce runs a command. With more output than it may have it is ended, and more is true.
+func runOnce(ctx context.Context, c call) (out []byte, more bool, err error) {
+	p := prepareCommand(ctx, c)
 	defer p.cancel()
 	p.cmd.Stdout = &p.out
 	if c.into != nil {
 		p.cmd.Stdout = c.into
 	}
-	if err := p.begin(); err != nil {
+	if err := p.startCommand(); err != nil {
 		return nil, false, err
 	}
 	err = p.cmd.Wait()
 	if p.out.over {
 		return p.out.buf.Bytes(), true, nil
 	}
-	return p.out.buf.Bytes(), false, p.failure(ctx, err)
+	return p.out.buf.Bytes(), false, p.failureOf(ctx, err)
 }
 
-// killed reports whether a command was ended by a signal that is not pawl's.
-func killed(err error) bool {
+// wasKilled reports whether a command was ended by a signal that is not pawl's.
+func wasKilled(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Signal != 0
 }
@@ -323,7 +322,7 @@ func runAll(ctx context.Context, calls ...call) ([][]byte, error) {
 	outs, errs := make([][]byte, len(calls)), make([]error, len(calls))
 	var all sync.WaitGroup
 	for i, c := range calls {
-		all.Go(func() { outs[i], errs[i] = run(ctx, c) })
+		all.Go(func() { outs[i], errs[i] = runGit(ctx, c) })
 	}
 	all.Wait()
 	for _, err := range errs {
@@ -340,8 +339,8 @@ var inherited = []string{
 	"GIT_CEILING_DIRECTORIES", "GIT_DISCOVERY_ACROSS_FILESYSTEM", "GIT_EXEC_PATH",
 }
 
-// NamesRepository reports whether a variable tells git which repository, index or objects
-// it works on, as git's hooks have it. It reaches no program that pawl starts.
+// NamesRepository reports whether a variable names the repository, index or objects that git works
+// on, as git's hooks have it. It reaches no program that pawl starts.
 func NamesRepository(variable string) bool { return slices.Contains(ofRepository, variable) }
 
 var ofRepository = []string{
@@ -350,9 +349,9 @@ var ofRepository = []string{
 	"GIT_GRAFT_FILE", "GIT_REPLACE_REF_BASE", "GIT_IMPLICIT_WORK_TREE", "GIT_INTERNAL_SUPER_PREFIX",
 }
 
-// environment drops every GIT_ variable that would aim git at another
-// repository, index or program, and adds those that keep it quiet.
-func environment(from []string) []string {
+// cleanEnvironment drops every GIT_ variable that would aim git at another repository, index or
+// program, and adds those that keep it quiet.
+func cleanEnvironment(from []string) []string {
 	env := make([]string, 0, len(from)+8)
 	for _, v := range from {
 		name, _, _ := strings.Cut(v, "=")
@@ -376,16 +375,16 @@ func exitCode(err error) int {
 	return 0
 }
 
-// records splits NUL-terminated output.
-func records(out []byte) []string {
+// splitRecords splits NUL-terminated output.
+func splitRecords(out []byte) []string {
 	if len(out) == 0 {
 		return nil
 	}
 	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
 }
 
-// list joins paths as NUL-terminated input.
-func list(paths []string) io.Reader {
+// joinPaths joins paths as NUL-terminated input.
+func joinPaths(paths []string) io.Reader {
 	var b strings.Builder
 	for _, p := range paths {
 		b.WriteString(p)

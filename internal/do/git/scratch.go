@@ -12,7 +12,7 @@ import (
 // It has the history of that commit and nothing else: what came later is in none of its objects, refs and files.
 // With borrow it reads all objects of r instead. Who commits is as in r.
 func (r *Repo) NewScratch(ctx context.Context, dir, commit string, borrow bool) (*Repo, error) {
-	made, err := r.borrowed(ctx)
+	made, err := r.describeBorrowed(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -22,20 +22,20 @@ func (r *Repo) NewScratch(ctx context.Context, dir, commit string, borrow bool) 
 	}
 	err = os.MkdirAll(dir, 0o700)
 	if err == nil {
-		err = r.lay(filepath.Join(dir, ".git"), made)
+		err = r.writeGitDir(filepath.Join(dir, ".git"), made)
 	}
 	if err == nil && !borrow {
 		to := filepath.Join(dir, ".git", "objects", "pack", "pack")
-		pack := r.call("pack-objects", "-q", "--revs", "--delta-base-offset", to)
+		pack := r.newCall("pack-objects", "-q", "--revs", "--delta-base-offset", to)
 		pack.stdin = strings.NewReader(commit + "\n")
-		_, err = run(ctx, pack)
+		_, err = runGit(ctx, pack)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a repository of %.10s: %w", commit, err)
 	}
 	scratch, err := Open(ctx, dir)
 	if err == nil {
-		_, err = run(ctx, scratch.call("reset", "--quiet", "--hard", commit))
+		_, err = runGit(ctx, scratch.newCall("reset", "--quiet", "--hard", commit))
 	}
 	return scratch, err
 }

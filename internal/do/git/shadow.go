@@ -33,8 +33,8 @@ func OpenShadow(ctx context.Context, r, store *Repo, dir string) (*Shadow, error
 	if err != nil {
 		return nil, err
 	}
-	s := &Shadow{Repo: r, Dir: dir, Who: identity(settings), objects: store.Objects}
-	config, err := s.config(ctx, settings)
+	s := &Shadow{Repo: r, Dir: dir, Who: identityOf(settings), objects: store.Objects}
+	config, err := s.configText(ctx, settings)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (s *Shadow) Over(dir string) *Shadow {
 	return &over
 }
 
-func (s *Shadow) config(ctx context.Context, settings []Setting) (string, error) {
+func (s *Shadow) configText(ctx context.Context, settings []Setting) (string, error) {
 	ignore, err := s.Repo.ignoreLine(ctx, settings)
 	if err != nil {
 		return "", err
@@ -95,8 +95,8 @@ func (s *Shadow) SetExclude(rules []byte) error {
 	return nil
 }
 
-// call makes a call in the shadow, without an index.
-func (s *Shadow) call(args ...string) call {
+// newCall makes a call in the shadow, without an index.
+func (s *Shadow) newCall(args ...string) call {
 	return call{dir: s.Repo.Top, args: args, trees: s.Repo.Trees(), env: []string{
 		"GIT_DIR=" + s.Dir, "GIT_WORK_TREE=" + s.Repo.Top, "GIT_OBJECT_DIRECTORY=" + cmp.Or(s.objects, s.Repo.Objects),
 		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_ATTR_NOSYSTEM=1",

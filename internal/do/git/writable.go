@@ -35,7 +35,7 @@ func (r *Repo) CheckTakesWork(ctx context.Context) error {
 // reasonIndexLocked is [ErrIndexLocked] where another program has the index.
 func (r *Repo) reasonIndexLocked() error {
 	name := r.Index + ".lock"
-	if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) || ownLock(name) {
+	if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) || isPawlLock(name) {
 		return nil
 	}
 	return r.indexLocked()

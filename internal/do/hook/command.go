@@ -89,7 +89,7 @@ func (r *Runner) runProgram(ctx context.Context, p program, e Event) (output str
 		return "", err
 	}
 	output = cmp.Or(res.Stdout.Tail, res.Stdout.Head)
-	output = printable(lastBytes(output, shownOutput), shownOutput)
+	output = makePrintable(lastBytes(output, shownOutput), shownOutput)
 	err = errorOf(res, p.timeout, output)
 	if only := r.leftOut(p, output); res.Exit.Code == notFound && only != "" {
 		err = fmt.Errorf("%v; %s", err, only)
@@ -116,7 +116,7 @@ func (r *Runner) leftOut(p program, output string) string {
 			}
 			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 				return fmt.Sprintf("%s is found only in %s, where an agent may put programs: write its whole path, or "+
-					"let the sandbox hold the command (sandbox: true)", name, printable(folder, 200))
+					"let the sandbox hold the command (sandbox: true)", name, makePrintable(folder, 200))
 			}
 		}
 	}
@@ -134,7 +134,7 @@ func programEnviron(inherited []string, e Event) []string {
 	})
 	for _, v := range event {
 		if v.value != "" {
-			own = append(own, v.name+"="+printable(v.value, maxVariable))
+			own = append(own, v.name+"="+makePrintable(v.value, maxVariable))
 		}
 	}
 	return own
@@ -144,7 +144,7 @@ func programEnviron(inherited []string, e Event) []string {
 func errorOf(res supervisor.Result, timeout time.Duration, output string) error {
 	last := ""
 	if lines := strings.Split(strings.TrimSpace(output), "\n"); lines[len(lines)-1] != "" {
-		last = ": " + printable(lines[len(lines)-1], 200)
+		last = ": " + makePrintable(lines[len(lines)-1], 200)
 	}
 	switch {
 	case res.Error != "":
@@ -197,7 +197,7 @@ func (r *Runner) clearAbandoned(ctx context.Context) {
 
 func lastBytes(s string, most int) string { return s[max(0, len(s)-most):] }
 
-// NoDesktop says why nothing is shown.
+// NoDesktop is the reason why no notification is shown.
 const NoDesktop = "nothing is shown on the desktop: neither notify-send nor osascript is installed"
 
 // showOnDesktop shows e with the program that this machine has. What it shows goes

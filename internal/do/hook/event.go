@@ -70,7 +70,7 @@ type Event struct {
 	asks bool // an escalation of the same end follows
 }
 
-// Question is what a person is asked.
+// Question is a question to a person.
 type Question struct {
 	Text    string   `json:"text"`
 	Options []string `json:"options,omitempty"` // numbered from 1
@@ -83,7 +83,7 @@ type Clash struct {
 	Files []string `json:"files"`
 }
 
-// Trouble is what went wrong.
+// Trouble describes a problem of a run.
 type Trouble struct {
 	Code     string `json:"code"` // the class of the failure, or the guard
 	Message  string `json:"message"`
@@ -105,7 +105,7 @@ func (e Event) completeEvent(now time.Time) Event {
 		e.At = now
 	}
 	e.At = e.At.UTC()
-	e.Text = printable(cmp.Or(e.Text, e.wordsOf()), maxText)
+	e.Text = makePrintable(cmp.Or(e.Text, e.wordsOf()), maxText)
 	return e
 }
 
@@ -245,9 +245,9 @@ func orZero[T any](p *T) (v T) {
 	return v
 }
 
-// printable drops control characters, line breaks and tabs aside, and what turns
-// the direction of writing, and cuts after most bytes.
-func printable(s string, most int) string {
+// makePrintable drops control characters, line breaks and tabs aside, and what turns the direction
+// of writing, and cuts after most bytes.
+func makePrintable(s string, most int) string {
 	s = strings.Map(func(r rune) rune {
 		control := r != '\n' && r != '\t' && unicode.IsControl(r)
 		if control || unicode.Is(unicode.Bidi_Control, r) {

@@ -295,7 +295,7 @@ func (r *Runner) deliverJob(ctx context.Context, j job) Delivery {
 	output, err := j.deliver(ctx)
 	d.Elapsed, d.Output = time.Since(began), output
 	if err != nil {
-		d.Problem = printable(strings.TrimSpace(err.Error()), maxText)
+		d.Problem = makePrintable(strings.TrimSpace(err.Error()), maxText)
 	}
 	return d
 }

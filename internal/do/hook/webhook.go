@@ -84,10 +84,10 @@ func (s *sender) sendWebhook(ctx context.Context, w Webhook, e Event) error {
 	for try := 0; ; try++ {
 		after, again, err := s.postOnce(ctx, w, data, kind)
 		if err == nil || !again || try == len(s.backoff) || ctx.Err() != nil {
-			return w.without(err, try+1)
+			return w.removeSecrets(err, try+1)
 		}
 		if !process.Sleep(ctx, max(s.backoff[try], min(after, maxRetryAfter))) {
-			return w.without(err, try+1)
+			return w.removeSecrets(err, try+1)
 		}
 	}
 }
@@ -133,13 +133,13 @@ func (s *sender) postOnce(ctx context.Context, w Webhook, data []byte, kind stri
 		res.StatusCode == http.StatusRequestTimeout || res.StatusCode == http.StatusTooManyRequests
 	line, _, _ := strings.Cut(strings.TrimSpace(string(answer)), "\n")
 	if line != "" {
-		line = ": " + printable(line, 200)
+		line = ": " + makePrintable(line, 200)
 	}
 	return time.Duration(max(0, seconds)) * time.Second, again, fmt.Errorf("the server answered %s%s", res.Status, line)
 }
 
-// without takes the secrets of w out of an error.
-func (w Webhook) without(err error, tries int) error {
+// removeSecrets takes the secrets of w out of an error.
+func (w Webhook) removeSecrets(err error, tries int) error {
 	if err == nil {
 		return nil
 	}

@@ -79,7 +79,7 @@ func (q *Queue) applyRules(ctx context.Context, tree string, c *queue.Conflict, 
 			out.commands = lists.Union(out.commands, f.Regenerate)
 			continue
 		}
-		hunks, ok := f.Settle()
+		hunks, ok := f.Resolve()
 		if !ok {
 			return mergedTree{conflict: c}, nil
 		}

@@ -338,7 +338,7 @@ const (
 // pawl, so it is quoted.
 func (q *Queue) readComments(ctx context.Context, e *queue.Entry, found forge.Request, r *queue.Request) error {
 	heard := lists.Set(e.Heard)
-	said, err := q.o.Forge.Said(ctx, found.Number, heard)
+	said, err := q.o.Forge.Remarks(ctx, found.Number, heard)
 	if err != nil || len(said) == 0 {
 		return err
 	}

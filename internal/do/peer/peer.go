@@ -22,7 +22,7 @@ import (
 
 // Check looks at connections, each once and when it is first asked about.
 type Check struct {
-	// Accepts says whether a process may speak.
+	// Accepts reports whether a process may connect.
 	Accepts func(pid int) bool
 	// Unseen: what speaks may be out of sight, as another machine, the host of a
 	// container or a program of another user is.

@@ -148,7 +148,7 @@ func isUser(pid int, user uint32) bool {
 	return slices.Contains(strings.Fields(line), strconv.FormatUint(uint64(user), 10))
 }
 
-// socket is what the kernel says of one. inode is 0 where no process holds it.
+// socket is the kernel's record of a socket. inode is 0 where no process holds it.
 type socket struct{ inode, user uint32 }
 
 // Sizes of the messages of sock_diag(7), and where in an answer its facts are.

@@ -59,7 +59,7 @@ func forkChild(c Command) (int, error) {
 	return pid, nil
 }
 
-// prepared is what a fork needs.
+// prepared has the input of a fork.
 type prepared struct {
 	path  string
 	env   []string
@@ -141,8 +141,8 @@ func (c Command) findProgram(env []string) (string, error) {
 		denied = path
 	}
 	if denied != "" {
-		return "", &StartError{Code: 126, Message: fmt.Sprintf("cannot start %s: %s is not executable (chmod +x?)", name,
-			denied)}
+		return "", &StartError{Code: 126, Message: fmt.Sprintf("cannot start %s: %s is not executable (chmod +x?)",
+			name, denied)}
 	}
 	return "", &StartError{Code: 127, Message: fmt.Sprintf("cannot start %s: not found in PATH", name)}
 }
@@ -198,8 +198,8 @@ func (c Command) Explain(path string, err error) error {
 	return fail(-1, "%v", err)
 }
 
-// ReasonNotExecuted says why the system would not execute the file at path, and what to do; ""
-// when it would, or nobody can say.
+// ReasonNotExecuted explains why the system would not execute the file at path, with the remedy; ""
+// if it would, or the reason is not known.
 func ReasonNotExecuted(path string) string {
 	info, err := os.Stat(path)
 	if err != nil || info.IsDir() {

@@ -21,7 +21,7 @@ type Identity struct {
 	Start uint64 `json:"start"` // clock ticks since boot
 }
 
-// Liveness is what can be said about a process from here.
+// Liveness is the state of a process, as far as it can be known from here.
 type Liveness int
 
 // Unknown is the answer about another machine or container.
@@ -35,7 +35,7 @@ const (
 func Self() (Identity, error) {
 	id, err := Identify(os.Getpid())
 	if err == nil {
-		id.Space = id.show()
+		id.Space = id.showPresence()
 	}
 	return id, err
 }

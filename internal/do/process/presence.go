@@ -22,24 +22,24 @@ import (
 // shownIn stands in an identity's Space before the folder in which it has its file.
 const shownIn = "+"
 
-// presence is where this process shows that it lives.
+// presence is the file by which this process shows that it lives.
 var presence struct {
 	mu      sync.Mutex
 	dir, id string
 	own     *os.File // nil before it was asked who it is
 }
 
-// ShowIn names the folder in which processes show that they live. id tells it from
-// those of other machines and users.
+// ShowIn names the folder in which processes show that they live. id distinguishes it from those of
+// other machines and users.
 func ShowIn(dir, id string) {
 	presence.mu.Lock()
 	defer presence.mu.Unlock()
 	presence.dir, presence.id = dir, id
 }
 
-// show has this process show that it lives, and returns its Space: with the folder, where
+// showPresence has this process show that it lives, and returns its Space: with the folder, where
 // it does.
-func (id Identity) show() string {
+func (id Identity) showPresence() string {
 	p := &presence
 	p.mu.Lock()
 	defer p.mu.Unlock()

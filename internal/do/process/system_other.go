@@ -29,9 +29,9 @@ func BecomeSubreaper() error { return nil }
 
 func ownSession() int { return -1 }
 
-// ps runs ps with a bound on its time. Its exit status is of no use: a Reaper
-// may have waited for it first.
-func ps(args ...string) string {
+// runPS runs ps with a bound on its time. Its exit status is of no use: a Reaper may have waited
+// for it first.
+func runPS(args ...string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	out, _ := exec.CommandContext(ctx, "ps", args...).Output()
@@ -39,7 +39,7 @@ func ps(args ...string) string {
 }
 
 // readTable reads all processes from ps.
-func readTable() []Proc { return parsePS(ps("-axo", "pid=,ppid=,pgid=,stat=,lstart=")) }
+func readTable() []Proc { return parsePS(runPS("-axo", "pid=,ppid=,pgid=,stat=,lstart=")) }
 
 func parsePS(text string) []Proc {
 	var out []Proc
@@ -65,7 +65,7 @@ func parsePS(text string) []Proc {
 }
 
 func readProc(pid int) (Proc, bool) {
-	for _, p := range parsePS(ps("-o", "pid=,ppid=,pgid=,stat=,lstart=", "-p", strconv.Itoa(pid))) {
+	for _, p := range parsePS(runPS("-o", "pid=,ppid=,pgid=,stat=,lstart=", "-p", strconv.Itoa(pid))) {
 		if p.PID == pid {
 			return p, true
 		}
@@ -83,7 +83,7 @@ func signalProc(p Proc, sig syscall.Signal) error {
 // environOf a process, as ps shows it, blanks turned to zero bytes;
 // only processes of the same user show any.
 func environOf(pid int) []byte {
-	text := ps("-E", "-ww", "-o", "command=", "-p", strconv.Itoa(pid))
+	text := runPS("-E", "-ww", "-o", "command=", "-p", strconv.Itoa(pid))
 	return []byte(strings.Join(strings.Fields(text), "\x00") + "\x00")
 }
 

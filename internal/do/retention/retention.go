@@ -44,7 +44,7 @@ type Options struct {
 	Dry bool // only say what would go
 }
 
-// Report says what went, or would go.
+// Report lists what was removed, or would be.
 type Report struct {
 	Runs    int   `json:"runs"`
 	Outputs int   `json:"outputs"` // of iterations

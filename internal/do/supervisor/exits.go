@@ -164,7 +164,7 @@ func copyHalf(to, from net.Conn) {
 // keys, gives emit the events, and asks for the end of the attempt by end.
 type Models func(plan ModelPlan, emit func(agent.Event), end func(loop.Ended, string)) (ModelServer, error)
 
-// ModelPlan is what the model calls of one attempt may be.
+// ModelPlan has the limits for the model calls of one attempt.
 type ModelPlan struct {
 	agent.Gateway
 	Token  string

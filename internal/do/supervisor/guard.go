@@ -157,7 +157,7 @@ func (m *meter) checkPrinted() {
 		why = tooMuch(most)
 	case m.silent > most/4:
 		why = fmt.Sprintf("one message of the agent is longer than %s and has no end; "+
-			"raise loop.max_output if that is as it should be", megabytes(most/4))
+			"raise loop.max_output if that is as it should be", formatSize(most/4))
 	}
 	if why != "" {
 		m.passed = true
@@ -178,16 +178,16 @@ func countPrinted(most int64, pass func(loop.Ended, string)) func([]byte) {
 	var printed atomic.Int64
 	return func(p []byte) {
 		if n := printed.Add(int64(len(p))); n > most && n-int64(len(p)) <= most {
-			pass(loop.EndedOutput, "the command printed more than "+megabytes(most))
+			pass(loop.EndedOutput, "the command printed more than "+formatSize(most))
 		}
 	}
 }
 
 func tooMuch(most int64) string {
-	return fmt.Sprintf("the agent printed more than %s; see what it prints, or raise loop.max_output", megabytes(most))
+	return fmt.Sprintf("the agent printed more than %s; see what it prints, or raise loop.max_output", formatSize(most))
 }
 
-func megabytes(n int64) string {
+func formatSize(n int64) string {
 	if n < 10_000_000 {
 		return fmt.Sprintf("%d kB", n/1000)
 	}

@@ -67,7 +67,7 @@ type reply struct {
 	Running bool              `json:"running,omitempty"` // refused, as another supervisor serves the run
 }
 
-// Status is what a supervisor says of itself.
+// Status is a supervisor's report about itself.
 type Status struct {
 	Supervisor process.Identity `json:"supervisor"`
 	Mark       string           `json:"mark"`

@@ -25,7 +25,7 @@ import (
 // Command is the command that makes pawl a supervisor; the run's folder follows.
 const Command = "__supervise"
 
-// clientFD is where the starter's connection is.
+// clientFD is the descriptor of the starter's connection.
 const clientFD = 3
 
 const (
@@ -315,12 +315,12 @@ func (s *server) startJob(req request) {
 	}
 	fresh, err := claimJob(job.Files)
 	if err != nil {
-		s.logf("%v", err)
+		s.writeLog("%v", err)
 	}
 	if !fresh {
 		r, err := Lost(job)
 		if err != nil {
-			s.logf("%v", err)
+			s.writeLog("%v", err)
 		}
 		c.sendReply(reply{Op: opResult, ID: r.ID, Result: &r})
 		return
@@ -344,8 +344,8 @@ func (s *server) emitEvents(events []json.RawMessage) {
 	}
 }
 
-// logf writes to the supervisor's log.
-func (s *server) logf(format string, args ...any) {
+// writeLog writes to the supervisor's log.
+func (s *server) writeLog(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%s %s\n", time.Now().Format(time.RFC3339), fmt.Sprintf(format, args...))
 }
 
@@ -356,7 +356,7 @@ func (s *server) acceptLinks(listener *net.UnixListener) {
 			return
 		}
 		if err != nil {
-			s.logf("cannot accept a connection: %v", err)
+			s.writeLog("cannot accept a connection: %v", err)
 			select {
 			case <-s.quit:
 				return

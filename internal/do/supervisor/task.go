@@ -58,7 +58,7 @@ type task struct {
 func newTask(job Job, s *server) *task {
 	t := &task{
 		job: job, mark: s.mark, runDir: s.runDir, reaper: s.reaper, parsers: s.parsers, rest: s.rest, buffers: &s.buffers,
-		emit: s.emitEvents, limit: s.limitGroup, started: time.Now(), ending: make(chan verdict, 1), logf: s.logf,
+		emit: s.emitEvents, limit: s.limitGroup, started: time.Now(), ending: make(chan verdict, 1), logf: s.writeLog,
 	}
 	t.hurry, t.rush = context.WithCancel(context.Background())
 	return t

@@ -33,7 +33,7 @@ type File struct {
 	Why string `json:"why,omitempty"`
 }
 
-// record is what is kept of a run.
+// record is stored for each run.
 type record struct {
 	Name  string           `json:"name"`  // of what runs
 	Owner process.Identity `json:"owner"` // of the session that drives it

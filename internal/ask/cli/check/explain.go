@@ -177,7 +177,7 @@ func explanationOf(e failure.Evidence) explained {
 	f := failure.Analyse(e)
 	x := explained{
 		Analysis: f, Items: append([]failure.Item{}, f.Items...), Actions: f.Actions,
-		Telling: failure.Telling(e.Output, tellingBytes),
+		Telling: failure.InformativeLines(e.Output, tellingBytes),
 	}
 	if !f.WaitUntil.IsZero() {
 		wait := f.WaitUntil.Sub(e.Now).Round(time.Second).Seconds()
@@ -380,7 +380,7 @@ func (p *page) writeItem(it failure.Item) {
 			p.writeText(indent, indent, l)
 		}
 	}
-	if it.Compares(strings.Join(lines, "\n")) {
+	if it.HasValuesBeyond(strings.Join(lines, "\n")) {
 		fmt.Fprintf(p, "      expected %s\n      received %s\n", report.Line(it.Expected, 200), report.Line(it.Received, 200))
 	}
 }

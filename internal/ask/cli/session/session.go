@@ -259,7 +259,7 @@ func (s *Session) PrintPreamble() {
 		names = []string{plan.Policy.Agent}
 	}
 	for _, name := range names {
-		if a := plan.Agents[name]; s.Config.IsSet("loop.max_cost") && len(a.Routes) == 0 && agents.Silent(a.Adapter) {
+		if a := plan.Agents[name]; s.Config.IsSet("loop.max_cost") && len(a.Routes) == 0 && agents.HidesUse(a.Adapter) {
 			s.App.Say("Warning: the cost limit cannot be enforced: the cost of agent %q is unknown. "+
 				"Limits on calls and time hold (docs/agents.md).", name)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
 )
 
-// Place is where in a file something is.
+// Place is a position in a file.
 type Place struct {
 	File      string
 	Line, Col int
@@ -64,7 +64,7 @@ var (
 
 // byName finds a place that no extension shows.
 func byName(s string) (Place, bool) {
-	if m := firstOf(plainFile, s, "file:", "file, line ", "file line ", "-->", "BUILD:", "WORKSPACE:",
+	if m := firstMatch(plainFile, s, "file:", "file, line ", "file line ", "-->", "BUILD:", "WORKSPACE:",
 		"CODEOWNERS:"); m != nil {
 		from, to := m[2], m[3]
 		if from < 0 {
@@ -79,7 +79,7 @@ func byName(s string) (Place, bool) {
 
 // Keyed finds a place in the fields of a record.
 func Keyed(s string) (Place, bool) {
-	if m := firstOf(keyedFile, s, "ine", "row"); len(m) > 0 {
+	if m := firstMatch(keyedFile, s, "ine", "row"); len(m) > 0 {
 		if s[m[0]] == 'n' && !strings.Contains(s[m[2]:m[3]], ".") { // a name of something else
 			return Place{}, false
 		}
@@ -87,7 +87,7 @@ func Keyed(s string) (Place, bool) {
 		p.Line, _ = words.Number(s, m[4])
 		return p, p.Line > 0
 	}
-	if m := firstOf(keyedLine, s, "ine", "row"); len(m) > 0 {
+	if m := firstMatch(keyedLine, s, "ine", "row"); len(m) > 0 {
 		p := Place{File: Tidy(s[m[4]:m[5]]), Rest: s[m[1]:], From: m[0]}
 		p.Line, _ = words.Number(s, m[2])
 		return p, p.Line > 0
@@ -95,8 +95,9 @@ func Keyed(s string) (Place, bool) {
 	return Place{}, false
 }
 
-// firstOf is where an expression first holds in s; one of these words is there when it can.
-func firstOf(e func() *regexp.Regexp, s string, one ...string) []int {
+// firstMatch returns the indexes of the first match of e in s, or nil. To be fast it tries e only
+// if s has a digit and one of the words.
+func firstMatch(e func() *regexp.Regexp, s string, one ...string) []int {
 	if !words.Has(s, one...) || !strings.ContainsAny(s, "0123456789") {
 		return nil
 	}
@@ -111,14 +112,14 @@ func fileStart(s string, dot, ext int) int {
 		}
 	}
 	from := strings.LastIndexAny(s[:dot], " \t\"'`(<>[]{}|=,;*") + 1
-	if from > 0 && drive(s) && strings.Contains(s[from:dot], `\`) && !drive(s[from:]) { // blanks in its folders
+	if from > 0 && hasDrive(s) && strings.Contains(s[from:dot], `\`) && !hasDrive(s[from:]) { // it has blanks
 		return 0
 	}
 	return from
 }
 
-// drive tells whether s begins with a path of Windows.
-func drive(s string) bool { return len(s) > 3 && s[1] == ':' && s[2] == '\\' && words.IsUpper(s[0]) }
+// hasDrive reports whether s begins with a path of Windows.
+func hasDrive(s string) bool { return len(s) > 3 && s[1] == ':' && s[2] == '\\' && words.IsUpper(s[0]) }
 
 // Tidy is the name of a file without what a program puts before it.
 func Tidy(f string) string {
@@ -150,7 +151,7 @@ func lineAfter(s string, i int) (line, col, end int) {
 	case s[i] == ':':
 		return lineInColons(s, i+1)
 	case s[i] == '(':
-		return numbers(s, i+1, ")")
+		return readNumbers(s, i+1, ")")
 	case s[i] == ',' && i+1 < len(s) && words.IsDigit(s[i+1]): // a row of a report in CSV
 		if line, end = words.Number(s, i+1); end < len(s) && s[end] == ',' {
 			return line, 0, end
@@ -163,7 +164,7 @@ func lineAfter(s string, i int) (line, col, end int) {
 // lineInColons reads "12:3", "12-14", "L12", "line 12" and "[12,3]" behind a colon.
 func lineInColons(s string, i int) (line, col, end int) {
 	if i < len(s) && s[i] == '[' { // maven: [12,3]
-		return numbers(s, i+1, "]")
+		return readNumbers(s, i+1, "]")
 	}
 	if i+1 < len(s) && s[i] == 'L' && words.IsDigit(s[i+1]) {
 		line, end = words.Number(s, i+1)
@@ -205,7 +206,7 @@ func lineInWords(s string, i int) (line, col, end int) {
 		return 0, 0, i
 	}
 	if (rest[0] == '(' || rest[0] == '[') && len(rest) > 1 && words.IsDigit(rest[1]) {
-		line, col, end = numbers(s, at+1, map[byte]string{'(': ")", '[': "]"}[rest[0]])
+		line, col, end = readNumbers(s, at+1, map[byte]string{'(': ")", '[': "]"}[rest[0]])
 		if col > 0 || strings.HasPrefix(s[end:], ":") {
 			return line, col, end
 		}
@@ -253,13 +254,13 @@ func lineInMarks(s string, i int) (line, col, end int) {
 	return 0, 0, i
 }
 
-// LineWord holds what people call a line, or a row.
+// LineWord has the words for a line, or a row.
 var LineWord = words.Set(`line lines row ligne zeile línea linea linha riga regel rad linje rivi řádek riadok wiersz linia sor satır
 	строка рядок ред línia 第 行 줄 lignes zeilen líneas linhas righe rader linjen regels wierszu wiersza wierszach linii
 	řádku řádky строке строки рядку satırda rivillä rivi soron`)
 
-// numbers reads "12,3" or "12" up to the closing byte.
-func numbers(s string, i int, closing string) (line, col, end int) {
+// readNumbers reads "12,3" or "12" up to the closing byte.
+func readNumbers(s string, i int, closing string) (line, col, end int) {
 	line, i = words.Number(s, i)
 	if i < len(s) && (s[i] == ',' || s[i] == ':') {
 		i++
@@ -286,7 +287,7 @@ func FileIn(s string) string {
 	}
 	for _, m := range fileName().FindAllStringSubmatch(s, 6) {
 		file := Tidy(m[1])
-		if !Foreign(file) && !strings.HasPrefix(file, "/tmp/") && !hostName().MatchString(file) {
+		if !IsForeign(file) && !strings.HasPrefix(file, "/tmp/") && !hostName().MatchString(file) {
 			return file
 		}
 	}
@@ -302,9 +303,8 @@ var served = lazy.Regexp(`^[^/\\]*\.(?:com|org|net|io|dev|example|internal|local
 // hostName looks like the name of a file and is none.
 var hostName = lazy.Regexp(`^[^/]*(?:\.(?:com|org|net|io|dev|example)|[A-Z]\w*\.js|\.[a-z]{6,})$`)
 
-// Foreign tells whether a file belongs to a library or a runtime, not to the
-// project.
-func Foreign(file string) bool {
+// IsForeign reports whether a file belongs to a library or a runtime, not to the project.
+func IsForeign(file string) bool {
 	if file == "testing.go" { // go test names its own file so
 		return true
 	}
@@ -326,7 +326,7 @@ func Foreign(file string) bool {
 	return false
 }
 
-// head is what stands around the name of a file above a list: "In a.c:", "FILE: a.php", "a.md (2)", "a.tpl ... bad".
+// head matches the name of a file above a list: "In a.c:", "FILE: a.php", "a.md (2)", "a.tpl ... bad".
 var head = lazy.Regexp(`^(?:(?i:in|file|datei|fichier|checking)\b:? +|==> |[#*]+ )?(\S.*?)(?: (?i:[-–:] )?[(\[]?\d+ ?\pL*[)\]]?| *\.{2,} *\pL+| {2,}\pL+| <==)?:?$`)
 
 // Heading is the file that a line names above a list of what is wrong in it; "" for none.
@@ -343,7 +343,7 @@ func Heading(s string) string {
 	return ""
 }
 
-// IsFile tells whether a line is nothing but the name of a file.
+// IsFile reports whether a line is nothing but the name of a file.
 func IsFile(s string) bool {
 	if len(s) > 300 || len(s) < 3 || strings.HasSuffix(s, ".") || strings.HasSuffix(s, ":") ||
 		strings.Contains(s, "  ") || strings.ContainsAny(s,

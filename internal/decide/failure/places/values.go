@@ -26,7 +26,7 @@ func Values(l string) (want, got string) {
 	small := words.Small(l)
 	aims := words.HasAny(small, aimWords)
 	if aims {
-		if want, got = fields(l); want != "" {
+		if want, got = namedValues(l); want != "" {
 			return want, got
 		}
 	}
@@ -45,7 +45,7 @@ func Values(l string) (want, got string) {
 	if words.Has(l, "throw ", "${", "=>") { // source code
 		return "", ""
 	}
-	if want, got = between(l, small); want+got != "" {
+	if want, got = valuesBetween(l, small); want+got != "" {
 		return want, got
 	}
 	if want, got = inForm(l); want != "" {
@@ -57,7 +57,7 @@ func Values(l string) (want, got string) {
 		}
 	}
 	if aims {
-		if want, got = sentence(l); want != "" {
+		if want, got = valuesInSentence(l); want != "" {
 			return want, got
 		}
 	}
@@ -65,8 +65,8 @@ func Values(l string) (want, got string) {
 }
 
 // aimWords are in a line that says what should be.
-var aimWords = strings.Fields("want expect should must budget limit target threshold right before attendu erwartet esperado atteso " +
-	"soll debe verwacht oczekiwa förvänta forvent жидал 期待")
+var aimWords = strings.Fields("want expect should must budget limit target threshold right before attendu erwartet " +
+	"esperado atteso soll debe verwacht oczekiwa förvänta forvent жидал 期待")
 
 const (
 	wantNames = `wants?|wanted|expected|right|soll|attendu|esperado|atteso|verwacht|before`
@@ -78,8 +78,8 @@ var (
 	gotField  = lazy.Regexp(`(?:^|[\s"'(\[{,;:.|/<>-])(?i:` + gotNames + `)"? ?[:=] ?` + valueForm)
 )
 
-// fields reads two values that both have a name: want: 3, got: 4; "expected":3,"actual":4.
-func fields(l string) (want, got string) {
+// namedValues reads two values that both have a name: want: 3, got: 4; "expected":3,"actual":4.
+func namedValues(l string) (want, got string) {
 	if strings.Count(l, ":")+strings.Count(l, "=") < 2 || len(l) > longest {
 		return "", ""
 	}
@@ -91,11 +91,11 @@ func fields(l string) (want, got string) {
 	if len(g) == 0 || strings.HasPrefix(w[1], "=") || strings.HasPrefix(g[1], "=") {
 		return "", ""
 	}
-	return unquote(w[1]), unquote(g[1])
+	return unquoteName(w[1]), unquoteName(g[1])
 }
 
-// between reads the two values that stand between the words of a pair.
-func between(l, small string) (want, got string) {
+// valuesBetween reads the two values that stand between the words of a pair.
+func valuesBetween(l, small string) (want, got string) {
 	for _, p := range pairs {
 		i := strings.Index(small, p[0])
 		if i < 0 {
@@ -110,7 +110,7 @@ func between(l, small string) (want, got string) {
 			}
 			if strings.HasPrefix(p[1], " to ") { // chai: expected RECEIVED to equal EXPECTED // how
 				b, _, _ = strings.Cut(b, " // ")
-				if a == "" || b == "" || p[1] == " to be " && !literal(a) && !literal(b) { // "objects to be equal"
+				if a == "" || b == "" || p[1] == " to be " && !isLiteral(a) && !isLiteral(b) { // "objects to be equal"
 					continue
 				}
 				return strings.TrimSuffix(b, "."), a
@@ -128,16 +128,16 @@ func inForm(l string) (want, got string) {
 			continue
 		}
 		if m := f.form().FindStringSubmatch(words.Cut(l, longest)); len(m) > 0 && m[2] != "type" {
-			return unquote(m[f.want]), unquote(m[3-f.want])
+			return unquoteName(m[f.want]), unquoteName(m[3-f.want])
 		}
 	}
 	return "", ""
 }
 
-// insteadOf says what came and what should have: "99.17 instead of 100.0", "is WORD, not COLON".
+// insteadOf matches a received and a wanted value: "99.17 instead of 100.0", "is WORD, not COLON".
 var insteadOf = lazy.Regexp(`(\S+) instead of (\S*[^\s.,;)])|\b(?:is|was|got|has|are) (\S{1,40}), not (\S*[^\s.,;)])`)
 
-// longest is what is looked at of a line.
+// longest is the length to which lines are examined.
 const longest = 240
 
 const quantityForm = `([-+]?\d+(?:[.,]\d+)*(?: ?(?:%|(?:ms|us|µs|[kKMG]i?B|B|s)\b))?)`
@@ -199,9 +199,9 @@ var (
 	gotWord = lazy.Regexp(`(?:^|[\s"'(\[{,;:.|/<>-])(?i:kreeg|otrzymano|fick|fikk|получен\pL|実際|es|computed|got|gave|was|is|are|has|have|returned|returns|answers|answered|received|found|actual|trouvé|obtenu|erhalten|obtenido|ottenuto|ist|war)(?:: *| |=)| = `)
 )
 
-// sentence reads a sentence that says what is and what should be, in any order:
-// "low(I) is 'x', should be 'i'". One of the values must look like one.
-func sentence(l string) (want, got string) {
+// valuesInSentence reads a sentence that says what is and what should be, in any order: "low(I) is
+// 'x', should be 'i'". One of the values must look like one.
+func valuesInSentence(l string) (want, got string) {
 	w := wantWord().FindStringIndex(l)
 	if w == nil || words.Has(l, "assert", "if (") {
 		return "", ""
@@ -222,7 +222,7 @@ func sentence(l string) (want, got string) {
 			continue // "is below the threshold of 80"
 		}
 		fields := l[w[1]-1] == '=' && l[g[1]-1] == '=' // want=a have=b
-		if want != "" && got != "" && (fields || literal(want) || literal(got)) {
+		if want != "" && got != "" && (fields || isLiteral(want) || isLiteral(got)) {
 			return want, got
 		}
 	}
@@ -256,8 +256,8 @@ func valueAt(s string) string {
 	return s
 }
 
-// literal tells whether s is written like a value: a number, or in quotes or brackets.
-func literal(s string) bool {
+// isLiteral reports whether s is written like a value: a number, or in quotes or brackets.
+func isLiteral(s string) bool {
 	return strings.IndexByte("'\"`[{(<-+.0123456789", s[0]) >= 0 ||
 		s == "true" || s == "false" || s == "null" || s == "nil"
 }
@@ -287,8 +287,8 @@ var valueForms = []struct {
 	{[]string{" from "}, lazy.Regexp(`\b(?:fell|rose|dropped|grew|changed|went|increased|decreased|shrank|sank) from ([\d.]\S*) to ([\d.]\S*)`), 1},
 }
 
-// unquote is a value without the quotes around a name.
-func unquote(s string) string {
+// unquoteName removes the quotes around a name.
+func unquoteName(s string) string {
 	s = strings.TrimSpace(s)
 	if len(s) > 6 && strings.HasPrefix(s, "‘") {
 		return strings.TrimSuffix(strings.TrimPrefix(s, "‘"), "’")

@@ -39,13 +39,13 @@ func Read(msg string, now time.Time, zone func(string) *time.Location) (t time.T
 		return time.Time{}, false
 	}
 	// A full date holds digits of a span and a clock time.
-	if t := sensible(dated(msg, now), now); !t.IsZero() {
+	if t := dropUnlikely(readDate(msg, now), now); !t.IsZero() {
 		return t, false
 	}
-	in := func(m []string, now time.Time) time.Time { return clock(m[1], m[2:], inZone(now, m[8], zone)) }
-	for i, read := range []func([]string, time.Time) time.Time{epoch, span, in, stamp} {
+	in := func(m []string, now time.Time) time.Time { return readClock(m[1], m[2:], inZone(now, m[8], zone)) }
+	for i, read := range []func([]string, time.Time) time.Time{readEpoch, readSpan, in, readStamp} {
 		for _, m := range words()[i].FindAllStringSubmatch(msg, 8) {
-			if t := sensible(read(m, now), now); !t.IsZero() {
+			if t := dropUnlikely(read(m, now), now); !t.IsZero() {
 				return t, i == clocks
 			}
 		}
@@ -56,10 +56,10 @@ func Read(msg string, now time.Time, zone func(string) *time.Location) (t time.T
 // clocks is the place of clock times among the words that are looked for.
 const clocks = 2
 
-// dated reads a full date: of ISO 8601, or as HTTP has it.
-func dated(msg string, now time.Time) time.Time {
+// readDate reads a full date: of ISO 8601, or as HTTP has it.
+func readDate(msg string, now time.Time) time.Time {
 	for _, m := range words()[3].FindAllStringSubmatch(msg, 1) {
-		if t := stamp(m, now); !t.IsZero() {
+		if t := readStamp(m, now); !t.IsZero() {
 			return t
 		}
 	}
@@ -76,8 +76,8 @@ func dated(msg string, now time.Time) time.Time {
 // abbreviations are zones that are written in short, by their first letter.
 var abbreviations = map[byte]string{'P': "America/Los_Angeles", 'E': "America/New_York", 'C': "Europe/Berlin"}
 
-// inZone is now where a message's zone is. One that nobody knows is taken for
-// the machine's own, which programs mostly name.
+// inZone returns now in a message's zone. One that is not known is taken for the machine's own,
+// which programs mostly name.
 func inZone(now time.Time, name string, zone func(string) *time.Location) time.Time {
 	switch {
 	case name == "":
@@ -101,21 +101,22 @@ const LongestRate = 30 * time.Minute
 // In reads the first span of time that s names as a wait.
 func In(s string) (time.Duration, bool) {
 	for _, m := range words()[1].FindAllStringSubmatch(s, 8) {
-		if d, ok := duration(m[1]); ok {
+		if d, ok := readDuration(m[1]); ok {
 			return d, true
 		}
 	}
 	return 0, false
 }
 
-func sensible(t, now time.Time) time.Time {
+// dropUnlikely returns zero for a time in the past or too far away.
+func dropUnlikely(t, now time.Time) time.Time {
 	if t.IsZero() || t.Before(now) || t.Sub(now) > longest {
 		return time.Time{}
 	}
 	return t
 }
 
-func epoch(m []string, now time.Time) time.Time {
+func readEpoch(m []string, now time.Time) time.Time {
 	n, err := strconv.ParseInt(m[1], 10, 64)
 	if err != nil {
 		return time.Time{}
@@ -123,9 +124,9 @@ func epoch(m []string, now time.Time) time.Time {
 	return time.Unix(n, 0).In(now.Location())
 }
 
-// span reads "2h 15m", "37 seconds", "1.493s"; a bare number is seconds.
-func span(m []string, now time.Time) time.Time {
-	d, ok := duration(m[1])
+// readSpan reads "2h 15m", "37 seconds", "1.493s"; a bare number is seconds.
+func readSpan(m []string, now time.Time) time.Time {
+	d, ok := readDuration(m[1])
 	if !ok {
 		return time.Time{}
 	}
@@ -134,7 +135,7 @@ func span(m []string, now time.Time) time.Time {
 
 var spans = lazy.Regexp(`(\d+(?:\.\d+)?)\s*([A-Za-z]*)`)
 
-func duration(s string) (sum time.Duration, found bool) {
+func readDuration(s string) (sum time.Duration, found bool) {
 	for _, m := range spans().FindAllStringSubmatch(s, -1) {
 		value, err := strconv.ParseFloat(m[1], 64)
 		unit := unitOf(strings.ToLower(m[2]))
@@ -163,8 +164,9 @@ func unitOf(word string) time.Duration {
 	return 0
 }
 
-// clock reads "9pm", "1:27 PM", "14:05", "Nov 21 9am", with a zone or without. weekday may be one, or tomorrow.
-func clock(weekday string, m []string, now time.Time) time.Time {
+// readClock reads "9pm", "1:27 PM", "14:05", "Nov 21 9am", with a zone or without. weekday may be
+// one, or tomorrow.
+func readClock(weekday string, m []string, now time.Time) time.Time {
 	month, day, year, hour, minute, half := m[0], m[1], m[2], m[3], m[4], m[5]
 	if half == "" && minute == "" {
 		if month == "" {
@@ -248,7 +250,7 @@ const Late = time.Minute
 // isJustPast: who refuses at 2:47 and says 2:46 means minutes, and not tomorrow.
 func isJustPast(t, now time.Time) bool { return !t.After(now) && now.Sub(t) < 10*time.Minute }
 
-func stamp(m []string, now time.Time) time.Time {
+func readStamp(m []string, now time.Time) time.Time {
 	s := strings.Replace(m[1], " ", "T", 1)
 	for _, seconds := range []string{":05", ""} {
 		for _, zone := range []string{"Z07:00", "Z0700", ""} {

@@ -28,25 +28,25 @@ func Lower(c byte) byte {
 	return c
 }
 
-// IsWord tells whether c belongs to a word: a letter, a digit or "_".
-// Bytes of other scripts count as letters.
+// IsWord reports whether c belongs to a word: a letter, a digit or "_". Bytes of other scripts
+// count as letters.
 func IsWord(c byte) bool {
 	return c == '_' || '0' <= c && c <= '9' || 'a' <= Lower(c) && Lower(c) <= 'z' || c >= 0x80
 }
 
-// IsUpper tells whether c is an ASCII capital.
+// IsUpper knows ASCII only.
 func IsUpper(c byte) bool { return 'A' <= c && c <= 'Z' }
 
-// IsLower tells whether c is a small ASCII letter.
+// IsLower knows ASCII only.
 func IsLower(c byte) bool { return 'a' <= c && c <= 'z' }
 
-// IsDigit tells whether c is an ASCII digit.
+// IsDigit knows ASCII only.
 func IsDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// Has tells whether one of parts is in s.
+// Has reports whether one of parts is in s.
 func Has(s string, parts ...string) bool { return HasAny(s, parts) }
 
-// HasAny tells whether one of list, in small letters, is in small.
+// HasAny reports whether one of list, in small letters, is in small.
 func HasAny(small string, list []string) bool {
 	return slices.ContainsFunc(list, func(w string) bool { return strings.Contains(small, w) })
 }

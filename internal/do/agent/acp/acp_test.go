@@ -64,7 +64,7 @@ func TestTyped(t *testing.T) {
 		{rpcError{-32603, "", json.RawMessage(`"words"`)}, 0, "", "words"},
 		{rpcError{-32603, "", nil}, 0, "", "the program reports an error without a word"},
 	} {
-		if p := typed(&test.e); p.err.Status != test.status || p.err.Type != test.kind || p.err.Message != test.text {
+		if p := readError(&test.e); p.err.Status != test.status || p.err.Type != test.kind || p.err.Message != test.text {
 			t.Errorf("%+v: %+v", test.e, p.err)
 		}
 	}
@@ -82,7 +82,7 @@ func TestUsage(t *testing.T) {
 	} {
 		var result promptResult
 		jsonline.Read([]byte(in), &result)
-		got := result.usage()
+		got := result.usageOf()
 		if got != want {
 			t.Errorf("%s: %+v", in, got)
 		}
@@ -140,7 +140,7 @@ func FuzzTake(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var out bytes.Buffer
 		c := newConn(newSession(&printer{w: &out}, false, safety.Rules{}))
-		_ = c.take(b, len(b)%5 == 0)
+		_ = c.handleLine(b, len(b)%5 == 0)
 		for l := range bytes.Lines(out.Bytes()) {
 			if !json.Valid(l) {
 				t.Errorf("printed %q", l)

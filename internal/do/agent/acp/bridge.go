@@ -59,7 +59,7 @@ type bridge struct {
 	conn    *conn
 	session *session
 	signals <-chan os.Signal
-	// cancelling: the program was told to stop, and why does not matter any more.
+	// cancelling is true once the program was asked to stop; why it stops does not matter then.
 	cancelling bool
 	obeyed     bool // it did
 
@@ -69,7 +69,7 @@ type bridge struct {
 	how    error // it exited; after exited is closed
 }
 
-// problem is why a run failed, as it is told.
+// problem is the reason of a failed run, as it is printed.
 type problem struct {
 	err  failure.APIError
 	code int // exit status
@@ -77,7 +77,7 @@ type problem struct {
 
 func (p *problem) Error() string { return p.err.Message }
 
-func failed(kind, format string, args ...any) *problem {
+func newProblem(kind, format string, args ...any) *problem {
 	return &problem{failure.APIError{Type: kind, Message: fmt.Sprintf(format, args...)}, exitFailed}
 }
 
@@ -97,13 +97,13 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	defer signal.Stop(signals)
 	b := &bridge{bounds: usual, out: &printer{w: stdout}, stderr: stderr, signals: signals}
-	return b.run(o, stdin, env)
+	return b.runAgent(o, stdin, env)
 }
 
-// options are what the bridge is told on its command line.
+// options come from the bridge's command line.
 type options struct {
 	readOnly bool
-	count    bool // nobody else counts the tokens
+	count    bool // the tokens are counted here only
 	model    string
 	mode     string // "" is the widest
 	safety   string // the level that permissions are judged by; "" grants all
@@ -130,18 +130,18 @@ func parseOptions(args []string) (options, error) {
 	return o, nil
 }
 
-// run is a whole run: its end is told last, whatever happens.
-func (b *bridge) run(o options, stdin io.Reader, env []string) int {
+// runAgent does the whole run. The end is always the last line that it prints.
+func (b *bridge) runAgent(o options, stdin io.Reader, env []string) int {
 	prompt, err := io.ReadAll(io.LimitReader(stdin, maxPrompt+1))
 	switch {
 	case err != nil:
-		return b.fail(failed("", "cannot read the prompt: %v", err))
+		return b.reportProblem(newProblem("", "cannot read the prompt: %v", err))
 	case len(prompt) > maxPrompt:
-		return b.fail(failed("invalid_request", "the prompt is longer than %d bytes", maxPrompt))
+		return b.reportProblem(newProblem("invalid_request", "the prompt is longer than %d bytes", maxPrompt))
 	}
 	dir, err := os.Getwd()
 	if err != nil {
-		return b.fail(failed("", "cannot find the working folder: %v", err))
+		return b.reportProblem(newProblem("", "cannot find the working folder: %v", err))
 	}
 	rules := safety.Rules{Level: safety.Level(o.safety), Root: dir}
 	for _, variable := range env {
@@ -150,38 +150,38 @@ func (b *bridge) run(o options, stdin io.Reader, env []string) int {
 		}
 	}
 	b.session = newSession(b.out, o.readOnly, rules)
-	if err := b.start(o, env); err != nil {
-		return b.fail(err)
+	if err := b.startProgram(o, env); err != nil {
+		return b.reportProblem(err)
 	}
-	stop, err := b.work(o, dir, strings.ToValidUTF8(string(prompt), "\uFFFD"))
-	defer func() { b.finish(err == nil || b.obeyed) }()
+	stop, err := b.doPrompt(o, dir, strings.ToValidUTF8(string(prompt), "\uFFFD"))
+	defer func() { b.endProgram(err == nil || b.obeyed) }()
 	if err != nil {
-		return b.fail(err)
+		return b.reportProblem(err)
 	}
-	b.out.end(nil, stop)
+	b.out.putEnd(nil, stop)
 	if stop == stopDone {
 		return exitOK
 	}
 	return exitFailed
 }
 
-// fail tells a problem and the end.
-func (b *bridge) fail(err error) int {
+// reportProblem prints a problem and the end.
+func (b *bridge) reportProblem(err error) int {
 	if errors.Is(err, errStopped) {
-		b.out.end(nil, stopCancelled)
+		b.out.putEnd(nil, stopCancelled)
 		return exitStopped
 	}
 	p := new(problem)
 	if !errors.As(err, &p) {
-		p = failed("", "%v", err)
+		p = newProblem("", "%v", err)
 	}
-	b.out.end(&p.err, stopError)
+	b.out.putEnd(&p.err, stopError)
 	_, _ = fmt.Fprintf(b.stderr, "pawl: %s\n", p.err.Message)
 	return p.code
 }
 
-// start starts the program, with pipes of its own and pawl's stderr.
-func (b *bridge) start(o options, env []string) error {
+// startProgram starts the program, with pipes of its own and pawl's stderr.
+func (b *bridge) startProgram(o options, env []string) error {
 	b.conn = newConn(b.session)
 	b.cmd = exec.CommandContext(context.Background(), o.program[0], o.program[1:]...) // it is ended in steps, by finish
 	b.cmd.Dir, b.cmd.Env, b.cmd.Stdout, b.cmd.Stderr = o.dir, env, b.conn, b.stderr
@@ -191,28 +191,28 @@ func (b *bridge) start(o options, env []string) error {
 		return fmt.Errorf("cannot make a pipe: %v", err)
 	}
 	if err := b.cmd.Start(); err != nil {
-		p := failed("", "cannot start %s: %v", o.program[0], err)
+		p := newProblem("", "cannot start %s: %v", o.program[0], err)
 		if p.code = 126; errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
 			p.code = 127
 		}
 		return p
 	}
 	b.exited = make(chan struct{})
-	b.conn.works.Go(func() { b.conn.write(in) })
+	b.conn.works.Go(func() { b.conn.writeQueue(in) })
 	b.conn.works.Go(func() {
 		if b.how = b.cmd.Wait(); errors.Is(b.how, exec.ErrWaitDelay) {
 			b.how = nil
 		}
 		close(b.exited)
-		b.conn.end()
+		b.conn.endOutput()
 	})
 	return nil
 }
 
-// finish ends the program: by closing its stdin, by TERM, by KILL. One that
-// does not behave gets TERM at once: it may be blocked on its output.
-func (b *bridge) finish(behaves bool) {
-	b.conn.close()
+// endProgram ends the program: by closing its stdin, by TERM, by KILL. One that does not behave
+// gets TERM at once: it may be blocked on its output.
+func (b *bridge) endProgram(behaves bool) {
+	b.conn.closeQueue()
 	if !behaves {
 		_ = b.cmd.Process.Signal(syscall.SIGTERM)
 	}
@@ -232,18 +232,18 @@ func (b *bridge) finish(behaves bool) {
 	b.conn.works.Wait()
 }
 
-// ask sends a request and waits for its answer.
-func (b *bridge) ask(method string, params any) (answer, error) {
-	id, err := b.conn.request(method, params)
+// askProgram sends a request and waits for its answer.
+func (b *bridge) askProgram(method string, params any) (answer, error) {
+	id, err := b.conn.sendRequest(method, params)
 	if err != nil {
 		return answer{}, err
 	}
 	timer := time.NewTimer(b.bounds.start)
 	defer timer.Stop()
-	a, err := b.wait(id, method, timer.C)
+	a, err := b.waitAnswer(id, method, timer.C)
 	if errors.Is(err, errLate) {
-		return a, failed("timeout", "the program did not answer %s within %v%s; does its command line start ACP?", method,
-			b.bounds.start, b.conn.said())
+		return a, newProblem("timeout", "the program did not answer %s within %v%s; does its command line start ACP?",
+			method, b.bounds.start, b.conn.noiseText())
 	}
 	return a, err
 }
@@ -251,8 +251,8 @@ func (b *bridge) ask(method string, params any) (answer, error) {
 // errLate is a wait that was too long.
 var errLate = errors.New("no answer")
 
-// wait waits for one answer.
-func (b *bridge) wait(id int64, method string, late <-chan time.Time) (answer, error) {
+// waitAnswer waits for one answer.
+func (b *bridge) waitAnswer(id int64, method string, late <-chan time.Time) (answer, error) {
 	stuck := b.session.loop
 	if b.cancelling {
 		stuck = nil
@@ -264,11 +264,11 @@ func (b *bridge) wait(id int64, method string, late <-chan time.Time) (answer, e
 				return a, nil
 			}
 		case err := <-b.conn.broken:
-			return b.last(id, method, err)
+			return b.lastAnswer(id, method, err)
 		case <-b.signals:
 			return answer{}, errStopped
 		case <-stuck:
-			return answer{}, failed("asked_in_circles",
+			return answer{}, newProblem("asked_in_circles",
 				"the program asked more than %d times for permission to do the same", maxAsked)
 		case <-late:
 			return answer{}, errLate
@@ -276,51 +276,49 @@ func (b *bridge) wait(id int64, method string, late <-chan time.Time) (answer, e
 	}
 }
 
-// last is the answer, if it was the last that the program said.
-func (b *bridge) last(id int64, method string, err error) (answer, error) {
+// lastAnswer returns the answer, if it was the last output of the program.
+func (b *bridge) lastAnswer(id int64, method string, err error) (answer, error) {
 	for len(b.conn.answers) > 0 {
 		if a := <-b.conn.answers; a.id == id {
 			return a, nil
 		}
 	}
 	if err != nil {
-		return answer{}, failed("invalid_protocol", "%v%s", err, b.conn.said())
+		return answer{}, newProblem("invalid_protocol", "%v%s", err, b.conn.noiseText())
 	}
 	<-b.exited
 	how := "ended"
 	if b.how != nil {
 		how = "ended (" + b.how.Error() + ")"
 	}
-	return answer{}, failed("", "the program %s before it answered %s%s", how, method, b.conn.said())
+	return answer{}, newProblem("", "the program %s before it answered %s%s", how, method, b.conn.noiseText())
 }
 
-// work opens a session and has the prompt done. It returns the program's
-// reason to stop.
-func (b *bridge) work(o options, dir, prompt string) (stop string, err error) {
-	info, err := b.initialize()
+// doPrompt opens a session and has the prompt done. It returns the program's reason to stop.
+func (b *bridge) doPrompt(o options, dir, prompt string) (stop string, err error) {
+	info, err := b.agreeProtocol()
 	if err != nil {
 		return "", err
 	}
-	b.out.put(agent.Event{Kind: agent.Session, Text: strings.TrimSpace(info.Name + " " + info.Version)})
-	id, err := b.open(o, dir, info.Login)
+	b.out.putEvent(agent.Event{Kind: agent.Session, Text: strings.TrimSpace(info.Name + " " + info.Version)})
+	id, err := b.openSession(o, dir, info.Login)
 	if err != nil {
 		return "", err
 	}
 	if o.count {
-		b.export = exporter(info.Name, o.program, id)
+		b.export = exportCommand(info.Name, o.program, id)
 	}
-	return b.prompt(o, id, prompt)
+	return b.sendPrompt(o, id, prompt)
 }
 
-// about is what a program says of itself.
+// about is a program's description of itself.
 type about struct {
-	Name, Version string   // "" when it does not tell
+	Name, Version string   // "" when the program does not give it
 	Login         []string // the ways to log in that it offers, which may not be needed
 }
 
-// initialize agrees on the protocol.
-func (b *bridge) initialize() (info about, err error) {
-	a, err := b.ask("initialize", map[string]any{
+func (b *bridge) agreeProtocol() (info about, err error) {
+	a, err := b.askProgram("initialize", map[string]any{
 		"protocolVersion": protocol,
 		"clientInfo":      map[string]string{"name": "pawl", "title": "pawl", "version": "1"},
 		"clientCapabilities": map[string]any{
@@ -331,7 +329,7 @@ func (b *bridge) initialize() (info about, err error) {
 		return info, err
 	}
 	if a.failed != nil {
-		return info, typed(a.failed)
+		return info, readError(a.failed)
 	}
 	var said struct {
 		ProtocolVersion int
@@ -340,8 +338,8 @@ func (b *bridge) initialize() (info about, err error) {
 	}
 	jsonline.Read(a.result, &said)
 	if v := said.ProtocolVersion; v != protocol {
-		return info, failed("invalid_protocol", "the program speaks version %d of ACP, and pawl %d: use a release of "+
-			"the program that has it", v, protocol)
+		return info, newProblem("invalid_protocol", "the program speaks version %d of ACP, and pawl %d: use a release "+
+			"of the program that has it", v, protocol)
 	}
 	info.Name, info.Version = agent.Clip(said.AgentInfo.Name, maxName), agent.Clip(said.AgentInfo.Version, maxName)
 	for _, method := range said.AuthMethods[:min(len(said.AuthMethods), 10)] {
@@ -352,31 +350,30 @@ func (b *bridge) initialize() (info about, err error) {
 	return info, nil
 }
 
-// prompt has the prompt done, however long that takes, or cancels it at a
-// signal.
-func (b *bridge) prompt(o options, session, text string) (stop string, err error) {
-	id, err := b.conn.request("session/prompt", map[string]any{
+// sendPrompt has the prompt done, however long that takes, or cancels it at a signal.
+func (b *bridge) sendPrompt(o options, session, text string) (stop string, err error) {
+	id, err := b.conn.sendRequest("session/prompt", map[string]any{
 		"sessionId": session, "prompt": []any{map[string]string{"type": "text", "text": text}},
 	})
 	if err != nil {
 		return "", err
 	}
-	a, err := b.wait(id, "the prompt", nil)
+	a, err := b.waitAnswer(id, "the prompt", nil)
 	if errors.Is(err, errStopped) || isLoop(err) {
-		if a, late := b.cancel(session, id); late == nil {
+		if a, late := b.cancelPrompt(session, id); late == nil {
 			b.obeyed = true
-			b.answered(a)
+			b.printAnswer(a)
 		}
 	}
 	if err != nil {
 		return "", err
 	}
 	if a.failed != nil {
-		return "", typed(a.failed)
+		return "", readError(a.failed)
 	}
-	stop = b.answered(a)
-	if u := b.exported(o, b.export); u != (agent.Usage{}) {
-		b.out.put(agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: u})
+	stop = b.printAnswer(a)
+	if u := b.exportedUsage(o, b.export); u != (agent.Usage{}) {
+		b.out.putEvent(agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: u})
 	}
 	return stop, nil
 }
@@ -386,41 +383,41 @@ func isLoop(err error) bool {
 	return errors.As(err, &p) && p.err.Type == "asked_in_circles"
 }
 
-// cancel asks the program to stop, and waits a little for it to have done so.
-// A second signal ends the wait.
-func (b *bridge) cancel(session string, id int64) (answer, error) {
-	b.session.cancel()
+// cancelPrompt asks the program to stop, and waits a little for it to have done so. A second signal
+// ends the wait.
+func (b *bridge) cancelPrompt(session string, id int64) (answer, error) {
+	b.session.setCancelled()
 	b.cancelling = true
 	params := map[string]string{"sessionId": session}
-	if err := b.conn.send(outgoing{Version: "2.0", Method: "session/cancel", Params: params}); err != nil {
+	if err := b.conn.queueMessage(outgoing{Version: "2.0", Method: "session/cancel", Params: params}); err != nil {
 		return answer{}, err
 	}
 	timer := time.NewTimer(b.bounds.cancel)
 	defer timer.Stop()
-	return b.wait(id, "session/cancel", timer.C)
+	return b.waitAnswer(id, "session/cancel", timer.C)
 }
 
-// answered prints what the prompt's answer says, and returns the reason to stop.
-func (b *bridge) answered(a answer) string {
+// printAnswer prints the usage in the prompt's answer, and returns the reason to stop.
+func (b *bridge) printAnswer(a answer) string {
 	var result promptResult
 	jsonline.Read(a.result, &result)
-	if u := result.usage(); u != (agent.Usage{}) {
-		b.out.put(agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: u})
+	if u := result.usageOf(); u != (agent.Usage{}) {
+		b.out.putEvent(agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: u})
 	}
 	return cmp.Or(agent.Clip(result.StopReason, maxName), stopError)
 }
 
-// OpenCode and Kilo tell at the end what the last model call used. Their command
-// "export" prints the session, with what each call used.
+// OpenCode and Kilo report at the end what the last model call used. Their command "export" prints
+// the session, with the use of each call.
 
 const (
 	exportTime = 20 * time.Second
 	maxExport  = 64 << 20
 )
 
-// exporter is the command line that prints a session of a program, which was started
-// for the protocol by its command "acp"; nil where there is none.
-func exporter(name string, program []string, session string) []string {
+// exportCommand returns the command line that prints a session of a program, which was started for
+// the protocol by its command "acp"; nil where there is none.
+func exportCommand(name string, program []string, session string) []string {
 	at := slices.Index(program, "acp")
 	switch strings.ToLower(name) {
 	case "opencode", "kilo":
@@ -431,8 +428,8 @@ func exporter(name string, program []string, session string) []string {
 	return nil
 }
 
-// exported is what all model calls of a session used; nothing where that cannot be had.
-func (b *bridge) exported(o options, argv []string) (sum agent.Usage) {
+// exportedUsage sums what all model calls of a session used; zero where the export fails.
+func (b *bridge) exportedUsage(o options, argv []string) (sum agent.Usage) {
 	if argv == nil {
 		return sum
 	}

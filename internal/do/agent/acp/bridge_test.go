@@ -59,7 +59,7 @@ func (p play) run(t *testing.T) played {
 	})
 	b := &bridge{bounds: p.bounds, out: &printer{w: lines}, stderr: os.Stderr, signals: signals}
 	env := append(os.Environ(), "ACP_FAKE="+p.scenario, "ACP_LOG="+log, "ACP_KIND="+p.kind, "ACP_CALL="+p.call)
-	got.code = b.run(options{
+	got.code = b.runAgent(options{
 		readOnly: p.readOnly, model: p.model, mode: p.mode, safety: p.safety, count: true,
 		program: []string{os.Args[0], "acp"},
 	}, strings.NewReader(p.prompt), env)
@@ -196,7 +196,7 @@ func TestPermissions(t *testing.T) {
 		}
 	}
 	for want, options := range map[string][]option{"a": {{"r", "reject_once"}, {"a", "allow_always"}}, "": {{"r", "reject_once"}}} {
-		if got := choose(options, true); got != want {
+		if got := chooseOption(options, true); got != want {
 			t.Errorf("%+v: %q", options, got)
 		}
 	}

@@ -11,7 +11,7 @@
 // program gets any signal; the supervisor sends TERM to it alone at first
 // (agent.Start.Ask).
 //
-// What the protocol does not tell, pawl does not know: when a rate limit ends,
+// What is not in the protocol, pawl does not know: when a rate limit ends,
 // what a turn cost where the program reports nothing, and some programs pass a
 // failed call off as an answer (`Error: …`, which is read as the failure it is).
 //
@@ -19,5 +19,5 @@
 // its good will: for a review only those to read, and none for what the level calls
 // dangerous: such a request is refused, and ends the program as a call does that has
 // begun. Files and terminals of the client are not offered: the program uses its own.
-// The bridge never logs in: a program that asks for it is told about as such.
+// The bridge never logs in: a program that asks for it is reported as such.
 package acp

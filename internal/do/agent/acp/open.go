@@ -14,31 +14,31 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/agent/jsonline"
 )
 
-// open opens the session and chooses the model and the mode.
-func (b *bridge) open(o options, dir string, methods []string) (id string, err error) {
-	a, err := b.ask("session/new", map[string]any{"cwd": dir, "mcpServers": []any{}})
+// openSession opens the session and chooses the model and the mode.
+func (b *bridge) openSession(o options, dir string, methods []string) (id string, err error) {
+	a, err := b.askProgram("session/new", map[string]any{"cwd": dir, "mcpServers": []any{}})
 	if err != nil {
 		return "", err
 	}
 	if a.failed != nil {
-		return "", login(typed(a.failed), methods)
+		return "", addLoginAdvice(readError(a.failed), methods)
 	}
 	var opened opened
 	jsonline.Read(a.result, &opened)
 	if opened.SessionID == "" {
-		return "", failed("invalid_protocol", "the program opened a session without an id")
+		return "", newProblem("invalid_protocol", "the program opened a session without an id")
 	}
 	model := opened.Models.CurrentModelID
 	if o.model != "" {
-		if err := b.choose(&opened, o.model); err != nil {
+		if err := b.chooseModel(&opened, o.model); err != nil {
 			return "", err
 		}
 		model = o.model
 	}
-	if err := b.enter(&opened, o); err != nil {
+	if err := b.chooseMode(&opened, o); err != nil {
 		return "", err
 	}
-	b.out.put(agent.Event{Kind: agent.Session, Session: opened.SessionID, Model: model})
+	b.out.putEvent(agent.Event{Kind: agent.Session, Session: opened.SessionID, Model: model})
 	return opened.SessionID, nil
 }
 
@@ -56,21 +56,21 @@ type opened struct {
 	ConfigOptions []struct{ ID, Category string }
 }
 
-// login adds what to do to an error that asks for it.
-func login(p *problem, methods []string) *problem {
+// addLoginAdvice adds what to do to an error that asks for a login.
+func addLoginAdvice(p *problem, methods []string) *problem {
 	if p.err.Type != kindLogin {
 		return p
 	}
-	p.err.Message = "the program wants a login, which pawl does not do: start it once by hand and log in, or set its key " +
-		"in agents.NAME.env"
+	p.err.Message = "the program wants a login, which pawl does not do: start it once by hand and log in, or set its " +
+		"key in agents.NAME.env"
 	if len(methods) > 0 {
 		p.err.Message += " (it offers: " + strings.Join(methods, ", ") + ")"
 	}
 	return p
 }
 
-// choose asks for a model, by what the program offers.
-func (b *bridge) choose(o *opened, model string) error {
+// chooseModel asks for a model, in the way that the program offers.
+func (b *bridge) chooseModel(o *opened, model string) error {
 	method, params := "", map[string]any{"sessionId": o.SessionID}
 	var known []string
 	for _, m := range o.Models.AvailableModels {
@@ -89,15 +89,15 @@ func (b *bridge) choose(o *opened, model string) error {
 	}
 	switch {
 	case method == "":
-		return failed("invalid_config", "the program offers no choice of models: take model out of the agent, or use {model} "+
-			"in its command")
+		return newProblem("invalid_config", "the program offers no choice of models: take model out of the agent, "+
+			"or use {model} in its command")
 	case len(known) > 0 && !slices.Contains(known, model):
 		shown := strings.Join(known[:min(len(known), 20)], ", ")
-		return failed("model_not_found", "the program has no model %q; it has %s", model, shown)
+		return newProblem("model_not_found", "the program has no model %q; it has %s", model, shown)
 	}
-	a, err := b.ask(method, params)
+	a, err := b.askProgram(method, params)
 	if err == nil && a.failed != nil {
-		return typed(a.failed)
+		return readError(a.failed)
 	}
 	return err
 }
@@ -106,9 +106,9 @@ func (b *bridge) choose(o *opened, model string) error {
 // claude-acp's, Gemini CLI's and Qwen's. In its usual mode codex-acp runs no command.
 var widest = []string{"full-access", "bypassPermissions", "yolo"}
 
-// enter chooses the mode that the person asked for, else the widest one: the box is
-// the fence. A reviewer stays in the program's own.
-func (b *bridge) enter(o *opened, how options) error {
+// chooseMode chooses the mode that the person asked for, else the widest one, since the sandbox
+// sets the limits. A reviewer stays in the program's own.
+func (b *bridge) chooseMode(o *opened, how options) error {
 	known := lists.Each(o.Modes.AvailableModes, func(m struct{ ID string }) string { return agent.Clip(m.ID, maxName) })
 	mode := how.mode
 	if mode == "" && !how.readOnly {
@@ -121,11 +121,11 @@ func (b *bridge) enter(o *opened, how options) error {
 		return nil
 	case !slices.Contains(known, mode):
 		shown := strings.Join(known[:min(len(known), 20)], ", ")
-		return failed("invalid_config", "the program has no mode %q; it has: %s", mode, cmp.Or(shown, "none"))
+		return newProblem("invalid_config", "the program has no mode %q; it has: %s", mode, cmp.Or(shown, "none"))
 	}
-	a, err := b.ask("session/set_mode", map[string]any{"sessionId": o.SessionID, "modeId": mode})
+	a, err := b.askProgram("session/set_mode", map[string]any{"sessionId": o.SessionID, "modeId": mode})
 	if err == nil && a.failed != nil && how.mode != "" {
-		return typed(a.failed)
+		return readError(a.failed)
 	}
 	return err
 }
@@ -138,8 +138,8 @@ type Adapter struct {
 	executable func() (string, error)
 }
 
-// New returns the agent that runs argv. {model} in it is the model's name.
-// Tokens come with the end, if at all, and the bridge tells the end.
+// New returns the agent that runs argv. {model} in it is the model's name. Tokens come with the
+// end, if at all, and the bridge prints the end.
 func New(name string, argv []string, executable func() (string, error)) Adapter {
 	return Adapter{command.New(name, argv, "acp", command.Traits{Structured: true}), executable}
 }
@@ -151,13 +151,13 @@ func (a Adapter) Start(in agent.Invocation) (agent.Start, error) {
 		return agent.Start{}, err
 	}
 	if in.PromptSize > maxPrompt {
-		return agent.Start{}, fmt.Errorf("cannot start agent %s: the prompt is %d bytes and ACP programs take at most %d;"+
-			" shorten the prompt, or name files in it instead of their content", a.Name(), in.PromptSize, maxPrompt)
+		return agent.Start{}, fmt.Errorf("cannot start agent %s: the prompt is %d bytes and ACP programs take at most "+
+			"%d; shorten the prompt, or name files in it instead of their content", a.Name(), in.PromptSize, maxPrompt)
 	}
 	all := strings.Join(argv[1:], "\x00")
 	if strings.Contains(all, "{prompt}") || strings.Contains(all, "{prompt_file}") {
-		return agent.Start{}, fmt.Errorf("cannot start agent %s: with output: acp the prompt goes through the protocol;"+
-			" take {prompt} out of agents.%s.command", a.Name(), a.Name())
+		return agent.Start{}, fmt.Errorf("cannot start agent %s: with output: acp the prompt goes through the "+
+			"protocol; take {prompt} out of agents.%s.command", a.Name(), a.Name())
 	}
 	self, err := a.executable()
 	if err != nil {

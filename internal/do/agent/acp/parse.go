@@ -36,9 +36,9 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 	}
 	switch e.Kind {
 	case agent.Text:
-		p.text(e)
+		p.addText(e)
 	case agent.Thinking, agent.ToolStart:
-		p.call()
+		p.countCall()
 		p.endMessage()
 		p.done = p.done || e.Kind == agent.ToolStart
 		p.Emit(e)
@@ -54,24 +54,24 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 		p.Emit(e)
 	case asked:
 	case agent.End:
-		p.end(e.Text)
+		p.emitEnd(e.Text)
 	default:
 		p.Unknown(string(e.Kind))
 	}
 }
 
-// call counts a call of the model: what it says after the results of tools is
-// another one. The protocol does not tell them.
-func (p *Parser) call() {
+// countCall counts a call of the model, which the protocol does not report: text after the results
+// of tools is another call.
+func (p *Parser) countCall() {
 	if p.idle {
 		p.idle = false
 		p.Emit(agent.Event{Kind: agent.UsageSeen, Calls: 1, Turns: 1})
 	}
 }
 
-// text takes a piece of a message. Another id begins another one.
-func (p *Parser) text(e agent.Event) {
-	p.call()
+// addText takes a piece of a message. Another id begins another one.
+func (p *Parser) addText(e agent.Event) {
+	p.countCall()
 	if e.Call != p.id {
 		p.endMessage()
 		p.id = e.Call
@@ -87,34 +87,34 @@ func (p *Parser) endMessage() {
 	}
 }
 
-func (p *Parser) problem(kind, text string, status int) {
+func (p *Parser) emitProblem(kind, text string, status int) {
 	p.Emit(agent.Event{Kind: agent.Error, Error: &failure.APIError{Status: status, Type: kind, Message: text}})
 }
 
-// end takes the reason to stop.
-func (p *Parser) end(stop string) {
+// emitEnd takes the reason to stop.
+func (p *Parser) emitEnd(stop string) {
 	p.endMessage()
 	terminal := loop.TerminalFailed
 	switch {
-	case stop == stopDone && p.disguised():
+	case stop == stopDone && p.endsInError():
 	case stop == stopDone && !p.failed:
 		terminal = loop.TerminalOK
 	case stop == stopDone, stop == stopError, stop == stopCancelled:
 	case stop == "max_tokens":
-		p.problem("max_output_tokens", "the answer was cut off at the limit of its tokens", 0)
+		p.emitProblem("max_output_tokens", "the answer was cut off at the limit of its tokens", 0)
 	case stop == "max_turn_requests":
-		p.problem("max_turns", "the program reached its own limit of model calls", 0)
+		p.emitProblem("max_turns", "the program reached its own limit of model calls", 0)
 	case stop == "refusal":
-		p.problem("refusal", "the model refused to go on", 0)
+		p.emitProblem("refusal", "the model refused to go on", 0)
 	default:
-		p.problem("", fmt.Sprintf("the program stopped: %s", stop), 0)
+		p.emitProblem("", fmt.Sprintf("the program stopped: %s", stop), 0)
 	}
 	p.End(agent.Event{Terminal: terminal})
 }
 
-// disguised is whether the last message is an error that the program passes
-// off as an answer: it begins as one and says a known kind or a status.
-func (p *Parser) disguised() bool {
+// endsInError reports whether the last message is an error that the program passes off as an
+// answer: it begins as one and says a known kind or a status.
+func (p *Parser) endsInError() bool {
 	text, ok := strings.CutPrefix(p.last, "Error: ")
 	if !ok || p.done {
 		return false
@@ -123,7 +123,7 @@ func (p *Parser) disguised() bool {
 	if status == 0 && kind == "" {
 		return false
 	}
-	p.problem(kind, text, status)
+	p.emitProblem(kind, text, status)
 	return true
 }
 
@@ -154,7 +154,7 @@ type printer struct {
 	w  io.Writer
 }
 
-func (p *printer) put(e agent.Event) {
+func (p *printer) putEvent(e agent.Event) {
 	b, err := json.Marshal(e.Bounded())
 	if err != nil {
 		return // a number that is none: there is nothing to print
@@ -164,19 +164,19 @@ func (p *printer) put(e agent.Event) {
 	_, _ = p.w.Write(append(b, '\n')) // a reader that is gone is the supervisor's business
 }
 
-// say prints a text in pieces that fit.
-func (p *printer) say(kind agent.EventKind, id, text string) {
+// putText prints a text in pieces that fit.
+func (p *printer) putText(kind agent.EventKind, id, text string) {
 	for text != "" {
 		piece := agent.Clip(text, maxPiece)
-		p.put(agent.Event{Kind: kind, Call: id, Text: piece})
+		p.putEvent(agent.Event{Kind: kind, Call: id, Text: piece})
 		text = text[len(piece):]
 	}
 }
 
-// end prints the reason to stop, and a problem before it.
-func (p *printer) end(err *failure.APIError, stop string) {
+// putEnd prints the reason to stop, and a problem before it.
+func (p *printer) putEnd(err *failure.APIError, stop string) {
 	if err != nil {
-		p.put(agent.Event{Kind: agent.Error, Error: err})
+		p.putEvent(agent.Event{Kind: agent.Error, Error: err})
 	}
-	p.put(agent.Event{Kind: agent.End, Text: stop})
+	p.putEvent(agent.Event{Kind: agent.End, Text: stop})
 }

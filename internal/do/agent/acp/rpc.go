@@ -47,7 +47,7 @@ type rpcError struct {
 type conn struct {
 	session *session
 	answers chan answer // to requests of the bridge
-	broken  chan error  // of size 1: why nothing can be said or heard any more; nil is the end
+	broken  chan error  // of size 1: the error that broke the connection; nil is the end
 
 	lines   *agent.Lines
 	wrong   error // what is wrong with the program's output
@@ -67,7 +67,7 @@ func newConn(s *session) *conn {
 	}
 	c.lines = agent.NewLines(maxLine, func(b []byte, cut bool) {
 		if c.wrong == nil {
-			c.wrong = c.take(b, cut)
+			c.wrong = c.handleLine(b, cut)
 		}
 	})
 	return c
@@ -77,27 +77,27 @@ func newConn(s *session) *conn {
 func (c *conn) Write(p []byte) (int, error) {
 	_, _ = c.lines.Write(p)
 	if c.wrong != nil {
-		c.stop()
+		c.reportBroken()
 	}
 	return len(p), c.wrong
 }
 
-// end takes the end of what the program prints.
-func (c *conn) end() {
+// endOutput handles the end of the program's output.
+func (c *conn) endOutput() {
 	c.lines.Flush()
-	c.stop()
+	c.reportBroken()
 }
 
-func (c *conn) stop() {
+func (c *conn) reportBroken() {
 	select {
 	case c.broken <- c.wrong:
 	default:
 	}
 }
 
-// write sends what is queued until close, and what waits then. A program that
-// does not take it any more is one whose end is noticed.
-func (c *conn) write(w io.WriteCloser) {
+// writeQueue sends what is queued until close, and what waits then. If the program does not read
+// any more, its end is noticed elsewhere.
+func (c *conn) writeQueue(w io.WriteCloser) {
 	defer func() { _ = w.Close() }()
 	for {
 		var b []byte
@@ -116,11 +116,10 @@ func (c *conn) write(w io.WriteCloser) {
 	}
 }
 
-// close ends the writing when what waits has been written.
-func (c *conn) close() { c.closing.Do(func() { close(c.over) }) }
+// closeQueue ends the writing when what waits has been written.
+func (c *conn) closeQueue() { c.closing.Do(func() { close(c.over) }) }
 
-// send queues a message.
-func (c *conn) send(message any) error {
+func (c *conn) queueMessage(message any) error {
 	b, err := json.Marshal(message)
 	if err != nil {
 		return fmt.Errorf("cannot write a message: %v", err)
@@ -141,24 +140,24 @@ type outgoing struct {
 	Params  any    `json:"params"`
 }
 
-// request asks the program; the answer with the id comes in c.answers.
-func (c *conn) request(method string, params any) (id int64, err error) {
+// sendRequest asks the program; the answer with the id comes in c.answers.
+func (c *conn) sendRequest(method string, params any) (id int64, err error) {
 	c.next++
 	id = c.next
-	err = c.send(outgoing{Version: "2.0", ID: &id, Method: method, Params: params})
+	err = c.queueMessage(outgoing{Version: "2.0", ID: &id, Method: method, Params: params})
 	return id, err
 }
 
-// reply answers a request of the program, whose id may be of any type.
-func (c *conn) reply(id []byte, result any, failed *rpcError) error {
+// sendReply answers a request of the program, whose id may be of any type.
+func (c *conn) sendReply(id []byte, result any, failed *rpcError) error {
 	if failed != nil {
-		return c.send(struct {
+		return c.queueMessage(struct {
 			Version string          `json:"jsonrpc"`
 			ID      json.RawMessage `json:"id"`
 			Error   *rpcError       `json:"error"`
 		}{"2.0", id, failed})
 	}
-	return c.send(struct {
+	return c.queueMessage(struct {
 		Version string          `json:"jsonrpc"`
 		ID      json.RawMessage `json:"id"`
 		Result  any             `json:"result"`
@@ -173,11 +172,10 @@ type incoming struct {
 	Error      *rpcError
 }
 
-// take handles one line.
-func (c *conn) take(b []byte, cut bool) error {
+func (c *conn) handleLine(b []byte, cut bool) error {
 	if cut {
 		if bytes.Contains(b[:min(len(b), 1000)], []byte(updateMethod)) {
-			return nil // the content of a tool, most likely: nobody reads it
+			return nil // the content of a tool, most likely: it is not needed
 		}
 		return fmt.Errorf("the program wrote a message of more than %d bytes", maxLine)
 	}
@@ -186,19 +184,19 @@ func (c *conn) take(b []byte, cut bool) error {
 	empty := m.Method == "" && m.ID == nil
 	switch asks := m.ID != nil && string(m.ID) != "null"; {
 	case !whole, empty:
-		return c.noise(b)
+		return c.countNoise(b)
 	case m.Method == "":
-		return c.answered(&m)
+		return c.passAnswer(&m)
 	case asks:
-		out, refused := c.session.asked(m.Method, m.Params)
-		return c.reply(m.ID, out, refused)
+		out, refused := c.session.handleRequest(m.Method, m.Params)
+		return c.sendReply(m.ID, out, refused)
 	}
-	c.session.heard(m.Method, m.Params)
+	c.session.handleNotification(m.Method, m.Params)
 	return nil
 }
 
-// noise is a line that is no message: programs print banners.
-func (c *conn) noise(b []byte) error {
+// countNoise handles a line that is no message: programs print banners.
+func (c *conn) countNoise(b []byte) error {
 	if len(b) == 0 {
 		return nil
 	}
@@ -212,8 +210,8 @@ func (c *conn) noise(b []byte) error {
 	return nil
 }
 
-// said is what a silent program printed instead of messages; "" is nothing.
-func (c *conn) said() string {
+// noiseText describes what a silent program printed instead of messages; "" is nothing.
+func (c *conn) noiseText() string {
 	first := c.first.Load()
 	if first == nil {
 		return ""
@@ -221,9 +219,9 @@ func (c *conn) said() string {
 	return fmt.Sprintf("; it printed %d lines that are none of the protocol, the first %s", c.garbage.Load(), *first)
 }
 
-// answered passes a response on. Only one is waited for at a time, so those
-// that find no room are ones that nobody asked for.
-func (c *conn) answered(m *incoming) error {
+// passAnswer passes a response on. Only one is waited for at a time: those that find no room were
+// not asked for, and are dropped.
+func (c *conn) passAnswer(m *incoming) error {
 	a := answer{result: m.Result, failed: m.Error}
 	jsonline.Read(m.ID, &a.id)
 	select {
@@ -237,7 +235,7 @@ func (c *conn) answered(m *incoming) error {
 const (
 	stopDone      = "end_turn"
 	stopCancelled = "cancelled"
-	stopError     = "error" // told before
+	stopError     = "error" // printed before
 )
 
 // kindLogin is the type of an error that a login cures.
@@ -264,13 +262,13 @@ type errorData struct {
 	ErrorKind, CodexErrorInfo, ErrorName, Type string
 }
 
-// typed reads an error of the program.
-func typed(e *rpcError) *problem {
+// readError reads an error of the program.
+func readError(e *rpcError) *problem {
 	var d errorData
 	var text string
 	jsonline.Read(e.Data, &d)
 	jsonline.Read(e.Data, &text)
-	p := failed("", "%s", e.Message)
+	p := newProblem("", "%s", e.Message)
 	details := cmp.Or(d.Details, d.Message, d.Error.Message, d.Data.Message, text)
 	switch {
 	case details == "" || strings.Contains(e.Message, details):
@@ -284,11 +282,11 @@ func typed(e *rpcError) *problem {
 	if e.Code >= 400 && e.Code <= 599 {
 		p.err.Status = e.Code // some pass the provider's on
 	}
-	p.err.Type = d.kind(e.Code, p.err.Message)
+	p.err.Type = d.kindOf(e.Code, p.err.Message)
 	return p
 }
 
-func (d *errorData) kind(code int, text string) string {
+func (d *errorData) kindOf(code int, text string) string {
 	for _, word := range []string{d.ErrorKind, d.CodexErrorInfo, d.ErrorName, d.Type} {
 		if known := kinds[word]; known != "" {
 			return known
@@ -303,8 +301,8 @@ func (d *errorData) kind(code int, text string) string {
 	return agent.TypeIn(text)
 }
 
-// promptResult is the answer to a prompt. Its tokens come in two shapes, both
-// from before the protocol has settled on one.
+// promptResult is the answer to a prompt. Its tokens come in two shapes, both older than the one of
+// the protocol.
 type promptResult struct {
 	StopReason string
 	Usage      *struct {
@@ -320,8 +318,8 @@ type promptResult struct {
 	} `json:"_meta"`
 }
 
-// usage is the tokens of a prompt.
-func (r *promptResult) usage() agent.Usage {
+// usageOf returns the tokens of a prompt.
+func (r *promptResult) usageOf() agent.Usage {
 	u := r.Usage
 	if u == nil {
 		return agent.Usage{Input: r.Meta.Quota.Count.Input, Output: r.Meta.Quota.Count.Output}
@@ -329,8 +327,8 @@ func (r *promptResult) usage() agent.Usage {
 	sum := agent.Usage{Input: u.InputTokens, Output: u.OutputTokens,
 		CacheRead: u.CachedReadTokens, CacheWrite: u.CachedWriteTokens}
 	cached := sum.CacheRead + sum.CacheWrite
-	// Whether cached and thought tokens are within the others is not settled
-	// either, and the total tells.
+	// Programs differ in whether cached and thought tokens are within the others; the total shows
+	// it.
 	switch u.TotalTokens - sum.Input - sum.Output {
 	case 0:
 		sum.Input = max(0, sum.Input-cached)

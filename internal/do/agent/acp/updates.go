@@ -50,15 +50,14 @@ func newSession(out *printer, readOnly bool, rules safety.Rules) *session {
 	return &session{out: out, readOnly: readOnly, rules: rules, loop: make(chan struct{}), calls: map[string]*call{}}
 }
 
-// cancel answers every further question as the protocol wants it after
-// session/cancel.
-func (s *session) cancel() {
+// setCancelled has every further question answered as the protocol wants it after session/cancel.
+func (s *session) setCancelled() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cancelled = true
 }
 
-// sessionUpdate is what a program tells about a message or a tool call.
+// sessionUpdate is a program's report about a message or a tool call.
 type sessionUpdate struct {
 	SessionUpdate, MessageID, ToolCallID, Kind, Status, Title string
 
@@ -71,15 +70,15 @@ type sessionUpdate struct {
 	}
 }
 
-// text is the text of a piece of a message.
-func (u *sessionUpdate) text() string {
+// textOf returns the text of a piece of a message.
+func (u *sessionUpdate) textOf() string {
 	var content struct{ Text string }
 	jsonline.Read(u.Content, &content)
 	return content.Text
 }
 
-// call is the tool call that u is about, which is remembered from now on.
-func (s *session) call(u *sessionUpdate) *call {
+// callOf returns the tool call that u is about, which is remembered from now on.
+func (s *session) callOf(u *sessionUpdate) *call {
 	id := strings.Clone(agent.Clip(u.ToolCallID, maxName))
 	c := s.calls[id]
 	if c == nil {
@@ -95,14 +94,14 @@ func (s *session) call(u *sessionUpdate) *call {
 	if u.Kind != "" {
 		c.kind = strings.Clone(agent.Clip(u.Kind, maxName))
 	}
-	s.judge(u, c)
+	s.judgeCall(u, c)
 	return c
 }
 
-// judge keeps why a tool call must not be permitted: at once, since a request for
-// permission may name no more than the call.
-func (s *session) judge(u *sessionUpdate, c *call) {
-	command, files := u.wanted(c.kind)
+// judgeCall keeps why a tool call must not be permitted: at once, since a request for permission
+// may name no more than the call.
+func (s *session) judgeCall(u *sessionUpdate, c *call) {
+	command, files := u.commandAndFiles(c.kind)
 	f, isDangerous := s.rules.Command(command)
 	if !isDangerous {
 		f, isDangerous = s.rules.Tool(c.kind, "", files)
@@ -112,10 +111,10 @@ func (s *session) judge(u *sessionUpdate, c *call) {
 	}
 }
 
-// wanted is what a tool call asks for. Some programs show a command in its title
-// only, in backticks or with the folder behind it.
-func (u *sessionUpdate) wanted(kind string) (command string, files []string) {
-	command, files = u.details()
+// commandAndFiles returns the command and the files of a tool call. Some programs show a command in
+// its title only, in backticks or with the folder behind it.
+func (u *sessionUpdate) commandAndFiles(kind string) (command string, files []string) {
+	command, files = u.readDetails()
 	if command == "" && kind == "execute" {
 		command = u.Title
 		for _, folder := range []string{" [current working directory ", " [in "} {
@@ -125,10 +124,10 @@ func (u *sessionUpdate) wanted(kind string) (command string, files []string) {
 	return strings.Trim(command, "` "), files
 }
 
-// heard takes a notification. What is not known is counted, never fatal.
-func (s *session) heard(method string, params json.RawMessage) {
+// handleNotification counts an unknown notification, which is no error.
+func (s *session) handleNotification(method string, params json.RawMessage) {
 	if method != updateMethod {
-		s.out.put(agent.Event{Kind: agent.Unknown, Text: method})
+		s.out.putEvent(agent.Event{Kind: agent.Unknown, Text: method})
 		return
 	}
 	var p struct{ Update sessionUpdate }
@@ -136,61 +135,60 @@ func (s *session) heard(method string, params json.RawMessage) {
 	u := &p.Update
 	switch u.SessionUpdate {
 	case "agent_message_chunk":
-		s.out.say(agent.Text, u.MessageID, u.text())
+		s.out.putText(agent.Text, u.MessageID, u.textOf())
 	case "agent_thought_chunk":
-		s.out.say(agent.Thinking, "", u.text())
+		s.out.putText(agent.Thinking, "", u.textOf())
 	case "tool_call", "tool_call_update":
-		s.tool(u)
+		s.handleTool(u)
 	case "usage_update":
 		if u.Cost.Currency == "USD" && u.Cost.Amount > 0 {
-			s.out.put(agent.Event{Kind: agent.CostSeen, Cost: agent.Dollars(u.Cost.Amount)})
+			s.out.putEvent(agent.Event{Kind: agent.CostSeen, Cost: agent.Dollars(u.Cost.Amount)})
 		}
 	case "user_message_chunk", "plan", "available_commands_update", "current_mode_update", "config_option_update",
 		"session_info_update":
 	default:
-		s.out.put(agent.Event{Kind: agent.Unknown, Text: updateMethod + "/" + u.SessionUpdate})
+		s.out.putEvent(agent.Event{Kind: agent.Unknown, Text: updateMethod + "/" + u.SessionUpdate})
 	}
 }
 
-// tool takes the start or an update of a tool call. Some programs send updates
-// only.
-func (s *session) tool(u *sessionUpdate) {
-	c := s.call(u)
+// handleTool takes the start or an update of a tool call. Some programs send updates only.
+func (s *session) handleTool(u *sessionUpdate) {
+	c := s.callOf(u)
 	over := u.Status == "completed" || u.Status == "failed"
-	command, files := u.details()
+	command, files := u.readDetails()
 	known := command != "" || len(files) > 0
 	begins := known || over || u.Status == "in_progress"
 	if begins && !c.begun {
 		c.begun = true
-		s.out.put(agent.Event{Kind: agent.ToolStart, Call: u.ToolCallID, Tool: u.tool(c.kind), Command: command,
-			Files: files})
+		s.out.putEvent(agent.Event{Kind: agent.ToolStart, Call: u.ToolCallID, Tool: u.toolName(c.kind),
+			Command: command, Files: files})
 	}
 	if over && !c.ended {
 		c.ended = true
-		s.out.put(agent.Event{Kind: agent.ToolEnd, Call: u.ToolCallID, Tool: c.kind, Failed: u.Status == "failed",
-			Result: u.result()})
+		s.out.putEvent(agent.Event{Kind: agent.ToolEnd, Call: u.ToolCallID, Tool: c.kind, Failed: u.Status == "failed",
+			Result: u.resultText()})
 	}
 }
 
-// result is the beginning of a tool call's result: its content for people, else
-// what it returned.
-func (u *sessionUpdate) result() string {
+// resultText returns the beginning of a tool call's result: its content for people, else what it
+// returned.
+func (u *sessionUpdate) resultText() string {
 	if text := jsonline.Result(u.Content, agent.ResultCap); text != "" && text[0] != '[' {
 		return text
 	}
 	return jsonline.Result(u.RawOutput, agent.ResultCap)
 }
 
-// tool is the kind of tool, else its title.
-func (u *sessionUpdate) tool(kind string) string {
+// toolName returns the kind of tool, else its title.
+func (u *sessionUpdate) toolName(kind string) string {
 	if kind != "" && kind != "other" {
 		return kind
 	}
 	return cmp.Or(u.Title, "other")
 }
 
-// details are the command that a tool call runs and the files that it is about.
-func (u *sessionUpdate) details() (command string, files []string) {
+// readDetails returns the command that a tool call runs and the files that it is about.
+func (u *sessionUpdate) readDetails() (command string, files []string) {
 	add := func(path string) {
 		if path != "" && len(files) < maxFiles && !slices.Contains(files, path) {
 			files = append(files, agent.Clip(path, maxPath))
@@ -213,11 +211,11 @@ func (u *sessionUpdate) details() (command string, files []string) {
 	for _, path := range e.Files {
 		add(path)
 	}
-	return cmp.Or(words(input.Command), words(input.Cmd)), files
+	return cmp.Or(joinWords(input.Command), joinWords(input.Cmd)), files
 }
 
-// words is a command line that is a text or a list.
-func words(v json.RawMessage) string {
+// joinWords returns a command line that is a text or a list.
+func joinWords(v json.RawMessage) string {
 	var text string
 	var list []string
 	jsonline.Read(v, &text)
@@ -225,12 +223,12 @@ func words(v json.RawMessage) string {
 	return cmp.Or(text, strings.Join(list, " "))
 }
 
-// asked takes a request of the program.
-func (s *session) asked(method string, params json.RawMessage) (any, *rpcError) {
+// handleRequest answers a request of the program.
+func (s *session) handleRequest(method string, params json.RawMessage) (any, *rpcError) {
 	if method != permissionMethod {
 		return nil, &rpcError{Code: codeNoMethod, Message: "pawl does not offer " + method}
 	}
-	return s.permission(params), nil
+	return s.decidePermission(params), nil
 }
 
 // outcome answers a request for permission.
@@ -244,14 +242,14 @@ type outcome struct {
 	} `json:"_meta,omitzero"`
 }
 
-func (s *session) permission(params json.RawMessage) outcome {
+func (s *session) decidePermission(params json.RawMessage) outcome {
 	var p struct {
 		ToolCall sessionUpdate
 		Options  []option
 	}
 	jsonline.Read(params, &p)
 	u := &p.ToolCall
-	c := s.call(u)
+	c := s.callOf(u)
 	c.asked++
 	isDangerous := c.refused.Pattern != ""
 	granted := !isDangerous
@@ -260,26 +258,27 @@ func (s *session) permission(params json.RawMessage) outcome {
 	}
 	var o outcome
 	o.Outcome.Outcome = "cancelled"
-	if !s.over(u.ToolCallID, c) {
-		if id := choose(p.Options, granted); id != "" {
+	if !s.isClosed(u.ToolCallID, c) {
+		if id := chooseOption(p.Options, granted); id != "" {
 			o.Outcome.Outcome, o.Outcome.OptionID = "selected", id
 		}
 	}
-	command, files := u.wanted(c.kind)
+	command, files := u.commandAndFiles(c.kind)
 	granted = granted && o.Outcome.OptionID != ""
 	e := agent.Event{
-		Kind: asked, Call: u.ToolCallID, Tool: u.tool(c.kind), Command: command, Files: files, Failed: !granted,
+		Kind: asked, Call: u.ToolCallID, Tool: u.toolName(c.kind), Command: command, Files: files, Failed: !granted,
 	}
 	if isDangerous { // the supervisor sees a call that begins, and ends the program
 		o.Meta.Reason = c.refused.Reason()
 		e.Kind, e.Tool = agent.ToolStart, cmp.Or(c.refused.Tool, "execute")
 	}
-	s.out.put(e)
+	s.out.putEvent(e)
 	return o
 }
 
-// over is whether no permission is given any more.
-func (s *session) over(id string, c *call) bool {
+// isClosed reports whether no permission is given any more. It also stops a program that asks for
+// the same one for ever.
+func (s *session) isClosed(id string, c *call) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c.asked > maxAsked && id != "" && !s.stuck && !s.cancelled {
@@ -292,9 +291,9 @@ func (s *session) over(id string, c *call) bool {
 // option is an answer that a request for permission offers.
 type option struct{ OptionID, Kind string }
 
-// choose is the option that grants or refuses once, rather than for always:
-// what is decided here must not outlive the session. "" is none.
-func choose(options []option, granted bool) string {
+// chooseOption returns the option that grants or refuses once, rather than for always: what is
+// decided here must not outlive the session. "" is none.
+func chooseOption(options []option, granted bool) string {
 	want := "reject"
 	if granted {
 		want = "allow"

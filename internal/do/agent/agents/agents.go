@@ -40,10 +40,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/agent/text"
 )
 
-// ParserOptions are what a parser needs beside the stream.
+// ParserOptions are a parser's input beside the stream.
 type ParserOptions struct {
-	// Prompt is what the agent was told; a text parser cuts its echo off. nil
-	// cuts nothing.
+	// Prompt is the prompt of the agent; a text parser cuts its echo off. nil cuts nothing.
 	Prompt []byte
 }
 
@@ -106,10 +105,10 @@ func Lookup(name string) (agent.Adapter, bool) {
 	if !ok {
 		return nil, false
 	}
-	return adapter(p), true
+	return newAdapter(p), true
 }
 
-func adapter(p program.Program) program.Adapter {
+func newAdapter(p program.Program) program.Adapter {
 	return program.Adapter{Program: p, Getenv: os.Getenv, Native: program.Beside(exec.LookPath, p.Wrapped...),
 		Found: program.Finally(exec.LookPath)}
 }
@@ -143,7 +142,7 @@ func (p bounding) Close(emit func(agent.Event)) {
 	p.Parser.Close(func(e agent.Event) { emit(e.Bounded()) })
 }
 
-// ReadsPrompt is true for a format whose parser needs ParserOptions.Prompt.
+// ReadsPrompt reports whether a format's parser needs ParserOptions.Prompt.
 func ReadsPrompt(name string) bool { return formats()[name].EchoCut }
 
 // Names are the built-in agents, sorted.
@@ -175,8 +174,8 @@ type Row struct {
 	Idle time.Duration
 }
 
-// Silent is whether an agent never tells what it uses.
-func Silent(a agent.Adapter) bool {
+// HidesUse reports whether an agent's tokens are never known.
+func HidesUse(a agent.Adapter) bool {
 	if a.LiveUsage() {
 		return false
 	}
@@ -218,22 +217,22 @@ func Custom(name string, argv []string, output string) (agent.Adapter, error) {
 		return nil, unknownFormat(output)
 	}
 	if output == "acp" {
-		return pointed(acp.New(name, argv, os.Executable), known()[Program(name, "", argv)]), nil
+		return withRoutes(acp.New(name, argv, os.Executable), known()[Program(name, "", argv)]), nil
 	}
-	p, ok := printing(name, output)
+	p, ok := programOfFormat(name, output)
 	switch {
 	case !ok:
 		return command.New(name, argv, output, f.traits), nil
-	case headless(p, argv):
-		return pointed(command.New(name, argv, output, f.traits), p), nil
+	case isHeadless(p, argv):
+		return withRoutes(command.New(name, argv, output, f.traits), p), nil
 	}
 	p.Name = name
-	return adapter(p), nil
+	return newAdapter(p), nil
 }
 
-// printing is the program that prints a format: the one of the agent's name
-// where it does, else the one that the format is named after.
-func printing(name, format string) (program.Program, bool) {
+// programOfFormat returns the program that prints a format: the one of the agent's name where it
+// does, else the one that the format is named after.
+func programOfFormat(name, format string) (program.Program, bool) {
 	if p, ok := known()[name]; ok && p.Parser == format {
 		return p, true
 	}
@@ -241,10 +240,9 @@ func printing(name, format string) (program.Program, bool) {
 	return p, ok && p.Own != nil
 }
 
-// headless is whether a command line makes the program work headless by itself:
-// it has a place for the prompt or the model, or a word of pawl's own behind the
-// program's name.
-func headless(p program.Program, argv []string) bool {
+// isHeadless reports whether a command line makes the program work headless by itself: it has a
+// place for the prompt or the model, or a word of pawl's own behind the program's name.
+func isHeadless(p program.Program, argv []string) bool {
 	own := argv
 	for i, word := range argv {
 		if path.Base(word) == p.Binary {
@@ -265,16 +263,16 @@ type routed struct {
 	program program.Adapter
 }
 
-// pointed is a with what points p by variables. Flags are not pawl's to add.
-func pointed(a agent.Adapter, p program.Program) agent.Adapter {
+// withRoutes returns a with the variables that point p to the gateway. Flags are not pawl's to add.
+func withRoutes(a agent.Adapter, p program.Program) agent.Adapter {
 	p.Doors = slices.DeleteFunc(slices.Clone(p.Doors), func(d program.Door) bool { return len(d.Args) > 0 })
 	if len(p.Doors) == 0 {
 		return a
 	}
-	return routed{a, adapter(p)}
+	return routed{a, newAdapter(p)}
 }
 
-// Routes are those of the program.
+// Routes returns the routes of the program.
 func (r routed) Routes(isolated bool, see func(string) string) (routes []agent.Route, can bool) {
 	return r.program.Routes(isolated, see)
 }

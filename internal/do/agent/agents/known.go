@@ -16,7 +16,7 @@ import (
 // prints; "" when none is known.
 func Program(name, format string, argv []string) string {
 	candidates := []string{name}
-	candidates = append(candidates, lists.Each(argv, named)...)
+	candidates = append(candidates, lists.Each(argv, programNamed)...)
 	for _, c := range append(candidates, format) {
 		if _, ok := known()[c]; ok {
 			return c
@@ -25,9 +25,9 @@ func Program(name, format string, argv []string) string {
 	return ""
 }
 
-// named is the program that a word of a command line stands for: a path, an npm
-// package with its version, or the program's bridge to ACP, e.g. claude-agent-acp.
-func named(word string) string {
+// programNamed returns the name of the program that a word of a command line stands for: a path, an
+// npm package with its version, or the program's bridge to ACP, e.g. claude-agent-acp.
+func programNamed(word string) string {
 	word, _, _ = strings.Cut(filepath.Base(word), "@")
 	for _, end := range []string{"-acp", "-agent", "-code"} {
 		word = strings.TrimSuffix(word, end)
@@ -40,15 +40,15 @@ func named(word string) string {
 	return word
 }
 
-// Folders are where a program keeps what is the user's: logins, settings,
-// sessions. getenv looks up the environment that the program will have.
+// Folders returns the folders in which a program keeps the user's logins, settings and sessions.
+// getenv looks up the environment that the program will have.
 func Folders(program, home string, getenv func(string) string) []string {
 	return known()[program].Homes(home, getenv)
 }
 
-// LoggedIn looks for signs of a login of a program: a variable with a key, else a file
-// or folder of its own, which exists tells of. ok is false for a program that pawl
-// does not know. What a keychain holds is not seen.
+// LoggedIn looks for signs of a login of a program: a variable with a key, else a file or folder of
+// its own. exists reports whether there is one at a path. ok is false for a program that pawl does
+// not know. What a keychain holds is not seen.
 func LoggedIn(program, home string, env []string, exists func(path string) bool) (sign string, ok bool) {
 	p, is := known()[program]
 	if !is {
@@ -86,7 +86,7 @@ func LoggedIn(program, home string, env []string, exists func(path string) bool)
 // Keys are the variables that a program reads the key of its provider from; nil where that is not known.
 func Keys(program string) []string { return known()[program].State.Keys }
 
-// OthersFolders are those of all other programs, wherever they may be.
+// OthersFolders returns the folders of all other programs, wherever they may be.
 func OthersFolders(program, home string, getenv func(string) string) []string {
 	var out []string
 	none := func(string) string { return "" }
@@ -99,10 +99,10 @@ func OthersFolders(program, home string, getenv func(string) string) []string {
 	return out
 }
 
-// Endpoints is where the agent program of that name calls its models, in the
-// words of egress.ParseEndpoint, sorted. see looks up a variable as the program
-// will see it: base URLs, regions, and the keys of providers decide. nil finds
-// nothing. What is configured in files of the program itself is not known.
+// Endpoints returns the addresses at which the agent program of that name calls its models, in the
+// words of egress.ParseEndpoint, sorted. see looks up a variable as the program will see it: base
+// URLs, regions, and the keys of providers decide. nil finds nothing. What is configured in files
+// of the program itself is not known.
 func Endpoints(name string, see func(string) string) []string {
 	if see == nil {
 		see = func(string) string { return "" }

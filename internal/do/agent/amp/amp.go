@@ -2,7 +2,7 @@
 // Claude Code's by its documentation. It starts nothing itself; no run of the
 // program was recorded, since it needs an account.
 //
-//   - The prompt comes on stdin; it is told again in a `user` line.
+//   - The prompt comes on stdin, and again in a `user` line.
 //   - A line of the model has all of one call's usage, whose input counts the
 //     cached tokens too; the `result` has none.
 //   - Without a key or a login it starts a login and waits: only a time limit

@@ -34,8 +34,8 @@ const (
 	writers = "Edit,MultiEdit,Write,NotebookEdit"
 )
 
-// Program is Claude Code. As root it refuses to work without permission
-// prompts, unless it is told that it is in a sandbox.
+// Program is Claude Code. As root it refuses to work without permission prompts, unless a variable
+// says that it is in a sandbox.
 func Program(root bool) program.Program {
 	env := []string{
 		"DISABLE_AUTOUPDATER=1",
@@ -80,7 +80,7 @@ func Program(root bool) program.Program {
 			{When: "CLAUDE_CODE_USE_BEDROCK", Needs: []string{"AWS_*"}},
 			{When: "CLAUDE_CODE_USE_VERTEX", Needs: []string{"GOOGLE_*", "GCLOUD_*", "CLOUD_ML_*"}},
 		},
-		Services: services(),
+		Services: newServices(),
 		Install:  "npm install -g @anthropic-ai/claude-code",
 		Facts: agent.Facts{
 			Package: "npm @anthropic-ai/claude-code", Versions: "2.1.328, 2.1.197",
@@ -97,7 +97,7 @@ func Program(root bool) program.Program {
 	}
 }
 
-func services() []program.Service {
+func newServices() []program.Service {
 	clouds := []string{"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"}
 	return []program.Service{
 		{Hosts: program.Anthropic.Hosts, Base: program.Anthropic.Base, Unless: clouds},

@@ -28,15 +28,15 @@ type Dialect struct {
 	PerCall bool
 	// CachedInInput: input_tokens count the cached ones too.
 	CachedInInput bool
-	// Apology returns the error that a text of the program itself tells, where
-	// nothing but the text says that it is not the model's; nil for other texts.
+	// Apology returns the error in a text of the program itself, where only the text shows that it
+	// is not the model's; nil for other texts.
 	Apology func(text string) *failure.APIError
 }
 
 // Parser is the [agent.Parser] of the program's stream.
 type Parser struct {
-	// An error that the program tells as a message of its own is pending: the
-	// status may follow with the result.
+	// An error that the program reports as a message of its own is pending: the status may follow
+	// with the result.
 	jsonline.Stream
 
 	dialect  Dialect
@@ -107,7 +107,7 @@ type limit struct {
 	UnifiedWindows        map[string]struct{ Utilization, ResetsAt float64 }
 }
 
-func (l *line) sub() bool { return l.Parent != nil }
+func (l *line) isSub() bool { return l.Parent != nil }
 
 // Line takes one line. What is no JSON object, is cut or is of an unknown
 // type is kept as an unknown event.
@@ -121,24 +121,24 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 	}
 	switch l.Type {
 	case "assistant":
-		p.assistant(&l)
+		p.readAssistant(&l)
 	case "user":
-		p.user(&l)
+		p.readUser(&l)
 	case "result":
-		p.result(&l)
+		p.readResult(&l)
 	case "system":
-		p.system(&l)
+		p.readSystem(&l)
 	case "stream_event":
-		p.stream(&l)
+		p.readStream(&l)
 	case "rate_limit_event":
-		p.limit(l.Limit)
+		p.readLimit(l.Limit)
 	default:
 		p.Unknown(l.Type)
 	}
 }
 
-// system takes the program's own notices.
-func (p *Parser) system(l *line) {
+// readSystem takes the program's own notices.
+func (p *Parser) readSystem(l *line) {
 	switch l.Subtype {
 	case "init":
 		p.Emit(agent.Event{Kind: agent.Session, Session: l.Session, Model: l.Model})
@@ -148,7 +148,7 @@ func (p *Parser) system(l *line) {
 	case "model_fallback":
 		p.Emit(agent.Event{Kind: agent.Session, Model: l.Fallback})
 	case "retry":
-		p.again(l.Data.Attempt, l.Data.DelayMs)
+		p.readRetry(l.Data.Attempt, l.Data.DelayMs)
 	case "permission_denied", "thinking_tokens", "status", "informational", "ui_invalidate",
 		"hook_started", "hook_response", "compact_boundary", "model_refusal_no_fallback":
 	default:
@@ -156,9 +156,9 @@ func (p *Parser) system(l *line) {
 	}
 }
 
-// again takes another program's line for a retry, which has no reason. One
-// with a delay only announces it, which the program does for rate limits alone.
-func (p *Parser) again(attempt int, milliseconds float64) {
+// readRetry takes another program's line for a retry, which has no reason. One with a delay only
+// announces it, which the program does for rate limits alone.
+func (p *Parser) readRetry(attempt int, milliseconds float64) {
 	wait := time.Duration(min(milliseconds, maxWait)) * time.Millisecond
 	switch {
 	case wait > 0:
@@ -174,9 +174,9 @@ func (p *Parser) again(attempt int, milliseconds float64) {
 	}
 }
 
-// limit takes the state of a subscription's usage window. Only a refused
-// request is an event; one that goes on as paid overage is not refused.
-func (p *Parser) limit(l limit) {
+// readLimit takes the state of a subscription's usage window. Only a refused request is an event;
+// one that continues as paid overage is not refused.
+func (p *Parser) readLimit(l limit) {
 	var plan []loop.Window
 	for _, name := range slices.Sorted(maps.Keys(l.UnifiedWindows)) {
 		w := l.UnifiedWindows[name]
@@ -197,9 +197,9 @@ func (p *Parser) limit(l limit) {
 	}})
 }
 
-// result is the terminal event.
-func (p *Parser) result(l *line) {
-	p.totals(l)
+// readResult takes the terminal event.
+func (p *Parser) readResult(l *line) {
+	p.readTotals(l)
 	text := cmp.Or(l.Result, jsonline.Message(l.Error))
 	if p.turns == 0 {
 		p.turns = max(l.Turns, 0)
@@ -210,7 +210,7 @@ func (p *Parser) result(l *line) {
 		p.End(agent.Event{Terminal: loop.TerminalOK, Text: text})
 		return
 	}
-	err := p.failed(l, text)
+	err := p.errorOf(l, text)
 	calls := 0
 	if err.Status != 0 {
 		calls = 1 // the call that was given up
@@ -219,8 +219,8 @@ func (p *Parser) result(l *line) {
 	p.End(agent.Event{Terminal: loop.TerminalFailed, Text: text})
 }
 
-// failed puts together what the result and the message before it say.
-func (p *Parser) failed(l *line, text string) *failure.APIError {
+// errorOf puts together what the result and the message before it say.
+func (p *Parser) errorOf(l *line, text string) *failure.APIError {
 	err := p.Pending
 	p.Pending = nil
 	err = cmp.Or(err, &failure.APIError{})
@@ -229,7 +229,7 @@ func (p *Parser) failed(l *line, text string) *failure.APIError {
 	}
 	err.Message = cmp.Or(err.Message, text)
 	if p.dialect.Apology != nil {
-		err = p.excused(err)
+		err = p.completeError(err)
 	}
 	if l.Subtype != "success" {
 		unknown := err.Type == "" && err.Status == 0
@@ -250,8 +250,8 @@ func (p *Parser) failed(l *line, text string) *failure.APIError {
 	return err
 }
 
-// excused adds what a dialect finds in the text of an error.
-func (p *Parser) excused(err *failure.APIError) *failure.APIError {
+// completeError adds what a dialect finds in the text of an error.
+func (p *Parser) completeError(err *failure.APIError) *failure.APIError {
 	if err.Status == 0 {
 		if known := p.dialect.Apology(err.Message); known != nil {
 			err = known
@@ -261,10 +261,9 @@ func (p *Parser) excused(err *failure.APIError) *failure.APIError {
 	return err
 }
 
-// totals takes usage and cost of the whole run. modelUsage counts every model
-// and sub-agent, usage the main one; a run that was ended may have left its
-// last call out of one of them.
-func (p *Parser) totals(l *line) {
+// readTotals takes usage and cost of the whole run. modelUsage counts every model and sub-agent,
+// usage the main one; a run that was ended may have left its last call out of one of them.
+func (p *Parser) readTotals(l *line) {
 	var models agent.Usage
 	for _, m := range l.ModelUsage {
 		models.Input += m.InputTokens
@@ -272,7 +271,7 @@ func (p *Parser) totals(l *line) {
 		models.CacheRead += m.CacheReadInputTokens
 		models.CacheWrite += m.CacheCreationInputTokens
 	}
-	sum := p.usage(l.Usage)
+	sum := p.asUsage(l.Usage)
 	p.Emit(agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: agent.Usage{
 		Input: max(sum.Input, models.Input), Output: max(sum.Output, models.Output),
 		CacheRead: max(sum.CacheRead, models.CacheRead), CacheWrite: max(sum.CacheWrite, models.CacheWrite),
@@ -282,15 +281,15 @@ func (p *Parser) totals(l *line) {
 	}
 }
 
-// usage is the API's usage with input tokens that exclude cached ones.
-func (p *Parser) usage(u usage) agent.Usage {
+// asUsage returns the API's usage with input tokens that exclude cached ones.
+func (p *Parser) asUsage(u usage) agent.Usage {
 	if p.dialect.CachedInInput {
 		u.Input = max(0, u.Input-u.CacheRead-u.CacheWrite)
 	}
 	return agent.Usage(u)
 }
 
-// message is the model's, or what the program tells the model.
+// message is the model's, or one of the program to the model.
 type message struct {
 	ID, Model string
 	Usage     usage
@@ -314,12 +313,12 @@ type apiEvent struct {
 	Usage   usage
 }
 
-// assistant takes one block of a message of the model. A message comes as one
-// line per block, each with the same id and the usage of its start.
-func (p *Parser) assistant(l *line) {
+// readAssistant takes one block of a message of the model. A message comes as one line per block,
+// each with the same id and the usage of its start.
+func (p *Parser) readAssistant(l *line) {
 	m := &l.Message
 	if word := jsonline.Message(l.Error); word != "" {
-		p.Pending = p.apology(l, word)
+		p.Pending = p.readApology(l, word)
 		return
 	}
 	if p.dialect.Apology != nil && len(m.Content) == 1 && m.Content[0].Text != "" {
@@ -329,19 +328,19 @@ func (p *Parser) assistant(l *line) {
 	}
 	p.Ended = false
 	if m.Model != "<synthetic>" {
-		p.started(m, l.sub())
+		p.countCall(m, l.isSub())
 	}
 	said := 0
 	for _, b := range m.Content {
-		said += p.block(b, l.sub())
+		said += p.emitBlock(b, l.isSub())
 	}
 	if guess := int64(said+bytesPerToken-1) / bytesPerToken; guess > 0 && !p.live && !p.dialect.PerCall {
-		p.Emit(agent.Event{Kind: agent.UsageSeen, Estimate: true, Sub: l.sub(), Usage: agent.Usage{Output: guess}})
+		p.Emit(agent.Event{Kind: agent.UsageSeen, Estimate: true, Sub: l.isSub(), Usage: agent.Usage{Output: guess}})
 	}
 }
 
-// apology is a message that the program wrote itself, because a model call failed.
-func (p *Parser) apology(l *line, word string) *failure.APIError {
+// readApology reads a message that the program wrote itself, because a model call failed.
+func (p *Parser) readApology(l *line, word string) *failure.APIError {
 	err := &failure.APIError{Type: word, Status: l.Status}
 	for _, b := range l.Message.Content {
 		err.Message = cmp.Or(err.Message, b.Text)
@@ -352,10 +351,10 @@ func (p *Parser) apology(l *line, word string) *failure.APIError {
 	return err
 }
 
-// started counts a model call once per message, with what is known of its
-// usage at its start. The output count there is no count yet.
-func (p *Parser) started(m *message, sub bool) {
-	u := p.usage(m.Usage)
+// countCall counts a model call once per message, with what is known of its usage at its start. The
+// output count there is no count yet.
+func (p *Parser) countCall(m *message, sub bool) {
+	u := p.asUsage(m.Usage)
 	if p.dialect.PerCall && u == (agent.Usage{}) {
 		return
 	}
@@ -373,8 +372,8 @@ func (p *Parser) started(m *message, sub bool) {
 	p.Emit(e)
 }
 
-// block emits one block and returns how many bytes the model wrote for it.
-func (p *Parser) block(b block, sub bool) int {
+// emitBlock emits one block and returns how many bytes the model wrote for it.
+func (p *Parser) emitBlock(b block, sub bool) int {
 	switch b.Type {
 	case "text":
 		p.Emit(agent.Event{Kind: agent.Text, Sub: sub, Text: b.Text})
@@ -391,26 +390,26 @@ func (p *Parser) block(b block, sub bool) int {
 	return len(b.Text) + len(b.Thinking) + len(b.Input)
 }
 
-// user lines are the results of tools, and what the program tells the model.
-// Nothing in them is the agent's own word.
-func (p *Parser) user(l *line) {
+// readUser takes the results of tools, and messages of the program to the model. No text in them is
+// the agent's own.
+func (p *Parser) readUser(l *line) {
 	for _, b := range l.Message.Content {
 		if b.Type == "tool_result" {
-			p.Emit(jsonline.ToolEnd(p.tools.Value(b.CallID), b.CallID, l.sub(), b.IsError, b.Content))
+			p.Emit(jsonline.ToolEnd(p.tools.Value(b.CallID), b.CallID, l.isSub(), b.IsError, b.Content))
 		}
 	}
 }
 
-// stream takes events of the API itself (--include-partial-messages). Text in
-// them comes again in whole messages; usage is exact here.
-func (p *Parser) stream(l *line) {
+// readStream takes events of the API itself (--include-partial-messages). Text in them comes again
+// in whole messages; usage is exact here.
+func (p *Parser) readStream(l *line) {
 	switch l.Event.Type {
 	case "message_start":
 		p.live, p.Ended = true, false
-		p.started(&l.Event.Message, l.sub())
+		p.countCall(&l.Event.Message, l.isSub())
 	case "message_delta":
 		if n := l.Event.Usage.Output; n > 0 {
-			p.Emit(agent.Event{Kind: agent.UsageSeen, Sub: l.sub(), Usage: agent.Usage{Output: n}})
+			p.Emit(agent.Event{Kind: agent.UsageSeen, Sub: l.isSub(), Usage: agent.Usage{Output: n}})
 		}
 	}
 }

@@ -38,8 +38,8 @@ func Program() program.Program {
 		Env:    []string{"CLINE_NO_AUTO_UPDATE=1", "CLINE_TELEMETRY_DISABLED=1"},
 		State:  program.State{Flag: "--data-dir"},
 		Doors: []program.Door{
-			door(program.ToAnthropic.With("ANTHROPIC_API_KEY"), "anthropic", "/v1"),
-			door(program.ToOpenAI, "openai-compatible", ""),
+			newDoor(program.ToAnthropic.With("ANTHROPIC_API_KEY"), "anthropic", "/v1"),
+			newDoor(program.ToOpenAI, "openai-compatible", ""),
 		},
 		Pointing: agent.File{Path: "settings/providers.json", Content: `{"version":1,{parts}}`},
 		Closed:   []string{"CLINE_API_KEY"},
@@ -58,15 +58,15 @@ func Program() program.Program {
 				"The prompt shows in the list of processes.",
 				"It tells no HTTP status and no reset time of a limit.",
 				"It ignores TERM while it waits for a model, and is killed after the grace.",
-				"In a folder of its own (isolate) it needs a key of Anthropic or OpenAI, with which it goes through the gateway, " +
-					"or cline auth --data-dir first. With a login or a key of its own it is not metered.",
+				"In a folder of its own (isolate) it needs a key of Anthropic or OpenAI, with which it goes through " +
+					"the gateway, or cline auth --data-dir first. With a login or a key of its own it is not metered.",
 			},
 		},
 	}
 }
 
-// door is a provider in the program's own settings.
-func door(d program.Door, provider, path string) program.Door {
+// newDoor is a provider in the program's own settings.
+func newDoor(d program.Door, provider, path string) program.Door {
 	d.Part = `"lastUsedProvider":"` + provider + `","providers":{"` + provider +
 		`":{"settings":{"provider":"` + provider +
 		`","apiKey":"` + agent.GatewayToken + `","model":"{model}","baseUrl":"{url}` + path +
@@ -104,7 +104,7 @@ type usage struct {
 	TotalCost                                                    float64
 }
 
-// agentEvent is what the agent did.
+// agentEvent is an action of the agent.
 type agentEvent struct {
 	usage
 
@@ -127,36 +127,36 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 			emit(agent.Event{Kind: agent.Session, Session: l.TaskID})
 		}
 	case "agent_event":
-		p.event(&l.Event)
+		p.readEvent(&l.Event)
 	case "run_result":
-		p.result(&l)
+		p.readResult(&l)
 	case "run_aborted":
-		p.aborted(l.Reason)
+		p.endAborted(l.Reason)
 	default:
 		p.Unknown(l.Type)
 	}
 }
 
-func (p *Parser) event(e *agentEvent) {
+func (p *Parser) readEvent(e *agentEvent) {
 	switch e.Type {
 	case "iteration_start":
 		p.Ended, p.Pending = false, nil
 		p.Emit(agent.Event{Kind: agent.UsageSeen, Calls: 1, Turns: 1})
 	case "content_start", "content_end":
-		p.content(e, e.Type == "content_end")
+		p.readContent(e, e.Type == "content_end")
 	case "usage":
-		p.usage(&e.usage, false)
+		p.emitUsage(&e.usage, false)
 	case "error":
-		p.Pending = e.problem()
+		p.Pending = e.readProblem()
 	case "content_update", "iteration_end", "notice", "done":
 	default:
 		p.Unknown("agent_event/" + e.Type)
 	}
 }
 
-// content takes the start or end of a text, a thought or a tool. Text comes
-// in pieces, each as the start of a content, and whole at its end.
-func (p *Parser) content(e *agentEvent, end bool) {
+// readContent takes the start or end of a text, a thought or a tool. Text comes in pieces, each as
+// the start of a content, and whole at its end.
+func (p *Parser) readContent(e *agentEvent, end bool) {
 	switch {
 	case e.ContentType == "text" && !end:
 		p.Draft.Join(e.Text)
@@ -170,7 +170,7 @@ func (p *Parser) content(e *agentEvent, end bool) {
 			p.Emit(agent.Event{Kind: agent.Thinking, Text: e.Reasoning})
 		}
 	case e.ContentType == "tool" && end:
-		p.Emit(jsonline.ToolEnd(e.ToolName, e.ToolCallID, false, e.broken(), e.Output))
+		p.Emit(jsonline.ToolEnd(e.ToolName, e.ToolCallID, false, e.hasFailed(), e.Output))
 	case e.ContentType == "tool":
 		p.Emit(jsonline.ToolStart(e.ToolName, e.ToolCallID, false, e.Input))
 	default:
@@ -178,16 +178,16 @@ func (p *Parser) content(e *agentEvent, end bool) {
 	}
 }
 
-// broken is whether a tool failed: as a whole, or one of its commands. Within
-// a text the quotes of these words would be escaped.
-func (e *agentEvent) broken() bool {
+// hasFailed reports whether a tool failed: as a whole, or one of its commands. Within a text the
+// quotes of these words would be escaped.
+func (e *agentEvent) hasFailed() bool {
 	whole := len(e.Error) > 0 && string(e.Error) != "null"
 	return whole || bytes.Contains(e.Output, []byte(`"success":false`))
 }
 
-// problem reads an error of a model call, which has a class. One without is a
-// tool's, and the agent's own business.
-func (e *agentEvent) problem() *failure.APIError {
+// readProblem reads an error of a model call, which has a class. One without is a tool's, and the
+// agent's own business.
+func (e *agentEvent) readProblem() *failure.APIError {
 	if e.ErrorClass == "" || e.Recoverable {
 		return nil
 	}
@@ -199,18 +199,18 @@ func (e *agentEvent) problem() *failure.APIError {
 	return err
 }
 
-// result is the terminal event, unless the run is told to be aborted after it.
-func (p *Parser) result(l *line) {
+// readResult takes the terminal event. An abort may still follow it.
+func (p *Parser) readResult(l *line) {
 	p.Draft.Drop()
 	p.Emit(agent.Event{Kind: agent.Session, Model: l.Model.ID})
 	total := l.AggregateUsage
 	total = cmp.Or(total, &l.Usage)
-	p.usage(total, true)
+	p.emitUsage(total, true)
 	switch l.FinishReason {
 	case "completed":
 		p.End(agent.Event{Terminal: loop.TerminalOK, Text: l.Text, Final: true})
 	case "aborted":
-		p.aborted(l.FinishReason)
+		p.endAborted(l.FinishReason)
 	default:
 		err := p.Pending
 		err = cmp.Or(err, &failure.APIError{Type: l.FinishReason, Message: l.Text, Status: agent.StatusIn(l.Text)})
@@ -219,14 +219,14 @@ func (p *Parser) result(l *line) {
 	}
 }
 
-func (p *Parser) aborted(reason string) {
+func (p *Parser) endAborted(reason string) {
 	p.End(agent.Event{Terminal: loop.TerminalFailed,
 		Error: &failure.APIError{Type: "aborted", Message: "the run was aborted: " + reason}})
 }
 
-// usage takes tokens, and the run's cost so far. A cost of nothing is what a
-// model without a price costs, so it is not known then.
-func (p *Parser) usage(u *usage, total bool) {
+// emitUsage takes tokens, and the run's cost so far. A cost of nothing is what a model without a
+// price costs, so it is not known then.
+func (p *Parser) emitUsage(u *usage, total bool) {
 	p.Emit(agent.Event{Kind: agent.UsageSeen, Cumulative: total, Usage: agent.Usage{
 		Input:  max(0, u.InputTokens-u.CacheReadTokens-u.CacheWriteTokens),
 		Output: u.OutputTokens, CacheRead: u.CacheReadTokens, CacheWrite: u.CacheWriteTokens,

@@ -5,9 +5,9 @@
 //   - The prompt comes on stdin, at most 1,048,576 characters; more is exit 1
 //     and no request.
 //   - `turn.completed` and `turn.failed` end the stream. Only they and a
-//     top-level `error` tell of failures; an item of type `error` is a notice.
+//     top-level `error` report failures; an item of type `error` is a notice.
 //   - `turn.completed` has the usage of the whole thread, cached tokens within
-//     the input. The stream tells nothing before it, and a cost never.
+//     the input. The stream has no usage before it, and never a cost.
 //   - The session's file, sessions/2026/11/23/rollout-…-ID.jsonl in its folder,
 //     has a `token_count` after each model call, with the sum so far.
 //   - Errors are prose: the HTTP status and the time of a reset are in the words.
@@ -45,7 +45,7 @@ func Program() program.Program {
 		"-c", "analytics.enabled=false", "-c", "check_for_update_on_startup=false",
 	}
 	return program.Program{
-		Name: "codex", Binary: "codex", Wrapped: binaries(runtime.GOOS, runtime.GOARCH),
+		Name: "codex", Binary: "codex", Wrapped: binaryPaths(runtime.GOOS, runtime.GOARCH),
 		Args:     []string{"exec", "--json"},
 		Allow:    append([]string{"--dangerously-bypass-approvals-and-sandbox"}, always...),
 		ReadOnly: append([]string{"--sandbox", "read-only"}, always...),
@@ -55,7 +55,7 @@ func Program() program.Program {
 		PromptAt: "-",
 		Limit:    1 << 20, Characters: true,
 		State:  program.State{Env: []string{"CODEX_HOME={state}"}, Keys: []string{"CODEX_API_KEY"}},
-		Doors:  []program.Door{door()},
+		Doors:  []program.Door{newDoor()},
 		Grace:  5 * time.Second,
 		Parser: "codex", Structured: true,
 		Own:       program.Lines(NewParser),
@@ -80,18 +80,17 @@ func Program() program.Program {
 				"The time of a reset is told in words, to the minute.",
 				"A failed call is tried five times more, with a bad key too; only a provider of the user's own can set it " +
 					"(`request_max_retries`, `stream_max_retries`).",
-				"The npm package's command keeps a Node process as parent with Node before 22.15: pawl starts the native binary in " +
-					"the package.",
+				"The npm package's command keeps a Node process as parent with Node before 22.15: pawl starts the " +
+					"native binary in the package.",
 				"Its own sandbox is off under pawl: it does not work inside of another one.",
 			},
 		},
 	}
 }
 
-// binaries are where the native binary is, from the folder of the npm
-// package's wrapper: in the platform's package beside or inside of it, or in
-// the package itself.
-func binaries(system, arch string) []string {
+// binaryPaths returns the paths at which the native binary may be, from the folder of the npm
+// package's wrapper: in the platform's package beside or inside of it, or in the package itself.
+func binaryPaths(system, arch string) []string {
 	machine := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[arch]
 	if arch == "amd64" {
 		arch = "x64"
@@ -109,9 +108,9 @@ func binaries(system, arch string) []string {
 	}
 }
 
-// door makes the gateway a provider of the program's configuration. It tries
-// nothing again there: the gateway does.
-func door() program.Door {
+// newDoor makes the gateway a provider of the program's configuration. It tries nothing again
+// there: the gateway does.
+func newDoor() program.Door {
 	d := program.ToOpenAI.With("CODEX_API_KEY")
 	for _, setting := range []string{
 		`model_provider="pawl"`, `model_providers.pawl.name="pawl"`, `model_providers.pawl.base_url="{url}"`,
@@ -130,7 +129,7 @@ type Parser struct {
 	// than too low. A top-level error is pending, since the end of the turn repeats it.
 	jsonline.Stream
 
-	begun jsonline.IDs // of the tool calls that were told at their start
+	begun jsonline.IDs // of the tool calls whose start was reported
 }
 
 // NewParser returns a parser for one run.
@@ -146,7 +145,7 @@ type line struct {
 	Usage  usage
 }
 
-// usage is what the whole thread used, as the stream and the session's file tell it.
+// usage is what the whole thread used, as in the stream and the session's file.
 type usage struct {
 	Input      int64 `json:"input_tokens"` // with what is cached
 	CacheRead  int64 `json:"cached_input_tokens"`
@@ -154,7 +153,7 @@ type usage struct {
 	Output     int64 `json:"output_tokens"` // with the tokens of reasoning
 }
 
-func (u usage) event() agent.Event {
+func (u usage) asEvent() agent.Event {
 	return agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: agent.Usage{
 		Input: max(u.Input-u.CacheRead-u.CacheWrite, 0), Output: u.Output, CacheRead: u.CacheRead,
 		CacheWrite: u.CacheWrite,
@@ -174,7 +173,7 @@ func (p *Parser) Record(line []byte, emit func(agent.Event)) {
 		}
 	}
 	if json.Unmarshal(line, &l) == nil && l.Type == "event_msg" && l.Payload.Type == "token_count" {
-		emit(l.Payload.Info.Total.event())
+		emit(l.Payload.Info.Total.asEvent())
 		limits := l.Payload.Limits
 		if plan := append(limits.Primary.ofPlan(), limits.Secondary.ofPlan()...); len(plan) > 0 {
 			emit(agent.Event{Kind: agent.PlanSeen, Plan: plan})
@@ -213,23 +212,23 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 	case "turn.started":
 		p.Due, p.Ended = true, false
 	case "item.started":
-		p.started(&l.Item)
+		p.readStarted(&l.Item)
 	case "item.completed":
-		p.completed(&l.Item)
+		p.readCompleted(&l.Item)
 	case "turn.completed":
-		p.done(&l)
+		p.endTurn(&l)
 	case "turn.failed":
-		p.failed(l.Error.Message)
+		p.endFailed(l.Error.Message)
 	case "error":
-		p.error(l.Message)
+		p.readError(l.Message)
 	case "item.updated", "item.plan.delta", "request_user_input":
 	default:
 		p.Unknown(l.Type)
 	}
 }
 
-// said takes what the model says.
-func (p *Parser) said(e agent.Event) {
+// emitAnswer emits a text of the model.
+func (p *Parser) emitAnswer(e agent.Event) {
 	p.Ended = false
 	p.Answer(e)
 }
@@ -244,8 +243,8 @@ type item struct {
 	Result                 json.RawMessage
 }
 
-// name is the tool's name, "" for an item that is no tool call.
-func (it *item) name() string {
+// toolName returns the tool's name, "" for an item that is no tool call.
+func (it *item) toolName() string {
 	switch it.Type {
 	case "command_execution":
 		return "shell"
@@ -259,17 +258,17 @@ func (it *item) name() string {
 	return ""
 }
 
-func (p *Parser) started(it *item) {
-	name := it.name()
+func (p *Parser) readStarted(it *item) {
+	name := it.toolName()
 	if name == "" {
 		return
 	}
 	p.begun.Add(it.ID, "")
-	p.begin(it, name)
+	p.emitStart(it, name)
 }
 
-func (p *Parser) begin(it *item, name string) {
-	// A change of files is told without its content, so that it is like no other.
+func (p *Parser) emitStart(it *item, name string) {
+	// A change of files comes without its content, so that it is like no other.
 	digest := agent.Digest(slices.Concat(it.Arguments, it.Query, []byte(it.Command)))
 	e := agent.Event{Kind: agent.ToolStart, Tool: name, Command: it.Command, Digest: digest, Call: it.ID}
 	for _, change := range it.Changes {
@@ -277,13 +276,13 @@ func (p *Parser) begin(it *item, name string) {
 			e.Files = append(e.Files, change.Path)
 		}
 	}
-	p.said(e)
+	p.emitAnswer(e)
 }
 
-func (p *Parser) completed(it *item) {
-	if name := it.name(); name != "" {
-		if p.begun.Add(it.ID, "") { // a change of files may be told only once it is done
-			p.begin(it, name)
+func (p *Parser) readCompleted(it *item) {
+	if name := it.toolName(); name != "" {
+		if p.begun.Add(it.ID, "") { // a change of files may be reported only once it is done
+			p.emitStart(it, name)
 		}
 		p.Due = true
 		result := it.Output
@@ -295,24 +294,23 @@ func (p *Parser) completed(it *item) {
 	}
 	switch it.Type {
 	case "agent_message":
-		p.said(agent.Event{Kind: agent.Text, Text: it.Text})
+		p.emitAnswer(agent.Event{Kind: agent.Text, Text: it.Text})
 	case "reasoning", "plan":
-		p.said(agent.Event{Kind: agent.Thinking, Text: it.Text})
+		p.emitAnswer(agent.Event{Kind: agent.Thinking, Text: it.Text})
 	case "todo_list", "error": // an error item is a notice
 	default:
 		p.Unknown("item/" + it.Type)
 	}
 }
 
-// done takes the end of a turn that worked. Its usage is the thread's, and a
-// thread is a run.
-func (p *Parser) done(l *line) {
-	p.Emit(l.Usage.event())
+// endTurn takes the end of a turn that worked. Its usage is the thread's, and a thread is a run.
+func (p *Parser) endTurn(l *line) {
+	p.Emit(l.Usage.asEvent())
 	p.End(agent.Event{Terminal: loop.TerminalOK})
 }
 
-func (p *Parser) failed(message string) {
-	err := understand(message)
+func (p *Parser) endFailed(message string) {
+	err := asError(message)
 	if message == "" && p.Pending != nil {
 		err = p.Pending
 	}
@@ -325,11 +323,11 @@ func (p *Parser) failed(message string) {
 	p.End(agent.Event{Terminal: loop.TerminalFailed})
 }
 
-// error takes a top-level error: the program's own retry, or what ends the turn.
-func (p *Parser) error(message string) {
+// readError takes a top-level error: the program's own retry, or what ends the turn.
+func (p *Parser) readError(message string) {
 	rest, again := strings.CutPrefix(message, "Reconnecting... ")
 	if !again {
-		p.Pending = understand(message)
+		p.Pending = asError(message)
 		return
 	}
 	head, why, _ := strings.Cut(rest, " (")
@@ -339,7 +337,7 @@ func (p *Parser) error(message string) {
 		n = 0 // "waiting for network"
 	}
 	p.Ended = false
-	p.Emit(agent.Event{Kind: agent.Retry, Calls: 1, Attempt: max(n, 0), Error: understand(strings.TrimSuffix(why, ")"))})
+	p.Emit(agent.Event{Kind: agent.Retry, Calls: 1, Attempt: max(n, 0), Error: asError(strings.TrimSuffix(why, ")"))})
 }
 
 // maxError is how much of an error is read, in bytes.
@@ -348,8 +346,8 @@ const maxError = 2000
 // missingKey is the type of the one failure that is no model call.
 const missingKey = "authentication_missing"
 
-// understand reads the prose of an error.
-func understand(message string) *failure.APIError {
+// asError reads the prose of an error.
+func asError(message string) *failure.APIError {
 	e := &failure.APIError{
 		Message: agent.Clip(message, maxError), Status: agent.StatusIn(message), Type: agent.TypeIn(message),
 	}

@@ -116,7 +116,7 @@ func TestBinaries(t *testing.T) {
 		"darwin/arm64": "../../codex-darwin-arm64/vendor/aarch64-apple-darwin/bin/codex",
 	} {
 		system, arch, _ := strings.Cut(platform, "/")
-		if got := binaries(system, arch)[0]; got != want {
+		if got := binaryPaths(system, arch)[0]; got != want {
 			t.Errorf("on %s it is %s, want %s", platform, got, want)
 		}
 	}

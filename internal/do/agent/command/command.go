@@ -32,7 +32,7 @@ type Adapter struct {
 	traits Traits
 }
 
-// Traits are what an output format tells about a run.
+// Traits are what an output format reports about a run.
 type Traits struct {
 	LiveUsage, Structured bool
 }
@@ -46,7 +46,7 @@ func New(name string, argv []string, output string, traits Traits) Adapter {
 // Name is the user's name for it.
 func (a Adapter) Name() string { return a.name }
 
-// Install says what is missing.
+// Install advises to set the command, or to install the program that it names.
 func (a Adapter) Install() string {
 	if len(a.argv) == 0 {
 		return "set agents." + a.name + ".command"
@@ -85,7 +85,7 @@ func (a Adapter) Start(in agent.Invocation) (agent.Start, error) {
 	asFile := strings.Contains(strings.Join(argv[1:], "\x00"), "{prompt_file}")
 	prompt := ""
 	if asText {
-		if prompt, err = a.prompt(in); err != nil {
+		if prompt, err = a.readPrompt(in); err != nil {
 			return agent.Start{}, err
 		}
 	}
@@ -106,8 +106,8 @@ func (a Adapter) Start(in agent.Invocation) (agent.Start, error) {
 	return start, nil
 }
 
-// prompt reads the prompt if it can be an argument.
-func (a Adapter) prompt(in agent.Invocation) (string, error) {
+// readPrompt reads the prompt if it can be an argument.
+func (a Adapter) readPrompt(in agent.Invocation) (string, error) {
 	if in.PromptSize >= maxArgument {
 		return "", a.tooLong(in.PromptSize)
 	}

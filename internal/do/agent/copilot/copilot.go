@@ -2,14 +2,14 @@
 // json`) and reads its stream. It starts nothing itself.
 //
 // What the program does, as pawl relies on it:
-//   - The prompt comes on stdin, and is told again twice in `user.message`.
+//   - The prompt comes on stdin, and again twice in `user.message`.
 //   - `result` ends the stream; its exitCode is 0 after a TERM too, but an
 //     `abort` came before it then.
-//   - Every failed model call is told with its status and the provider's own
+//   - Every failed model call is reported with its status and the provider's own
 //     words, among them when a limit ends; `session.error` is the one that
 //     the run fails with.
 //   - No tokens and no money are in the stream. The tokens are in a file that it
-//     writes at its end, if it is told to; there, the input has the cached part.
+//     writes at its end, if an option asks for it; there, the input has the cached part.
 //   - The npm package's `copilot` is a wrapper that leaves the program running
 //     when it is signalled; the binary beside it is started instead.
 package copilot
@@ -32,14 +32,14 @@ import (
 // Program is the Copilot CLI.
 func Program() program.Program {
 	return program.Program{
-		Name: "copilot", Binary: "copilot", Wrapped: binaries(),
+		Name: "copilot", Binary: "copilot", Wrapped: binaryPaths(),
 		Args:    []string{"--output-format", "json", "--no-auto-update", "--no-ask-user", "--disable-client-telemetry"},
 		Allow:   []string{"--allow-all"},
 		Careful: []string{"--allow-all-tools"},
 		Model:   "--model",
 		State: program.State{Env: []string{"COPILOT_HOME={state}"},
 			Keys: []string{"COPILOT_GITHUB_TOKEN", "COPILOT_PROVIDER_API_KEY"}},
-		Doors:  []program.Door{door()},
+		Doors:  []program.Door{newDoor()},
 		Closed: []string{"COPILOT_PROVIDER_TYPE"}, // Azure, or Anthropic
 		Grace:  5 * time.Second,
 		Parser: "copilot", Structured: true,
@@ -57,24 +57,24 @@ func Program() program.Program {
 			Package: "npm @github/copilot", Versions: "1.0.102",
 			Tokens: "at the end, from a file; none when it is ended before", Cost: "none",
 			Problems: []string{
-				"Neither tokens nor money are in its stream. Pawl reads the tokens from a file that it writes at its end, if it " +
-					"is installed by npm or Homebrew.",
+				"Neither tokens nor money are in its stream. Pawl reads the tokens from a file that it writes at its " +
+					"end, if it is installed by npm or Homebrew.",
 				"It unpacks 240 MB into the cache of each new home folder.",
 			},
 		},
 	}
 }
 
-// binaries are where the real binary is, from the folder of the npm package's
-// wrapper: inside of the package, or beside it.
-func binaries() []string {
+// binaryPaths returns the paths at which the real binary may be, from the folder of the npm
+// package's wrapper: inside of the package, or beside it.
+func binaryPaths() []string {
 	arch := cmp.Or(map[string]string{"amd64": "x64"}[runtime.GOARCH], runtime.GOARCH)
 	name := fmt.Sprintf("copilot-%s-%s", runtime.GOOS, arch)
 	return []string{"node_modules/@github/" + name + "/copilot", "../" + name + "/copilot"}
 }
 
-// door is a provider of the user's own; GitHub's serves its logins only.
-func door() program.Door {
+// newDoor is a provider of the user's own; GitHub's serves its logins only.
+func newDoor() program.Door {
 	d := program.ToOpenAI.With("COPILOT_PROVIDER_API_KEY").By("COPILOT_PROVIDER_BASE_URL={url}")
 	d.Name, d.Base, d.Extra = "copilot", []string{"COPILOT_PROVIDER_BASE_URL"}, nil
 	return d
@@ -105,7 +105,7 @@ type line struct {
 	ExitCode  *int
 }
 
-// data is what an event tells.
+// data is the content of an event.
 type data struct {
 	Model, Content, DeltaContent, Reason, Message string
 	ToolName, ToolCallID, ErrorType, ErrorMessage string
@@ -145,13 +145,13 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 		return
 	}
 	if l.Type == "result" {
-		p.result(&l)
+		p.readResult(&l)
 		return
 	}
-	p.event(l.Type, &l.Data)
+	p.readEvent(l.Type, &l.Data)
 }
 
-func (p *Parser) event(name string, d *data) {
+func (p *Parser) readEvent(name string, d *data) {
 	sub := d.ParentToolCallID != nil
 	switch name {
 	case "session.tools_updated":
@@ -178,7 +178,7 @@ func (p *Parser) event(name string, d *data) {
 	case "tool.execution_complete":
 		p.Emit(jsonline.ToolEnd(p.tools.Value(d.ToolCallID), d.ToolCallID, sub, !d.Success, d.Result))
 	case "model.call_failure", "assistant.turn_retry", "session.error", "abort":
-		p.trouble(name, d)
+		p.readTrouble(name, d)
 	default:
 		if !quiet[name] {
 			p.Unknown(name)
@@ -186,8 +186,7 @@ func (p *Parser) event(name string, d *data) {
 	}
 }
 
-// quiet are the events that tell nothing that pawl needs. The user's messages
-// are the prompt, told again.
+// quiet are the events without anything that pawl needs. The user's messages are the prompt again.
 var quiet = map[string]bool{
 	"user.message": true, "assistant.idle": true, "assistant.turn_end": true, "assistant.reasoning_delta": true,
 	"assistant.tool_call_delta": true, "agent.interrupted": true, "model.call_finished": true,
@@ -198,12 +197,12 @@ var quiet = map[string]bool{
 	"tool.execution_partial_result": true, "tool.shell_output": true,
 }
 
-// trouble takes what went wrong.
-func (p *Parser) trouble(name string, d *data) {
+// readTrouble takes an event about an error.
+func (p *Parser) readTrouble(name string, d *data) {
 	p.Draft.Drop()
 	switch name {
 	case "model.call_failure":
-		p.call = d.refusal()
+		p.call = d.readRefusal()
 	case "assistant.turn_retry":
 		err := failure.APIError{Type: d.Reason}
 		if p.call != nil {
@@ -211,16 +210,16 @@ func (p *Parser) trouble(name string, d *data) {
 		}
 		p.Emit(agent.Event{Kind: agent.Retry, Error: &err})
 	case "session.error":
-		p.Emit(agent.Event{Kind: agent.Error, Error: p.given(d)})
+		p.Emit(agent.Event{Kind: agent.Error, Error: p.readError(d)})
 		p.call = nil
 	case "abort":
 		p.abort = cmp.Or(d.Reason, "no reason given")
 	}
 }
 
-// refusal is a failed model call in the provider's words: an object or a text,
-// in JSON in a string.
-func (d *data) refusal() *failure.APIError {
+// readRefusal reads a failed model call in the provider's words: an object or a text, in JSON in a
+// string.
+func (d *data) readRefusal() *failure.APIError {
 	var body struct {
 		Code, Type, Message string
 		ResetsAt            float64 `json:"resets_at"`
@@ -241,9 +240,9 @@ func (d *data) refusal() *failure.APIError {
 	return err
 }
 
-// given is the error that the run fails with, completed by what the model
-// call that failed last had to say.
-func (p *Parser) given(d *data) *failure.APIError {
+// readError reads the error that the run fails with, completed by what the model call that failed
+// last had to say.
+func (p *Parser) readError(d *data) *failure.APIError {
 	err := &failure.APIError{Status: d.StatusCode, Message: d.Message}
 	said := ""
 	if p.call != nil && slices.Contains([]int{0, p.call.Status}, err.Status) {
@@ -254,8 +253,8 @@ func (p *Parser) given(d *data) *failure.APIError {
 	return err
 }
 
-// result is the terminal event. The exit code of an interrupted run is 0.
-func (p *Parser) result(l *line) {
+// readResult takes the terminal event. The exit code of an interrupted run is 0.
+func (p *Parser) readResult(l *line) {
 	p.Emit(agent.Event{Kind: agent.Session, Session: l.SessionID})
 	end := agent.Event{Terminal: loop.TerminalFailed}
 	switch {

@@ -81,7 +81,7 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 	}
 	switch l.Type {
 	case "tool_call":
-		p.tool(&l)
+		p.readTool(&l)
 	case "thinking":
 		if l.Text != "" {
 			emit(agent.Event{Kind: agent.Thinking, Text: l.Text})
@@ -89,7 +89,7 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 	case "interaction_query":
 	case "assistant":
 		emit(agent.Event{Kind: agent.UsageSeen, Calls: 1, Turns: 1})
-		p.inner.Line(b, cut, p.pass)
+		p.inner.Line(b, cut, p.passEvent)
 	case "result": // the run's tokens, where it has them
 		u := l.Usage
 		sum := agent.Usage{Input: u.InputTokens, Output: u.OutputTokens,
@@ -97,21 +97,21 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 		if sum != (agent.Usage{}) {
 			emit(agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: sum})
 		}
-		p.inner.Line(b, cut, p.pass)
+		p.inner.Line(b, cut, p.passEvent)
 	default:
-		p.inner.Line(b, cut, p.pass)
+		p.inner.Line(b, cut, p.passEvent)
 	}
 }
 
 // Close reports a stream that ended without its terminal event.
 func (p *Parser) Close(emit func(agent.Event)) {
 	p.emit = emit
-	p.inner.Close(p.pass)
+	p.inner.Close(p.passEvent)
 }
 
-// pass hands on what is read as Claude Code's. The whole run's text is no
-// final message where a better one is known, and num_turns are counted here.
-func (p *Parser) pass(e agent.Event) {
+// passEvent hands on what is read as Claude Code's. The whole run's text is no final message where
+// a better one is known, and num_turns are counted here.
+func (p *Parser) passEvent(e agent.Event) {
 	switch {
 	case e.Kind == agent.Text:
 		p.said = p.said || e.Text != ""
@@ -131,9 +131,9 @@ type call struct {
 	Args, Result json.RawMessage
 }
 
-// tool takes the start or end of a tool call: an object with one key, the
-// tool's name with "ToolCall" behind it, or "function" for one with its name inside.
-func (p *Parser) tool(l *line) {
+// readTool takes the start or end of a tool call: an object with one key, the tool's name with
+// "ToolCall" behind it, or "function" for one with its name inside.
+func (p *Parser) readTool(l *line) {
 	name, c := "", call{}
 	for key, value := range l.ToolCall {
 		if len(value) > 0 && value[0] == '{' {

@@ -2,14 +2,14 @@
 // stream-json`) and reads its stream. It starts nothing itself.
 //
 // What the program does, as pawl relies on it:
-//   - The prompt comes on stdin, and is told again as a message of the user.
+//   - The prompt comes on stdin, and again as a message of the user.
 //   - `completion` ends a success, with the final text and the run's tokens,
 //     whose input excludes the cached ones. Its credits are no money.
 //   - An API failure is an `error` of the agent loop whose text starts with the
 //     HTTP status, then one of the command line; exit 1. Its own retries, up to
 //     90 s and for an overloaded server much longer, do not show.
 //   - After a signal it takes 6.5 s to end, with exit 0: the tool that was
-//     killed is told to the model, which may go on and "complete".
+//     killed is reported to the model, which may continue and "complete".
 //   - Its state is in HOME, which is everyone's: only a user who asks for
 //     isolation gets another one.
 package droid
@@ -39,7 +39,7 @@ func Program() program.Program {
 		Env:      []string{"FACTORY_DROID_AUTO_UPDATE_ENABLED=false"},
 		State:    program.State{Env: []string{"HOME={state}"}},
 		Doors: []program.Door{
-			door(program.ToAnthropic.With("ANTHROPIC_API_KEY"), "anthropic"), door(program.ToOpenAI, "openai"),
+			newDoor(program.ToAnthropic.With("ANTHROPIC_API_KEY"), "anthropic"), newDoor(program.ToOpenAI, "openai"),
 		},
 		Pointing: agent.File{Path: "pawl-models.json", Content: `{"customModels":[{parts}]}`}, Prefix: "custom:",
 		Closed: []string{"FACTORY_API_KEY"}, // the models are Factory's then
@@ -59,15 +59,15 @@ func Program() program.Program {
 				"Its retries are invisible and can take minutes.",
 				"It waits for its telemetry at the end, some seconds where that cannot be reached.",
 				"Isolation gives it, and the tools it runs, another HOME.",
-				"With a login of Factory it is not metered. With isolate, a key of Anthropic or OpenAI and a model such as " +
-					"custom:claude-sonnet-4-5 it goes through the gateway.",
+				"With a login of Factory it is not metered. With isolate, a key of Anthropic or OpenAI and a model " +
+					"such as custom:claude-sonnet-4-5 it goes through the gateway.",
 			},
 		},
 	}
 }
 
-// door is a model of the user's own with a provider, whom the program calls itself.
-func door(d program.Door, provider string) program.Door {
+// newDoor is a model of the user's own with a provider, whom the program calls itself.
+func newDoor(d program.Door, provider string) program.Door {
 	d.Env = []string{"FACTORY_RUNTIME_SETTINGS_PATH={state}/pawl-models.json"}
 	d.Part = `{"model":"{model}","displayName":"{model}","baseUrl":"{url}","apiKey":"` + agent.GatewayToken +
 		`","provider":"` + provider + `"}`
@@ -123,23 +123,23 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 	switch l.Type {
 	case "system":
 		emit(agent.Event{Kind: agent.Session, Session: l.Session, Model: l.Model})
-	case "message": // the user's is the prompt, told again
+	case "message": // the user's is the prompt again
 		if l.Role == "assistant" {
-			p.part(l.ID)
+			p.countPart(l.ID)
 			emit(agent.Event{Kind: agent.Text, Text: l.Text})
 		}
 	case "reasoning":
-		p.part(l.ID)
+		p.countPart(l.ID)
 		emit(agent.Event{Kind: agent.Thinking, Text: l.Text})
 	case "tool_call":
-		p.part(l.MessageID)
+		p.countPart(l.MessageID)
 		emit(jsonline.ToolStart(tool, "", false, l.Parameters))
 	case "tool_result":
 		emit(jsonline.ToolEnd(tool, "", false, l.IsError, l.Value))
 	case "error":
-		p.error(&l)
+		p.readError(&l)
 	case "completion":
-		p.completion(&l)
+		p.readCompletion(&l)
 	default:
 		p.Unknown(l.Type)
 	}
@@ -155,8 +155,8 @@ func (p *Parser) Close(emit func(agent.Event)) {
 	p.Stream.Close(emit)
 }
 
-// part counts a model call with the first part of its answer.
-func (p *Parser) part(id string) {
+// countPart counts a model call with the first part of its answer.
+func (p *Parser) countPart(id string) {
 	p.failed, p.Ended = false, false
 	if id != p.answer || id == "" {
 		p.answer = id
@@ -165,11 +165,11 @@ func (p *Parser) part(id string) {
 	}
 }
 
-// error takes the agent loop's reason, and the command line's "Exec failed"
-// after it, which is the end and a reason only when it is the only one.
-func (p *Parser) error(l *line) {
+// readError takes the agent loop's reason, and the command line's "Exec failed" after it, which is
+// the end and a reason only when it is the only one.
+func (p *Parser) readError(l *line) {
 	if l.Source == fromLoop || !p.failed {
-		p.fail(l.Message)
+		p.emitError(l.Message)
 	}
 	if l.Source == fromLoop {
 		p.failed, p.Ended = true, false
@@ -178,7 +178,7 @@ func (p *Parser) error(l *line) {
 	p.End(agent.Event{Terminal: loop.TerminalFailed})
 }
 
-func (p *Parser) fail(text string) {
+func (p *Parser) emitError(text string) {
 	err := &failure.APIError{Status: agent.StatusIn(text), Type: agent.TypeIn(text), Message: text}
 	err.Message = cmp.Or(err.Message, "droid failed without saying why")
 	calls := 0
@@ -188,7 +188,7 @@ func (p *Parser) fail(text string) {
 	p.Emit(agent.Event{Kind: agent.Error, Error: err, Calls: calls})
 }
 
-func (p *Parser) completion(l *line) {
+func (p *Parser) readCompletion(l *line) {
 	used := l.Usage
 	u := agent.Usage{Input: used.Input, Output: used.Output, CacheRead: used.CacheRead, CacheWrite: used.CacheWrite}
 	p.Emit(agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: u})

@@ -9,10 +9,10 @@
 //     are within the input, those of thoughts are outside of the output.
 //   - A run that its loop detector or a turn limit stopped is "success" with an
 //     `error` event before it. An answer that was cut off at the limit of its
-//     tokens is success too, and nothing tells.
+//     tokens is success too, without a sign of it.
 //   - The exit status of a failed call is the HTTP status modulo 256.
-//   - Failed calls are tried ten times, told on stderr only, up to four minutes.
-//   - It starts itself a second time unless it is told not to, and the first
+//   - Failed calls are tried ten times, up to four minutes; only stderr shows it.
+//   - It starts itself a second time unless a variable forbids it, and the first
 //     process ignores TERM then. Without that it ends at TERM, but the shells of
 //     its tools do not: the supervisor's sweep ends those.
 //   - As a pipe its stdout loses what is over 64 KiB when it ends.
@@ -39,8 +39,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/agent/program"
 )
 
-// defaults are settings below the user's own: pawl waits itself, so that a
-// failed call is tried three times, and nobody is told how the program is used.
+// defaults are settings below the user's own: pawl waits itself, so that a failed call is tried
+// three times, and nothing is reported about how the program is used.
 const defaults = `{` + quiet + `}
 `
 
@@ -88,19 +88,19 @@ func Program() program.Program {
 			{When: "GOOGLE_GENAI_USE_VERTEXAI", Needs: []string{"GOOGLE_*", "GCLOUD_*"}},
 			{When: "GOOGLE_GENAI_USE_GCA", Needs: []string{"GOOGLE_*"}},
 		},
-		Services: services(),
+		Services: newServices(),
 		Install:  "npm install -g @google/gemini-cli",
-		Exits:    exits(),
+		Exits:    exitErrors(),
 		Facts: agent.Facts{
 			Package: "npm @google/gemini-cli", Versions: "0.61.0",
 			Tokens: "reported at the end, none when it is ended before",
 			Cost:   "estimated from tokens, when the model has a price",
 			Problems: []string{
-				"An answer that was cut off at the limit of its output tokens, or refused, is reported as success: only gates " +
-					"notice.",
+				"An answer that was cut off at the limit of its output tokens, or refused, is reported as success: " +
+					"only gates notice.",
 				"Retries are told on stderr only, and a connection that is refused is tried for minutes.",
-				"A prompt that begins with / is taken for a command, and @path in it for a file to read: a file that is not there " +
-					"ends the run.",
+				"A prompt that begins with / is taken for a command, and @path in it for a file to read: a file that " +
+					"is not there ends the run.",
 				"Logins of persons ended in June 2026; keys and enterprise accounts are served.",
 				"It is a Node program that needs 400 MB, and twice that with big tool outputs.",
 			},
@@ -108,7 +108,7 @@ func Program() program.Program {
 	}
 }
 
-func services() []program.Service {
+func newServices() []program.Service {
 	const vertex = "GOOGLE_GENAI_USE_VERTEXAI"
 	return []program.Service{
 		{Hosts: program.Google.Hosts, Base: program.Google.Base, Unless: []string{vertex}},
@@ -121,9 +121,9 @@ func services() []program.Service {
 	}
 }
 
-// exits reads the exit status of a failure: the program's own below 128, else
-// an HTTP status modulo 256, of those that the API answers with.
-func exits() map[int]failure.APIError {
+// exitErrors reads the exit status of a failure: the program's own below 128, else an HTTP status
+// modulo 256, of those that the API answers with.
+func exitErrors() map[int]failure.APIError {
 	m := map[int]failure.APIError{
 		41: {Type: "authentication_missing", Message: "no way to authenticate is set"},
 		42: {Type: "invalid_input", Message: "the program did not accept its input"},
@@ -193,26 +193,26 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 	}
 	switch l.Type {
 	case "message":
-		p.say(&l)
+		p.readMessage(&l)
 	case "init":
 		p.model = l.Model
 		p.Emit(agent.Event{Kind: agent.Session, Session: l.Session, Model: p.model})
 	case "tool_use":
-		p.begin(&l)
+		p.readToolUse(&l)
 	case "tool_result":
 		p.Due = true
 		p.Emit(jsonline.ToolEnd(p.tools.Value(l.ID), l.ID, false, l.Status == "error", l.Output))
 	case "error":
-		p.notice(&l)
+		p.readNotice(&l)
 	case "result":
-		p.result(&l)
+		p.readResult(&l)
 	default:
 		p.Unknown(l.Type)
 	}
 }
 
-// say takes a message or a piece of one. The user's is the prompt's echo.
-func (p *Parser) say(l *line) {
+// readMessage takes a message or a piece of one. The user's is the prompt's echo.
+func (p *Parser) readMessage(l *line) {
 	if l.Role != "assistant" || !l.Delta {
 		p.EndMessage()
 	}
@@ -222,21 +222,21 @@ func (p *Parser) say(l *line) {
 	}
 }
 
-func (p *Parser) begin(l *line) {
+func (p *Parser) readToolUse(l *line) {
 	p.Ended = false
 	p.tools.Add(l.ID, l.Tool)
 	p.Answer(jsonline.ToolStart(l.Tool, l.ID, false, l.Parameters))
 }
 
-// notice takes an error event. One of severity "error", and the loop
-// detector's warning, stop the run, whatever its result says then.
-func (p *Parser) notice(l *line) {
+// readNotice takes an error event. One of severity "error", and the loop detector's warning, stop
+// the run, whatever its result says then.
+func (p *Parser) readNotice(l *line) {
 	low := strings.ToLower(l.Message)
 	switch {
 	case strings.Contains(low, "loop detected"):
 		p.Pending = &failure.APIError{Type: "loop_detected", Message: l.Message}
 	case l.Severity == "error":
-		p.Pending = understand("", l.Message)
+		p.Pending = readError("", l.Message)
 		if strings.Contains(low, "maximum session turns") {
 			p.Pending.Type = "max_turns"
 		}
@@ -245,16 +245,16 @@ func (p *Parser) notice(l *line) {
 	}
 }
 
-// result is the terminal event.
-func (p *Parser) result(l *line) {
-	p.usage(l.Stats)
+// readResult takes the terminal event.
+func (p *Parser) readResult(l *line) {
+	p.emitUsage(l.Stats)
 	if l.Status == "success" && p.Pending == nil {
 		p.End(agent.Event{Terminal: loop.TerminalOK})
 		return
 	}
 	err := p.Pending
 	if l.Error != nil {
-		err = understand(l.Error.Type, l.Error.Message)
+		err = readError(l.Error.Type, l.Error.Message)
 	}
 	p.Pending = nil
 	err = cmp.Or(err, &failure.APIError{Message: "the program reports the status " + l.Status + " and no reason"})
@@ -267,8 +267,8 @@ func (p *Parser) result(l *line) {
 	p.End(agent.Event{Terminal: loop.TerminalFailed})
 }
 
-// usage takes the run's totals, and the model that really answered most.
-func (p *Parser) usage(s stats) {
+// emitUsage takes the run's totals, and the model that really answered most.
+func (p *Parser) emitUsage(s stats) {
 	// Thoughts are in the total only, and cost what output does.
 	p.Emit(agent.Event{Kind: agent.UsageSeen, Cumulative: true,
 		Usage: agent.Usage{Input: max(s.Input-s.Cached, 0), Output: max(s.Output, s.Total-s.Input),
@@ -288,9 +288,9 @@ func (p *Parser) usage(s stats) {
 // disconnected is the type of a call that broke on the way.
 const disconnected = "connection_failed"
 
-// understand reads an error: the program's word for it, and its text, which
-// may hold the API's answer as JSON ("[API Error: {…}]").
-func understand(kind, text string) *failure.APIError {
+// readError reads an error: the program's word for it, and its text, which may hold the API's
+// answer as JSON ("[API Error: {…}]").
+func readError(kind, text string) *failure.APIError {
 	switch kind {
 	case "unknown":
 		kind = ""
@@ -303,7 +303,7 @@ func understand(kind, text string) *failure.APIError {
 		return e
 	}
 	if strings.HasPrefix(inner, "{") {
-		answer(e, []byte(inner))
+		readAnswer(e, []byte(inner))
 		return e
 	}
 	low := strings.ToLower(inner)
@@ -319,9 +319,9 @@ func understand(kind, text string) *failure.APIError {
 	return e
 }
 
-// answer reads the API's own error. Of its details a reason says more than a
-// status, and a delay is what to wait.
-func answer(e *failure.APIError, b []byte) {
+// readAnswer reads the API's own error. Of its details a reason says more than a status, and a
+// delay is the time to wait.
+func readAnswer(e *failure.APIError, b []byte) {
 	var said struct {
 		Error struct {
 			Code            int

@@ -45,8 +45,8 @@ func Program() program.Program {
 		Facts: agent.Facts{
 			Package: "github.com/aaif-goose/goose", Versions: "not run; source of 2026-08",
 			Tokens: "at the end", Cost: "reported",
-			Problems: []string{"In a folder of its own (isolate) it needs GOOSE_PROVIDER, GOOSE_MODEL and a key in the " +
-				"environment."},
+			Problems: []string{"In a folder of its own (isolate) it needs GOOSE_PROVIDER, GOOSE_MODEL and a key in " +
+				"the environment."},
 		},
 	}
 }
@@ -102,7 +102,7 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 	}
 	switch l.Type {
 	case "message":
-		p.message(&l)
+		p.readMessage(&l)
 	case "notification":
 	case "error":
 		p.EndMessage()
@@ -111,15 +111,14 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 			Status: agent.StatusIn(l.Error), Type: agent.TypeIn(l.Error), Message: l.Error,
 		}})
 	case "complete":
-		p.complete(&l)
+		p.readComplete(&l)
 	default:
 		p.Unknown(l.Type)
 	}
 }
 
-// message takes a message or a piece of one. A piece without an id is a
-// message of its own.
-func (p *Parser) message(l *line) {
+// readMessage takes a message or a piece of one. A piece without an id is a message of its own.
+func (p *Parser) readMessage(l *line) {
 	model, id := l.Message.Role == "assistant", l.Message.ID
 	if model {
 		p.failed, p.Ended = false, false
@@ -130,12 +129,12 @@ func (p *Parser) message(l *line) {
 		}
 	}
 	for _, c := range l.Message.Content {
-		p.content(&c, model)
+		p.readContent(&c, model)
 	}
 }
 
-// content takes one part of a message. Texts of the user are the prompt.
-func (p *Parser) content(c *content, model bool) {
+// readContent takes one part of a message. Texts of the user are the prompt.
+func (p *Parser) readContent(c *content, model bool) {
 	switch c.Type {
 	case "text":
 		if model {
@@ -149,15 +148,15 @@ func (p *Parser) content(c *content, model bool) {
 		p.tools.Add(c.ID, call.Name)
 		p.Emit(jsonline.ToolStart(call.Name, c.ID, false, call.Arguments))
 	case "toolResponse":
-		p.Emit(jsonline.ToolEnd(p.tools.Value(c.ID), c.ID, false, failed(c.ToolResult), c.ToolResult))
+		p.Emit(jsonline.ToolEnd(p.tools.Value(c.ID), c.ID, false, hasFailed(c.ToolResult), c.ToolResult))
 	case "image", "redactedThinking", "toolConfirmationRequest", "actionRequired", "systemNotification":
 	default:
 		p.Unknown("message/" + c.Type)
 	}
 }
 
-// failed is whether a tool's result says so.
-func failed(result json.RawMessage) bool {
+// hasFailed reads a tool's result.
+func hasFailed(result json.RawMessage) bool {
 	var r struct {
 		Status string
 		Value  struct{ IsError bool }
@@ -166,8 +165,8 @@ func failed(result json.RawMessage) bool {
 	return r.Status == "error" || r.Value.IsError
 }
 
-// complete is the terminal event. It comes after an error too.
-func (p *Parser) complete(l *line) {
+// readComplete takes the terminal event. It comes after an error too.
+func (p *Parser) readComplete(l *line) {
 	p.EndMessage()
 	p.Emit(agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: agent.Usage{
 		Input: max(0, l.Input-l.CacheRead-l.CacheWrite), Output: l.Output, CacheRead: l.CacheRead,

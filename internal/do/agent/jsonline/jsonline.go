@@ -50,7 +50,7 @@ func Message(b json.RawMessage) string {
 	return text + object.Message
 }
 
-// ToolStart is the call of a tool with its input as the program tells it.
+// ToolStart is the call of a tool with its input as the program reports it.
 func ToolStart(tool, call string, sub bool, input json.RawMessage) agent.Event {
 	e := agent.Event{Kind: agent.ToolStart, Tool: tool, Call: call, Sub: sub, Digest: agent.Digest(input)}
 	Input(&e, input)
@@ -154,7 +154,7 @@ func (s *IDs) Add(id, value string) bool {
 	return true
 }
 
-// Value is what was remembered with id, "" when it is not known.
+// Value returns the text that was remembered with id, "" when it is not known.
 func (s *IDs) Value(id string) string { return s.values[id] }
 
 // maxNested bounds how deep the text of a result is looked for.
@@ -173,7 +173,7 @@ var texts = map[string]bool{
 // limit bytes, and "…" at its end when there was more.
 func Result(b json.RawMessage, limit int) string {
 	g := gatherer{decoder: json.NewDecoder(bytes.NewReader(b)), limit: limit}
-	g.value(true, 0)
+	g.addValue(true, 0)
 	text := g.text.String()
 	if b = bytes.TrimSpace(b); !g.found && len(b) > len("{}") && bytes.IndexByte([]byte("{["), b[0]) >= 0 {
 		text = string(b)
@@ -193,9 +193,8 @@ type gatherer struct {
 	found   bool // a text, which may be empty
 }
 
-// value adds the texts of the next value, if they are wanted. It returns false
-// at the end.
-func (g *gatherer) value(wanted bool, depth int) bool {
+// addValue adds the texts of the next value, if they are wanted. It returns false at the end.
+func (g *gatherer) addValue(wanted bool, depth int) bool {
 	token, err := g.decoder.Token()
 	if err != nil || g.text.Len() > g.limit {
 		return false
@@ -203,17 +202,16 @@ func (g *gatherer) value(wanted bool, depth int) bool {
 	switch token := token.(type) {
 	case string:
 		if wanted && depth <= maxNested {
-			g.add(token)
+			g.addText(token)
 		}
 	case json.Delim:
-		return g.each(token, wanted, depth)
+		return g.addEach(token, wanted, depth)
 	}
 	return true
 }
 
-// each adds the texts of the elements of an array, or of the fields of an object
-// that have them.
-func (g *gatherer) each(opening json.Delim, wanted bool, depth int) bool {
+// addEach adds the texts of the elements of an array, or of the fields of an object that have them.
+func (g *gatherer) addEach(opening json.Delim, wanted bool, depth int) bool {
 	for g.decoder.More() {
 		inside := wanted
 		if opening == '{' {
@@ -221,7 +219,7 @@ func (g *gatherer) each(opening json.Delim, wanted bool, depth int) bool {
 			name, _ := key.(string)
 			inside = wanted && texts[name]
 		}
-		if !g.value(inside, depth+1) {
+		if !g.addValue(inside, depth+1) {
 			return false
 		}
 	}
@@ -229,7 +227,7 @@ func (g *gatherer) each(opening json.Delim, wanted bool, depth int) bool {
 	return err == nil
 }
 
-func (g *gatherer) add(text string) {
+func (g *gatherer) addText(text string) {
 	if g.found = true; text == "" {
 		return
 	}
@@ -239,8 +237,8 @@ func (g *gatherer) add(text string) {
 	g.text.WriteString(text)
 }
 
-// Stream is what parsers have in common: where events go, the message that
-// arrives in pieces, model calls that are not told, and how the stream has ended.
+// Stream is what parsers have in common: where events go, the message that arrives in pieces, model
+// calls that are not reported, and how the stream has ended.
 type Stream struct {
 	Emit  func(agent.Event)
 	Draft Draft

@@ -38,7 +38,7 @@ func Program() program.Program {
 		State: program.State{
 			Env: []string{"KIMI_CODE_HOME={state}"}, Keys: []string{key},
 		},
-		Doors:  []program.Door{door()},
+		Doors:  []program.Door{newDoor()},
 		Closed: []string{"KIMI_MODEL_PROVIDER_TYPE"}, // Anthropic, Gemini or another one
 		Grace:  5 * time.Second,
 		Parser: "kimi", Structured: true, Live: false,
@@ -63,8 +63,8 @@ func Program() program.Program {
 	}
 }
 
-// door is the provider of the program's own variables.
-func door() program.Door {
+// newDoor is the provider of the program's own variables.
+func newDoor() program.Door {
 	d := program.ToOpenAI.With(key).By("KIMI_MODEL_BASE_URL={url}")
 	d.Name, d.Base, d.Extra, d.Home = "kimi", []string{"KIMI_MODEL_BASE_URL"}, nil, "https://api.moonshot.ai/v1"
 	return d
@@ -96,8 +96,8 @@ type line struct {
 	Status  int     `json:"status_code"`
 }
 
-// text is what a message says.
-func (l *line) text() string {
+// textOf joins the texts of a message.
+func (l *line) textOf() string {
 	var text string
 	var parts []struct{ Type, Text string }
 	jsonline.Read(l.Content, &text)
@@ -119,20 +119,20 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 	}
 	switch l.Role {
 	case "assistant":
-		p.answer(&l)
+		p.readAnswer(&l)
 	case "tool":
 		emit(jsonline.ToolEnd("", l.Call, false, false, l.Content))
 	case "meta":
-		p.meta(&l)
+		p.readMeta(&l)
 	default:
 		p.Unknown(l.Role)
 	}
 }
 
-// answer is one answer of the model.
-func (p *Parser) answer(l *line) {
+// readAnswer takes one answer of the model.
+func (p *Parser) readAnswer(l *line) {
 	p.Emit(agent.Event{Kind: agent.UsageSeen, Calls: 1, Turns: 1})
-	if text := l.text(); text != "" {
+	if text := l.textOf(); text != "" {
 		p.Emit(agent.Event{Kind: agent.Text, Text: text})
 	}
 	for _, c := range l.Calls {
@@ -140,7 +140,7 @@ func (p *Parser) answer(l *line) {
 	}
 }
 
-func (p *Parser) meta(l *line) {
+func (p *Parser) readMeta(l *line) {
 	switch l.Type {
 	case "system.version":
 		p.Emit(agent.Event{Kind: agent.Session})

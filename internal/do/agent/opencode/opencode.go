@@ -7,10 +7,10 @@
 //     last step finished by itself, failed when an error was the last word.
 //   - A step's events come together when it ends, a tool call once it is done:
 //     a test run of 20 minutes is 20 minutes of silence.
-//   - Usage and cost are told per step; the input excludes cached tokens, the
+//   - Usage and cost are reported per step; the input excludes cached tokens, the
 //     output those of reasoning. The cost is 0 for a model without a price.
 //   - Failed calls are tried again without a word, and a retry-after is obeyed
-//     for hours. Only what is given up is told, with status and headers.
+//     for hours. Only the last failure is reported, with status and headers.
 //   - TERM ends the program, but not the shells of its tools, which are
 //     sessions of their own: the supervisor's sweep ends those.
 //   - Two first starts at once in one data folder break one of them, so it is
@@ -37,7 +37,7 @@ import (
 
 // Program is OpenCode.
 func Program() program.Program {
-	p := variant("opencode", "opencode-ai", "1.18.33", "OPENCODE_")
+	p := newVariant("opencode", "opencode-ai", "1.18.33", "OPENCODE_")
 	p.Own = program.Lines(NewParser)
 	p.Variables = []string{"OPENCODE_*"}
 	p.Services = program.Keyed(program.Service{Hosts: []string{"opencode.ai"}, When: []string{"OPENCODE_API_KEY"}})
@@ -46,7 +46,7 @@ func Program() program.Program {
 
 // Kilo is Kilo Code, its fork.
 func Kilo() program.Program {
-	p := variant("kilo", "@kilocode/cli", "7.7.7", "KILO_",
+	p := newVariant("kilo", "@kilocode/cli", "7.7.7", "KILO_",
 		"The npm package's command is a Node wrapper around the native binary.",
 		"7.8.1 did not start: the package of the platform was missing.")
 	const policies = ".local/state/kilo-sandbox-policy" // without it no session begins
@@ -56,11 +56,10 @@ func Kilo() program.Program {
 	return p
 }
 
-// variant is one of the programs; prefix is of its variables. Its state stays in
-// the user's folders unless isolation is asked for, with a key too: which
-// provider a key is for is in the user's configuration. Isolation sets the
-// XDG folders for the agent's tools too.
-func variant(name, npm, versions, prefix string, problems ...string) program.Program {
+// newVariant is one of the programs; prefix is of its variables. Its state stays in the user's
+// folders unless isolation is asked for, with a key too: which provider a key is for is in the
+// user's configuration. Isolation sets the XDG folders for the agent's tools too.
+func newVariant(name, npm, versions, prefix string, problems ...string) program.Program {
 	return program.Program{
 		Name: name, Binary: name,
 		Args:     []string{"run", "--format", "json", "--auto"},
@@ -73,7 +72,7 @@ func variant(name, npm, versions, prefix string, problems ...string) program.Pro
 			"XDG_CONFIG_HOME={state}/config", "XDG_DATA_HOME={state}/data", "XDG_STATE_HOME={state}/state",
 			"XDG_CACHE_HOME={state}/cache",
 		}},
-		Doors:   doors(),
+		Doors:   newDoors(),
 		Pointer: prefix + `CONFIG_CONTENT={"provider":{{parts}}}`,
 		Closed:  []string{prefix + "CONFIG_CONTENT", prefix + "CONFIG"},
 		Grace:   5 * time.Second, Quiet: 30 * time.Minute,
@@ -101,9 +100,9 @@ func variant(name, npm, versions, prefix string, problems ...string) program.Pro
 	}
 }
 
-// doors are the providers of the program's catalogue that it takes a key for
-// from a variable. The address of each is a setting.
-func doors() []program.Door {
+// newDoors are the providers of the program's catalogue that it takes a key for from a variable.
+// The address of each is a setting.
+func newDoors() []program.Door {
 	part := func(d program.Door, provider, path string) program.Door {
 		d.Part = `"` + provider + `":{"options":{"baseURL":"{url}` + path + `"}}`
 		return d
@@ -173,29 +172,29 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 	if !p.Decode(b, cut, &l, emit) {
 		return
 	}
-	sub := p.enter(l.SessionID)
+	sub := p.noteSession(l.SessionID)
 	switch l.Type {
 	case "step_start":
-		p.stand(begun, sub)
+		p.setState(begun, sub)
 	case "text":
 		if l.Part.Text != "" {
-			p.stand(talking, sub)
+			p.setState(talking, sub)
 		}
 		p.Emit(agent.Event{Kind: agent.Text, Sub: sub, Text: l.Part.Text})
 	case "reasoning":
 		p.Emit(agent.Event{Kind: agent.Thinking, Sub: sub, Text: l.Part.Text})
 	case "tool_use":
-		p.tool(&l.Part, sub)
+		p.emitTool(&l.Part, sub)
 	case "step_finish":
-		p.step(&l.Part, sub)
+		p.emitStep(&l.Part, sub)
 	case "error":
-		p.trouble(l.Error.understand(), sub)
+		p.emitTrouble(l.Error.asError(), sub)
 	default:
 		p.Unknown(l.Type)
 	}
 }
 
-// Close tells how the run ended, by its last event.
+// Close ends the run with the state that its last event left.
 func (p *Parser) Close(emit func(agent.Event)) {
 	p.Emit = emit
 	terminal := loop.TerminalMissing
@@ -209,8 +208,8 @@ func (p *Parser) Close(emit func(agent.Event)) {
 	p.End(agent.Event{Terminal: terminal})
 }
 
-// enter notes the session of the first event; another is a sub-agent's.
-func (p *Parser) enter(session string) (sub bool) {
+// noteSession takes the session of the first event; another is a sub-agent's.
+func (p *Parser) noteSession(session string) (sub bool) {
 	if p.session == "" && session != "" {
 		p.session = strings.Clone(agent.Clip(session, 200))
 		p.Emit(agent.Event{Kind: agent.Session, Session: session})
@@ -218,27 +217,27 @@ func (p *Parser) enter(session string) (sub bool) {
 	return session != p.session && session != ""
 }
 
-func (p *Parser) stand(s state, sub bool) {
+func (p *Parser) setState(s state, sub bool) {
 	if !sub {
 		p.last = s
 	}
 }
 
-// trouble takes an error. One with a status was a model call, the last of
-// those that were tried; the others are not told.
-func (p *Parser) trouble(err *failure.APIError, sub bool) {
+// emitTrouble takes an error. One with a status was a model call, the last of those that were
+// tried; the others are not reported.
+func (p *Parser) emitTrouble(err *failure.APIError, sub bool) {
 	e := agent.Event{Kind: agent.Error, Sub: sub, Error: err}
 	if err.Status != 0 {
 		e.Calls = 1
 	}
 	p.Emit(e)
-	p.stand(broken, sub)
+	p.setState(broken, sub)
 }
 
-// tool takes a tool call, which is told once it is done.
-func (p *Parser) tool(part *part, sub bool) {
+// emitTool takes a tool call, which is reported once it is done.
+func (p *Parser) emitTool(part *part, sub bool) {
 	s := &part.State
-	p.stand(begun, sub)
+	p.setState(begun, sub)
 	p.Emit(jsonline.ToolStart(part.Tool, "", sub, s.Input))
 	output := s.Output
 	if output == nil {
@@ -247,10 +246,10 @@ func (p *Parser) tool(part *part, sub bool) {
 	p.Emit(jsonline.ToolEnd(part.Tool, "", sub, s.Status == "error" || s.Metadata.Exit != 0, output))
 }
 
-// step takes the end of a step, which is one model call.
-func (p *Parser) step(part *part, sub bool) {
+// emitStep takes the end of a step, which is one model call.
+func (p *Parser) emitStep(part *part, sub bool) {
 	if !p.steps.Add(part.ID, "") {
-		return // told twice
+		return // reported twice
 	}
 	t := part.Tokens
 	e := agent.Event{Kind: agent.UsageSeen, Sub: sub, Calls: 1, Usage: agent.Usage{
@@ -260,23 +259,23 @@ func (p *Parser) step(part *part, sub bool) {
 		e.Turns = 1
 	}
 	p.Emit(e)
-	p.spend(part.Cost)
-	p.stand(p.after(part.Reason, sub), sub)
+	p.addCost(part.Cost)
+	p.setState(p.stateAfter(part.Reason, sub), sub)
 }
 
-// after is how the run stands when a step ended for that reason. An answer
-// that was cut off or held back is not what the agent wanted to say.
-func (p *Parser) after(reason string, sub bool) state {
+// stateAfter returns how the run stands when a step ended for that reason. An answer that was cut
+// off or held back is not what the agent wanted to say.
+func (p *Parser) stateAfter(reason string, sub bool) state {
 	switch reason {
 	case "stop":
 		return finished
 	case "tool-calls":
 		return going
 	case "length":
-		p.fail(sub, "max_output_tokens", "The model's answer was cut off at the limit of its output tokens.")
+		p.emitError(sub, "max_output_tokens", "The model's answer was cut off at the limit of its output tokens.")
 		return broken
 	case "content-filter":
-		p.fail(sub, "content_filter", "The model's answer was held back by the provider's content filter.")
+		p.emitError(sub, "content_filter", "The model's answer was held back by the provider's content filter.")
 		return broken
 	}
 	if p.last == talking {
@@ -285,13 +284,13 @@ func (p *Parser) after(reason string, sub bool) state {
 	return going
 }
 
-func (p *Parser) fail(sub bool, kind, message string) {
+func (p *Parser) emitError(sub bool, kind, message string) {
 	p.Emit(agent.Event{Kind: agent.Error, Sub: sub, Error: &failure.APIError{Type: kind, Message: message}})
 }
 
-// spend adds up the cost of steps. A sum of nothing is no report: the program
-// has no price for the model, or the user pays for it otherwise.
-func (p *Parser) spend(usd float64) {
+// addCost adds up the cost of steps. A sum of nothing is no report: the program has no price for
+// the model, or the user pays for it otherwise.
+func (p *Parser) addCost(usd float64) {
 	if usd <= 0 || usd > maxUSD || p.cost+usd > maxUSD {
 		return
 	}
@@ -322,7 +321,7 @@ type problem struct {
 	}
 }
 
-func (p *problem) understand() *failure.APIError {
+func (p *problem) asError() *failure.APIError {
 	d := &p.Data
 	e := &failure.APIError{Message: d.Message, Status: d.StatusCode}
 	if e.Type = ownTypes[p.Name]; e.Type == "" {
@@ -332,7 +331,7 @@ func (p *problem) understand() *failure.APIError {
 		e.Type = "connection_failed"
 	}
 	e.Type = cmp.Or(e.Type, p.Name)
-	e.RetryAfter, e.ResetAt = wait(d.ResponseHeaders)
+	e.RetryAfter, e.ResetAt = readWait(d.ResponseHeaders)
 	return e
 }
 
@@ -349,17 +348,17 @@ func bodyType(body string) string {
 	}
 }
 
-// wait reads how long a provider asks to wait, and until when.
-func wait(headers map[string]string) (after time.Duration, until time.Time) {
+// readWait reads how long a provider asks to wait, and until when.
+func readWait(headers map[string]string) (after time.Duration, until time.Time) {
 	header := textproto.MIMEHeader{}
 	for name, value := range headers {
 		header.Set(name, strings.TrimSpace(value))
 	}
-	if d, ok := seconds(header.Get("Retry-After-Ms"), time.Millisecond); ok {
+	if d, ok := readSeconds(header.Get("Retry-After-Ms"), time.Millisecond); ok {
 		after = d
 	}
 	given := header.Get("Retry-After")
-	if d, ok := seconds(given, time.Second); ok {
+	if d, ok := readSeconds(given, time.Second); ok {
 		after = d
 	} else if at, err := time.Parse(time.RFC1123, given); err == nil {
 		until = at.UTC()
@@ -371,7 +370,7 @@ func wait(headers map[string]string) (after time.Duration, until time.Time) {
 	return after, until
 }
 
-func seconds(value string, unit time.Duration) (time.Duration, bool) {
+func readSeconds(value string, unit time.Duration) (time.Duration, bool) {
 	n, err := strconv.ParseFloat(value, 64)
 	if err != nil || n < 0 || n > 1e10 {
 		return 0, false

@@ -69,10 +69,10 @@ func Kiro() program.Program {
 	}
 }
 
-// Aider is aider with one message, in a file. By itself it commits, the user's own
-// changes too, and writes its history and a line of .gitignore into the
-// repository; all of that is off here. It breaks lines at the width of a terminal,
-// 80 where there is none, which would break a signal's line: it is told a wide one.
+// Aider is aider with one message, in a file. By itself it commits, the user's own changes too, and
+// writes its history and a line of .gitignore into the repository; all of that is off here. It
+// breaks lines at the width of a terminal, 80 where there is none, which would break a signal's
+// line: a variable sets a wide one.
 func Aider() program.Program {
 	return program.Program{
 		Name: "aider", Binary: "aider",

@@ -82,10 +82,10 @@ func (a Adapter) Routes(isolated bool, see func(string) string) (routes []agent.
 			return nil, can
 		}
 	}
-	return lists.Pick(a.Doors, func(d Door) (agent.Route, bool) { return d.route(see) }), can
+	return lists.Pick(a.Doors, func(d Door) (agent.Route, bool) { return d.routeOf(see) }), can
 }
 
-func (d Door) route(see func(string) string) (agent.Route, bool) {
+func (d Door) routeOf(see func(string) string) (agent.Route, bool) {
 	kept := see(agent.KeySetting + d.Name)
 	i := slices.IndexFunc(d.Keys, func(k Key) bool { return kept != "" || see(k.Variable) != "" })
 	if i < 0 {
@@ -120,7 +120,7 @@ func (a Adapter) Point(start *agent.Start, in agent.Invocation) {
 	}
 	var args, env, parts []string
 	for _, r := range in.Routes {
-		if a.Pointing.Path != "" && !serves(r, in) {
+		if a.Pointing.Path != "" && !servesModel(r, in) {
 			continue
 		}
 		i := slices.IndexFunc(a.Doors, func(d Door) bool { return d.Name == r.Name })
@@ -145,15 +145,15 @@ func (a Adapter) Point(start *agent.Start, in agent.Invocation) {
 	start.Point(in.Routes, args, env)
 }
 
-// serves is whether a route is the one for the model of in: a program whose
-// settings have one provider takes the one that the model's name tells.
-func serves(r agent.Route, in agent.Invocation) bool {
+// servesModel reports whether a route is the one for the model of in: a program whose settings have
+// one provider takes the one that the model's name suggests.
+func servesModel(r agent.Route, in agent.Invocation) bool {
 	return len(in.Routes) == 1 || (r.Protocol == agent.Anthropic) == strings.Contains(in.Model, "claude")
 }
 
 // Service is a model provider, or a part of one, as a program reaches it.
 type Service struct {
-	Hosts []string // where it is; nothing at all when only a variable can tell
+	Hosts []string // its addresses; none when only a variable has it
 	// Base are variables with a base URL of the user's own. One that is set
 	// takes the place of Hosts.
 	Base []string
@@ -206,8 +206,8 @@ func (s Service) Only(variables ...string) Service {
 	return s
 }
 
-// Endpoints is where the service is, in the words of egress.ParseEndpoint. see
-// looks up a variable as the program will see it.
+// Endpoints returns the addresses of the service, in the words of egress.ParseEndpoint. see looks
+// up a variable as the program will see it.
 func (s Service) Endpoints(see func(string) string) []string {
 	set := func(name string) bool { return see(name) != "" }
 	missing := s.When != nil && !slices.ContainsFunc(s.When, set)
@@ -221,7 +221,7 @@ func (s Service) Endpoints(see func(string) string) []string {
 	}
 	var hosts []string
 	for _, h := range s.Hosts {
-		if h := fill(h, see); h != "" {
+		if h := fillHost(h, see); h != "" {
 			hosts = append(hosts, h)
 		}
 	}
@@ -249,8 +249,8 @@ func baseURL(name, value string) string {
 	return strings.ToLower(scheme) + "://" + host
 }
 
-// fill puts the value of "{VARIABLE}" into a host; "" when it is not set.
-func fill(host string, see func(string) string) string {
+// fillHost puts the value of "{VARIABLE}" into a host; "" when it is not set.
+func fillHost(host string, see func(string) string) string {
 	before, rest, ok := strings.Cut(host, "{")
 	if !ok {
 		return host

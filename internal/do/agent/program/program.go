@@ -42,7 +42,7 @@ const (
 	File                     // the path of the prompt's file follows PromptFlag
 )
 
-// Program is what pawl knows of one agent program.
+// Program describes one agent program.
 type Program struct {
 	Name     string   // as pawl calls it
 	Binary   string   // looked up in PATH
@@ -77,10 +77,10 @@ type Program struct {
 	Doors   []Door
 	Pointer string
 	Closed  []string
-	// Pointing is a file of settings below pawl's folder that points a program which
-	// no variable does. Such a program is pointed only with isolation: its own
-	// folder may have a login, and nobody asked to pay with a key. Prefix is what it
-	// wants before the name of a model that its settings have.
+	// Pointing is a file of settings below pawl's folder that points a program which no variable
+	// does. Such a program is pointed only with isolation: its own folder may have a login, and the
+	// user did not ask to pay with a key. Prefix is what it wants before the name of a model that
+	// its settings have.
 	Pointing agent.File
 	Prefix   string
 
@@ -121,15 +121,14 @@ type Program struct {
 	UsageFlag string
 
 	Install string
-	// Exits are what exit statuses of the program's own stand for.
+	// Exits are the meanings of the program's own exit statuses.
 	Exits map[int]failure.APIError
 	Facts agent.Facts
 }
 
-// State is how a program is told where to keep its state. The user's own
-// folder is used unless one of Keys is set or the user asks for isolation: a
-// login lives in the user's folder, with a key nothing of it is needed.
-// "{state}" stands for pawl's folder.
+// State describes how a program's state folder is set. The user's own folder is used unless one of
+// Keys is set or the user asks for isolation: a login lives in the user's folder, with a key
+// nothing of it is needed. "{state}" stands for pawl's folder.
 type State struct {
 	Env    []string // variables, K=V
 	Flag   string   // or the flag before the folder
@@ -168,23 +167,23 @@ func (a Adapter) Name() string { return a.Program.Name }
 // Install says how to get the program.
 func (a Adapter) Install() string { return a.Program.Install }
 
-// TakesTools is whether it can be given pawl's tools.
+// TakesTools reports whether the program can be given pawl's tools.
 func (a Adapter) TakesTools() bool { return a.Tools != nil }
 
-// LiveUsage is whether the stream has tokens before its end.
+// LiveUsage reports whether the stream has tokens before its end.
 func (a Adapter) LiveUsage() bool { return a.Live }
 
-// Structured is whether the stream has a terminal event.
+// Structured reports whether the stream has a terminal event.
 func (a Adapter) Structured() bool { return a.Program.Structured }
 
 // IdleTimeout is the shortest silence that means something; 0 when nothing
 // special is known.
 func (a Adapter) IdleTimeout() time.Duration { return a.Quiet }
 
-// Facts are what is known of the program.
+// Facts returns a copy, with the limit of a prompt as this system has it.
 func (a Adapter) Facts() agent.Facts {
 	f := a.Program.Facts
-	f.Program, f.Format, f.PromptLimit = a.Binary, a.Parser, a.limit()
+	f.Program, f.Format, f.PromptLimit = a.Binary, a.Parser, a.promptLimit()
 	f.Problems = slices.Clone(f.Problems)
 	return f
 }
@@ -200,7 +199,7 @@ func (a Adapter) ExitError(code int) *failure.APIError {
 // Start makes the command line. A command of the user's replaces the
 // program's name, and may have arguments of its own before pawl's.
 func (a Adapter) Start(in agent.Invocation) (agent.Start, error) {
-	if err := a.fits(in); err != nil {
+	if err := a.checkPrompt(in); err != nil {
 		return agent.Start{}, err
 	}
 	if in.Model != "" && a.Model == "" {
@@ -212,7 +211,7 @@ func (a Adapter) Start(in agent.Invocation) (agent.Start, error) {
 		call[0] = a.Native(a.Binary)
 	}
 	start := agent.Start{
-		Args:   slices.Concat(call, a.Args, a.permissions(in)),
+		Args:   slices.Concat(call, a.Args, a.permissionArgs(in)),
 		Env:    slices.Clone(a.Env),
 		Unset:  slices.Clone(a.Unset),
 		Parser: a.Parser,
@@ -222,7 +221,7 @@ func (a Adapter) Start(in agent.Invocation) (agent.Start, error) {
 	if a.Warm != nil {
 		start.Warm = slices.Concat(call, a.Warm)
 	}
-	a.state(&start, in)
+	a.addState(&start, in)
 	start.Env = append(start.Env, in.Env...)
 	a.Point(&start, in)
 	if in.Model != "" {
@@ -235,17 +234,17 @@ func (a Adapter) Start(in agent.Invocation) (agent.Start, error) {
 		quoted := strings.NewReplacer("{pawl}", strconv.Quote(in.Pawl), "{tools}", strconv.Quote(in.Tools))
 		start.Args = append(start.Args, lists.Each(a.Tools, quoted.Replace)...)
 	}
-	if a.UsageFlag != "" && in.StateDir != "" && len(in.Routes) == 0 && a.genuine(in.Command) {
+	if a.UsageFlag != "" && in.StateDir != "" && len(in.Routes) == 0 && a.isGenuine(in.Command) {
 		path := filepath.Join(in.StateDir, fmt.Sprintf("usage-%d.json", in.Now.UnixNano()))
 		start.Args = append(start.Args, a.UsageFlag, path)
 		start.Usage = &agent.UsageFile{Path: path}
 	}
-	return a.deliver(start, in)
+	return a.deliverPrompt(start, in)
 }
 
-// fits refuses a prompt that the program would refuse or cut off.
-func (a Adapter) fits(in agent.Invocation) error {
-	limit, size, unit := a.limit(), in.PromptSize, "bytes"
+// checkPrompt refuses a prompt that the program would refuse or cut off.
+func (a Adapter) checkPrompt(in agent.Invocation) error {
+	limit, size, unit := a.promptLimit(), in.PromptSize, "bytes"
 	if limit == 0 || size <= limit {
 		return nil
 	}
@@ -263,15 +262,16 @@ func (a Adapter) fits(in agent.Invocation) error {
 		" shorten the prompt, or name files in it instead of their content", a.Name(), size, unit, limit)
 }
 
-// limit is what the program or, for an argument, the system takes.
-func (a Adapter) limit() int64 {
+// promptLimit returns the largest prompt that the program or, for an argument, the system takes; 0
+// for any.
+func (a Adapter) promptLimit() int64 {
 	if a.Prompt == Argument {
 		return MaxArgument - 2 // the NUL, and the newline before a leading dash
 	}
 	return a.Limit
 }
 
-func (a Adapter) permissions(in agent.Invocation) []string {
+func (a Adapter) permissionArgs(in agent.Invocation) []string {
 	if in.ReadOnly && a.ReadOnly != nil {
 		return a.ReadOnly
 	}
@@ -281,9 +281,9 @@ func (a Adapter) permissions(in agent.Invocation) []string {
 	return a.Allow
 }
 
-// state adds the arguments and variables for the program's state.
-func (a Adapter) state(start *agent.Start, in agent.Invocation) {
-	keyed := in.Sees(a.Getenv, a.State.Keys...) && !in.Sees(a.Getenv, a.State.Unless...)
+// addState adds the arguments and variables for the program's state.
+func (a Adapter) addState(start *agent.Start, in agent.Invocation) {
+	keyed := in.HasValue(a.Getenv, a.State.Keys...) && !in.HasValue(a.Getenv, a.State.Unless...)
 	if len(in.Routes) > 0 {
 		keyed = a.State.Keys != nil
 	}
@@ -304,7 +304,7 @@ func (a Adapter) state(start *agent.Start, in agent.Invocation) {
 	if routed := a.State.Routed; len(in.Routes) > 0 && routed.Path != "" {
 		name, settings = "", routed
 	}
-	if path := filepath.Join(in.StateDir, settings.Path); settings.Path != "" && !in.Sees(a.Getenv, name) {
+	if path := filepath.Join(in.StateDir, settings.Path); settings.Path != "" && !in.HasValue(a.Getenv, name) {
 		start.Files = []agent.File{{Path: path, Content: settings.Content}}
 		if name != "" {
 			start.Env = append(start.Env, name+"="+path)
@@ -319,11 +319,11 @@ func (a Adapter) state(start *agent.Start, in agent.Invocation) {
 	start.Env = append(start.Env, inState(a.State.Env)...)
 }
 
-// deliver hands the prompt over.
-func (a Adapter) deliver(start agent.Start, in agent.Invocation) (agent.Start, error) {
+// deliverPrompt hands the prompt over.
+func (a Adapter) deliverPrompt(start agent.Start, in agent.Invocation) (agent.Start, error) {
 	switch a.Prompt {
 	case Argument:
-		prompt, err := a.argument(in)
+		prompt, err := a.readArgument(in)
 		if err != nil {
 			return agent.Start{}, err
 		}
@@ -335,7 +335,7 @@ func (a Adapter) deliver(start agent.Start, in agent.Invocation) (agent.Start, e
 		start.Args = append(start.Args, a.PromptAt, in.PromptFile)
 	case Stdin:
 		start.Stdin = in.PromptFile
-		if start.Talks = a.Talk != nil && a.genuine(in.Command); start.Talks {
+		if start.Talks = a.Talk != nil && a.isGenuine(in.Command); start.Talks {
 			start.Args = append(start.Args, a.Talk...)
 		}
 		if a.PromptAt != "" {
@@ -345,8 +345,8 @@ func (a Adapter) deliver(start agent.Start, in agent.Invocation) (agent.Start, e
 	return start, nil
 }
 
-// genuine tells whether a command is the program as its makers install it.
-func (a Adapter) genuine(command []string) bool {
+// isGenuine reports whether a command is the program as its makers install it.
+func (a Adapter) isGenuine(command []string) bool {
 	if len(command) > 1 || a.Found == nil {
 		return false
 	}
@@ -358,8 +358,8 @@ func (a Adapter) genuine(command []string) bool {
 	return slices.ContainsFunc(a.Installed, func(part string) bool { return strings.Contains(found, part) })
 }
 
-// argument reads the prompt as an argument.
-func (a Adapter) argument(in agent.Invocation) (string, error) {
+// readArgument reads the prompt as an argument.
+func (a Adapter) readArgument(in agent.Invocation) (string, error) {
 	b, err := os.ReadFile(in.PromptFile)
 	switch {
 	case err != nil:
@@ -367,8 +367,8 @@ func (a Adapter) argument(in agent.Invocation) (string, error) {
 	case bytes.IndexByte(b, 0) >= 0:
 		return "", fmt.Errorf("cannot start %s: the prompt holds a NUL byte, which no argument can carry; take it out",
 			a.Name())
-	case int64(len(b)) > a.limit(): // it grew after it was measured
-		return "", a.fits(agent.Invocation{PromptSize: int64(len(b))})
+	case int64(len(b)) > a.promptLimit(): // it grew after it was measured
+		return "", a.checkPrompt(agent.Invocation{PromptSize: int64(len(b))})
 	case bytes.HasPrefix(b, []byte("-")):
 		return "\n" + string(b), nil // else it would be a flag
 	}
@@ -413,8 +413,8 @@ func Finally(look func(string) (string, error)) func(string) string {
 
 // Format is the stream format that a program prints, named as the program is.
 type Format struct {
-	// New returns a parser for one run. prompt is what the agent was told; only a
-	// format that is EchoCut needs it.
+	// New returns a parser for one run. prompt is the prompt of the agent; only a format that is
+	// EchoCut needs it.
 	New     func(prompt []byte) agent.Parser
 	EchoCut bool // the parser cuts the prompt's echo off
 }
@@ -475,8 +475,7 @@ func (p Program) Homes(home string, getenv func(string) string) []string {
 	return out
 }
 
-// Cloud is what a program needs of a cloud when it is told by a variable to
-// reach its model there.
+// Cloud is what a program needs of a cloud when a variable has it reach its model there.
 type Cloud struct {
 	When  string
 	Needs []string

@@ -70,11 +70,11 @@ func Program() program.Program {
 
 // NewParser returns a parser for one run.
 func NewParser() agent.Parser {
-	return claude.NewDialect(claude.Dialect{PerCall: true, CachedInInput: true, Apology: apology})
+	return claude.NewDialect(claude.Dialect{PerCall: true, CachedInInput: true, Apology: readApology})
 }
 
-// apology takes a text for the program's own when it is nothing but its error.
-func apology(text string) *failure.APIError {
+// readApology takes a text for the program's own when it is nothing but its error.
+func readApology(text string) *failure.APIError {
 	inner, ok := strings.CutPrefix(text, "[API Error: ")
 	if !ok || !strings.HasSuffix(inner, "]") || len(inner) > 8000 {
 		return nil

@@ -33,7 +33,7 @@ func TestApology(t *testing.T) {
 		t.Errorf("words about an error are %+v", got)
 	}
 	for _, text := range []string{"", "[API Error: ", "API Error: 429]", "see [API Error: 429 x]", "[API Error: 429 x] and more"} {
-		if err := apology(text); err != nil {
+		if err := readApology(text); err != nil {
 			t.Errorf("%q is taken for the program's: %+v", text, err)
 		}
 	}

@@ -31,7 +31,7 @@
 //
 //	say: TEXT | [TEXT, ...]          a message each
 //	think: TEXT                      reasoning; never a signal
-//	tool: NAME | {name, command, files, failed, output}    a tool call, only told
+//	tool: NAME | {name, command, files, failed, output}    a tool call, only reported
 //	write: {path, content, mode}     a file, with its folders; mode is octal, "755"
 //	append: {path, content}
 //	edit: {path, old, new}           old must be there; every place is changed
@@ -41,7 +41,7 @@
 //	                                 one model call (calls: 1); cost is in USD and added up
 //	rate_limit: {retry_after: 30s, reset_in: 3h, type, message}     ends the turn, exit 1
 //	api_error: {status, type, message, retry_after}                 ends the turn, exit 1
-//	exit: N                          ends the turn; N > 0 is told as a failed end
+//	exit: N                          ends the turn; N > 0 is reported as a failed end
 //	no_end: true                     the stream ends without its terminal event
 //	sleep: D
 //	hang: true                       does nothing more, for a day
@@ -58,7 +58,7 @@
 //
 // The number is kept in the folder PAWL_SCRIPT_STATE, one file for each run
 // (PAWL_RUN), scenario and scene, so a new run starts with the first turn and
-// a resumed one goes on. A turn is taken before it is played: one that was
+// a resumed one continues. A turn is taken before it is played: one that was
 // killed is not played again. Without that folder PAWL_ITERATION is the turn,
 // without both it is the first.
 //

@@ -52,15 +52,15 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 		return
 	}
 	p.EndMessage()
-	e := p.event(&l, b)
+	e := p.readEvent(&l, b)
 	if e.Kind == agent.ToolStart || e.Kind == agent.ToolEnd {
 		e.Digest = agent.Digest(b)
 	}
 	emit(e)
 }
 
-// event reads one line of a known type.
-func (p *Parser) event(l *outputLine, b []byte) agent.Event {
+// readEvent reads one line of a known type.
+func (p *Parser) readEvent(l *outputLine, b []byte) agent.Event {
 	switch l.Type {
 	case "start":
 		return agent.Event{Kind: agent.Session, Session: l.Session, Model: l.Model}
@@ -74,15 +74,15 @@ func (p *Parser) event(l *outputLine, b []byte) agent.Event {
 		result := jsonline.Result(l.Output, agent.ResultCap)
 		return agent.Event{Kind: agent.ToolEnd, Tool: l.Name, Failed: l.Failed, Result: result}
 	case "usage":
-		return l.usage(b)
+		return l.readUsage(b)
 	case "cost":
 		return agent.Event{Kind: agent.CostSeen, Cost: agent.Dollars(l.USD)}
 	case "retry":
-		return agent.Event{Kind: agent.Retry, Calls: 1, Attempt: l.Attempt, Error: l.failure()}
+		return agent.Event{Kind: agent.Retry, Calls: 1, Attempt: l.Attempt, Error: l.asError()}
 	case "rate_limit":
-		return agent.Event{Kind: agent.RateLimit, Calls: 1, Error: l.failure()}
+		return agent.Event{Kind: agent.RateLimit, Calls: 1, Error: l.asError()}
 	case "error":
-		return agent.Event{Kind: agent.Error, Error: l.failure()}
+		return agent.Event{Kind: agent.Error, Error: l.asError()}
 	case "end":
 		p.Ended = true
 		end := agent.Event{Kind: agent.End, Terminal: loop.TerminalFailed, Text: l.Message}
@@ -94,7 +94,7 @@ func (p *Parser) event(l *outputLine, b []byte) agent.Event {
 	return agent.Event{Kind: agent.Unknown, Text: l.Type}
 }
 
-func (l *outputLine) usage(b []byte) agent.Event {
+func (l *outputLine) readUsage(b []byte) agent.Event {
 	e := agent.Event{Kind: agent.UsageSeen, Calls: 1, Turns: 1, Cumulative: l.Total}
 	jsonline.Read(b, &e.Usage)
 	if l.Calls != nil {
@@ -103,7 +103,7 @@ func (l *outputLine) usage(b []byte) agent.Event {
 	return e
 }
 
-func (l *outputLine) failure() *failure.APIError {
+func (l *outputLine) asError() *failure.APIError {
 	err := &failure.APIError{Status: l.Status, Type: l.Error, Message: l.Message}
 	if wait, parseErr := time.ParseDuration(l.RetryAfter); parseErr == nil {
 		err.RetryAfter = wait
@@ -126,12 +126,12 @@ type Adapter struct {
 // Name is "script".
 func (Adapter) Name() string { return "script" }
 
-// Install says that there is nothing to get.
+// Install names the setting for the scenario; the program itself is built in.
 func (Adapter) Install() string {
 	return "built in; give it a scenario: agents.script.command: [FILE.yaml]"
 }
 
-// LiveUsage is true: every call is told as it is made.
+// LiveUsage is true: every call is reported as it is made.
 func (Adapter) LiveUsage() bool { return true }
 
 // Structured is true.

@@ -37,7 +37,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string
 		return exitUsage
 	}
 	p := &player{scenario: s, out: stdout, err: stderr, env: env}
-	if err := p.play(args[0], stdin); err != nil {
+	if err := p.playScenario(args[0], stdin); err != nil {
 		fmt.Fprintf(stderr, "scripted agent: %v\n", err)
 		return exitFailed
 	}
@@ -56,7 +56,7 @@ type player struct {
 	noEnd    bool    // no terminal event
 }
 
-func (p *player) play(path string, stdin io.Reader) error {
+func (p *player) playScenario(path string, stdin io.Reader) error {
 	b, err := io.ReadAll(io.LimitReader(stdin, maxPrompt))
 	if err != nil {
 		return fmt.Errorf("cannot read the prompt: %v", err)
@@ -65,7 +65,7 @@ func (p *player) play(path string, stdin io.Reader) error {
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs
 	}
-	turns, scene := p.scenario.scene(p.prompt, p.env.get("PAWL_CASE"))
+	turns, scene := p.scenario.sceneFor(p.prompt, p.env.valueOf("PAWL_CASE"))
 	if len(turns) == 0 {
 		return errors.New("no scene fits this prompt, and there are no turns for all")
 	}
@@ -73,7 +73,7 @@ func (p *player) play(path string, stdin io.Reader) error {
 	if err != nil {
 		return err
 	}
-	if err := p.start(n); err != nil {
+	if err := p.printStart(n); err != nil {
 		return err
 	}
 	for _, s := range turns[min(n, len(turns))-1].steps {
@@ -87,17 +87,16 @@ func (p *player) play(path string, stdin io.Reader) error {
 	if p.noEnd {
 		return nil
 	}
-	return p.line("end", map[string]any{"ok": p.code == 0})
+	return p.putEvent("end", map[string]any{"ok": p.code == 0})
 }
 
-func (p *player) start(turn int) error {
-	name := cmp.Or(p.scenario.Name, "script")
-	model := cmp.Or(p.scenario.Model, "scripted")
-	return p.line("start", map[string]any{"session": fmt.Sprintf("%s-%d-%d", name, turn, os.Getpid()), "model": model})
+func (p *player) printStart(turn int) error {
+	name, model := cmp.Or(p.scenario.Name, "script"), cmp.Or(p.scenario.Model, "scripted")
+	id := fmt.Sprintf("%s-%d-%d", name, turn, os.Getpid())
+	return p.putEvent("start", map[string]any{"session": id, "model": model})
 }
 
-// line prints one event.
-func (p *player) line(kind string, fields map[string]any) error {
+func (p *player) putEvent(kind string, fields map[string]any) error {
 	fields["type"] = kind
 	b, err := json.Marshal(fields)
 	if err != nil {
@@ -107,8 +106,8 @@ func (p *player) line(kind string, fields map[string]any) error {
 	return err
 }
 
-// tool prints a call around the action itself.
-func (p *player) tool(name, command string, files []string, action func() error) error {
+// printTool prints a call around the action itself.
+func (p *player) printTool(name, command string, files []string, action func() error) error {
 	call := map[string]any{"name": name}
 	if command != "" {
 		call["command"] = command
@@ -116,7 +115,7 @@ func (p *player) tool(name, command string, files []string, action func() error)
 	if len(files) > 0 {
 		call["files"] = files
 	}
-	if err := p.line("tool", call); err != nil {
+	if err := p.putEvent("tool", call); err != nil {
 		return err
 	}
 	err := action()
@@ -124,13 +123,13 @@ func (p *player) tool(name, command string, files []string, action func() error)
 	if err != nil {
 		end["failed"] = true
 	}
-	return errors.Join(err, p.line("tool_end", end))
+	return errors.Join(err, p.putEvent("tool_end", end))
 }
 
 // environment is K=V pairs, of which the last counts.
 type environment []string
 
-func (e environment) get(name string) string {
+func (e environment) valueOf(name string) string {
 	value := ""
 	for _, kv := range e {
 		if k, v, _ := strings.Cut(kv, "="); k == name {
@@ -145,9 +144,9 @@ const stateVar = "PAWL_SCRIPT_STATE"
 
 // turnNumber takes the next turn of the scene, counted from 1.
 func turnNumber(scenario, scene string, env environment) (int, error) {
-	dir := env.get(stateVar)
+	dir := env.valueOf(stateVar)
 	if dir == "" {
-		if n, err := strconv.Atoi(env.get("PAWL_ITERATION")); err == nil && n > 0 {
+		if n, err := strconv.Atoi(env.valueOf("PAWL_ITERATION")); err == nil && n > 0 {
 			return n, nil
 		}
 		return 1, nil
@@ -156,13 +155,13 @@ func turnNumber(scenario, scene string, env environment) (int, error) {
 		return 0, fmt.Errorf("cannot keep the turn: %v", err)
 	}
 	h := fnv.New64a()
-	h.Write([]byte(scenario + "\x00" + env.get("PAWL_RUN")))
-	return increment(filepath.Join(dir, fmt.Sprintf("%016x.%s", h.Sum64(), scene)))
+	h.Write([]byte(scenario + "\x00" + env.valueOf("PAWL_RUN")))
+	return incrementFile(filepath.Join(dir, fmt.Sprintf("%016x.%s", h.Sum64(), scene)))
 }
 
-// increment adds one to the number in a file and returns it. Processes that
-// do so at once get different numbers.
-func increment(path string) (n int, err error) {
+// incrementFile adds one to the number in a file and returns it. Processes that do so at once get
+// different numbers.
+func incrementFile(path string) (n int, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return 0, fmt.Errorf("cannot keep the turn: %v", err)

@@ -13,7 +13,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Scenario is what the agent plays.
+// Scenario is the script that the agent plays.
 type Scenario struct {
 	Name   string  `yaml:"name"`
 	Model  string  `yaml:"model"`
@@ -33,7 +33,7 @@ type When struct {
 	Case   string `yaml:"case"`   // PAWL_CASE
 }
 
-// Turn is what one start of the agent does.
+// Turn is the part of a scenario that one start of the agent plays.
 type Turn struct{ steps []step }
 
 // step is one action, with its place in the file for messages.
@@ -74,8 +74,8 @@ func Parse(b []byte) (*Scenario, error) {
 	return &s, nil
 }
 
-// scene returns the turns for this start, and a name for their counter.
-func (s *Scenario) scene(prompt, caseID string) ([]Turn, string) {
+// sceneFor returns the turns for this start, and a name for their counter.
+func (s *Scenario) sceneFor(prompt, caseID string) ([]Turn, string) {
 	for i, scene := range s.Scenes {
 		w := scene.When
 		another := w.Case != "" && w.Case != caseID
@@ -90,38 +90,38 @@ func (s *Scenario) scene(prompt, caseID string) ([]Turn, string) {
 func (t *Turn) UnmarshalYAML(node ast.Node) error {
 	list, ok := node.(*ast.SequenceNode)
 	if !ok {
-		return t.mapping(node)
+		return t.readMapping(node)
 	}
 	for _, v := range list.Values {
-		if err := t.mapping(v); err != nil {
+		if err := t.readMapping(v); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (t *Turn) mapping(node ast.Node) error {
+func (t *Turn) readMapping(node ast.Node) error {
 	switch n := node.(type) {
 	case *ast.MappingNode:
 		for _, v := range n.Values {
-			if err := t.add(v); err != nil {
+			if err := t.addStep(v); err != nil {
 				return err
 			}
 		}
 		return nil
 	case *ast.MappingValueNode:
-		return t.add(n)
+		return t.addStep(n)
 	}
-	return invalid(node.GetToken(), "a turn is a mapping of steps, or a list of such mappings")
+	return errorAt(node.GetToken(), "a turn is a mapping of steps, or a list of such mappings")
 }
 
-func (t *Turn) add(v *ast.MappingValueNode) error {
+func (t *Turn) addStep(v *ast.MappingValueNode) error {
 	tok := v.Key.GetToken()
 	verb := tok.Value
 	read, ok := verbs[verb]
 	if !ok {
 		all := strings.Join(slices.Sorted(maps.Keys(verbs)), ", ")
-		return invalid(tok, "unknown step "+verb+"; the steps are "+all)
+		return errorAt(tok, "unknown step "+verb+"; the steps are "+all)
 	}
 	do, err := read(v.Value)
 	if err != nil {
@@ -131,36 +131,36 @@ func (t *Turn) add(v *ast.MappingValueNode) error {
 	return nil
 }
 
-// invalid is an error at a place in the file.
-func invalid(tok *token.Token, message string) error {
+// errorAt is an error at a place in the file.
+func errorAt(tok *token.Token, message string) error {
 	return &yaml.SyntaxError{Message: message, Token: tok}
 }
 
 // verb reads a step's value and returns what the step does.
 type verb func(node ast.Node) (func(*player) error, error)
 
-// of is a verb whose value is a T: a mapping, or in short what short points to.
-// preset is what a mapping may leave out.
-func of[T any](preset T, short func(*T) any, do func(*T, *player) error) verb {
+// verbOf is a verb whose value is a T: a mapping, or in short what short points to. preset is what
+// a mapping may leave out.
+func verbOf[T any](preset T, short func(*T) any, do func(*T, *player) error) verb {
 	return func(node ast.Node) (func(*player) error, error) {
 		v := preset
-		if err := into(node, &v, short(&v)); err != nil {
+		if err := readInto(node, &v, short(&v)); err != nil {
 			return nil, err
 		}
-		if c, ok := any(&v).(interface{ check() string }); ok {
-			if wrong := c.check(); wrong != "" {
-				return nil, invalid(node.GetToken(), wrong)
+		if c, ok := any(&v).(interface{ reasonInvalid() string }); ok {
+			if wrong := c.reasonInvalid(); wrong != "" {
+				return nil, errorAt(node.GetToken(), wrong)
 			}
 		}
 		return func(p *player) error { return do(&v, p) }, nil
 	}
 }
 
-// mapping is the short form of a verb that has none.
-func mapping[T any](*T) any { return nil }
+// mappingOnly is the short form of a verb that has none.
+func mappingOnly[T any](*T) any { return nil }
 
-// plain is a verb whose value is a T and nothing else.
-func plain[T any](do func(T, *player) error) verb {
+// plainVerb is a verb whose value is a T and nothing else.
+func plainVerb[T any](do func(T, *player) error) verb {
 	return func(node ast.Node) (func(*player) error, error) {
 		var v T
 		if err := yaml.NodeToValue(node, &v, yaml.Strict()); err != nil {
@@ -170,9 +170,9 @@ func plain[T any](do func(T, *player) error) verb {
 	}
 }
 
-// flag is a verb that is done when its value is true.
-func flag(do func(*player) error) verb {
-	return plain(func(on bool, p *player) error {
+// flagVerb is a verb that is done when its value is true.
+func flagVerb(do func(*player) error) verb {
+	return plainVerb(func(on bool, p *player) error {
 		if !on {
 			return nil
 		}
@@ -180,14 +180,14 @@ func flag(do func(*player) error) verb {
 	})
 }
 
-// into reads a mapping strictly into v, and anything else into short.
-func into(node ast.Node, v, short any) error {
+// readInto reads a mapping strictly into v, and anything else into short.
+func readInto(node ast.Node, v, short any) error {
 	switch node.(type) {
 	case *ast.MappingNode, *ast.MappingValueNode:
 		return yaml.NodeToValue(node, v, yaml.Strict())
 	}
 	if short == nil {
-		return invalid(node.GetToken(), "this step takes a mapping")
+		return errorAt(node.GetToken(), "this step takes a mapping")
 	}
 	return yaml.NodeToValue(node, short, yaml.Strict())
 }
@@ -215,7 +215,7 @@ type duration time.Duration
 func (d *duration) UnmarshalYAML(node ast.Node) error {
 	v, err := time.ParseDuration(node.GetToken().Value)
 	if err != nil || v < 0 {
-		return invalid(node.GetToken(), "a duration carries a unit: 90s, 10m")
+		return errorAt(node.GetToken(), "a duration carries a unit: 90s, 10m")
 	}
 	*d = duration(v)
 	return nil

@@ -150,7 +150,7 @@ func TestCounterIsAtomic(t *testing.T) {
 	var all sync.WaitGroup
 	for range n {
 		all.Go(func() {
-			v, err := increment(path)
+			v, err := incrementFile(path)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil || seen[v] {

@@ -19,32 +19,32 @@ import (
 
 // verbs are the steps.
 var verbs = map[string]verb{
-	"say":    say("text"),
-	"think":  say("thinking"),
-	"tool":   of(tool{}, func(t *tool) any { return &t.Name }, (*tool).do),
-	"write":  of(write{}, mapping, (*write).do),
-	"append": of(write{more: true}, mapping, (*write).do),
-	"edit":   of(edit{}, mapping, (*edit).do),
-	"delete": plain(remove),
-	"run":    of(run{}, func(r *run) any { return &r.Command }, (*run).do),
-	"usage":  of(usage{}, mapping, (*usage).do),
-	"rate_limit": of(apiError{kind: "rate_limit", Status: 429, Type: "rate_limit", Message: "rate limit reached"},
-		mapping, (*apiError).do),
-	"api_error":     of(apiError{kind: "error"}, mapping, (*apiError).do),
-	"exit":          of(exit{}, func(e *exit) any { return &e.code }, (*exit).do),
-	"no_end":        flag(func(p *player) error { p.noEnd = true; return nil }),
-	"sleep":         plain(sleep),
-	"hang":          flag(hang),
-	"ignore_term":   flag(ignoreTerm),
-	"raw":           plain(raw),
-	"expect_prompt": plain(expectPrompt),
+	"say":    sayVerb("text"),
+	"think":  sayVerb("thinking"),
+	"tool":   verbOf(tool{}, func(t *tool) any { return &t.Name }, (*tool).doStep),
+	"write":  verbOf(write{}, mappingOnly, (*write).doStep),
+	"append": verbOf(write{more: true}, mappingOnly, (*write).doStep),
+	"edit":   verbOf(edit{}, mappingOnly, (*edit).doStep),
+	"delete": plainVerb(removeFiles),
+	"run":    verbOf(run{}, func(r *run) any { return &r.Command }, (*run).doStep),
+	"usage":  verbOf(usage{}, mappingOnly, (*usage).doStep),
+	"rate_limit": verbOf(apiError{kind: "rate_limit", Status: 429, Type: "rate_limit", Message: "rate limit reached"},
+		mappingOnly, (*apiError).doStep),
+	"api_error":     verbOf(apiError{kind: "error"}, mappingOnly, (*apiError).doStep),
+	"exit":          verbOf(exit{}, func(e *exit) any { return &e.code }, (*exit).doStep),
+	"no_end":        flagVerb(func(p *player) error { p.noEnd = true; return nil }),
+	"sleep":         plainVerb(doSleep),
+	"hang":          flagVerb(doHang),
+	"ignore_term":   flagVerb(ignoreTerm),
+	"raw":           plainVerb(runRaw),
+	"expect_prompt": plainVerb(expectPrompt),
 }
 
-// say prints messages of the agent's own, or its thoughts.
-func say(kind string) verb {
-	return plain(func(all texts, p *player) error {
+// sayVerb prints messages of the agent's own, or its thoughts.
+func sayVerb(kind string) verb {
+	return plainVerb(func(all texts, p *player) error {
 		for _, text := range all {
-			if err := p.line(kind, map[string]any{"text": text}); err != nil {
+			if err := p.putEvent(kind, map[string]any{"text": text}); err != nil {
 				return err
 			}
 		}
@@ -52,7 +52,7 @@ func say(kind string) verb {
 	})
 }
 
-// tool is a call that is only told.
+// tool is a call that is only reported.
 type tool struct {
 	Name    string   `yaml:"name"`
 	Command string   `yaml:"command"`
@@ -61,15 +61,15 @@ type tool struct {
 	Output  string   `yaml:"output"`
 }
 
-func (t *tool) do(p *player) error {
-	if err := p.line("tool", map[string]any{"name": t.Name, "command": t.Command, "files": t.Files}); err != nil {
+func (t *tool) doStep(p *player) error {
+	if err := p.putEvent("tool", map[string]any{"name": t.Name, "command": t.Command, "files": t.Files}); err != nil {
 		return err
 	}
 	end := map[string]any{"name": t.Name, "failed": t.Failed}
 	if t.Output != "" {
 		end["output"] = t.Output
 	}
-	return p.line("tool_end", end)
+	return p.putEvent("tool_end", end)
 }
 
 // write makes or extends a file.
@@ -80,17 +80,17 @@ type write struct {
 	Mode    string `yaml:"mode"`
 }
 
-func (w *write) check() string {
+func (w *write) reasonInvalid() string {
 	if w.Path == "" {
 		return "it needs a path"
 	}
-	if _, err := w.mode(); err != nil {
+	if _, err := w.fileMode(); err != nil {
 		return "a mode is octal: 755"
 	}
 	return ""
 }
 
-func (w *write) mode() (os.FileMode, error) {
+func (w *write) fileMode() (os.FileMode, error) {
 	if w.Mode == "" {
 		return 0o644, nil
 	}
@@ -98,12 +98,12 @@ func (w *write) mode() (os.FileMode, error) {
 	return os.FileMode(m), err
 }
 
-func (w *write) do(p *player) error {
-	return p.tool("write", "", []string{w.Path}, func() error {
+func (w *write) doStep(p *player) error {
+	return p.printTool("write", "", []string{w.Path}, func() error {
 		if err := os.MkdirAll(filepath.Dir(w.Path), 0o755); err != nil {
 			return err
 		}
-		mode, err := w.mode()
+		mode, err := w.fileMode()
 		if err != nil {
 			return err
 		}
@@ -127,15 +127,15 @@ type edit struct {
 	New  string `yaml:"new"`
 }
 
-func (e *edit) check() string {
+func (e *edit) reasonInvalid() string {
 	if e.Path == "" || e.Old == "" {
 		return "it needs a path and the old text"
 	}
 	return ""
 }
 
-func (e *edit) do(p *player) error {
-	return p.tool("edit", "", []string{e.Path}, func() error {
+func (e *edit) doStep(p *player) error {
+	return p.printTool("edit", "", []string{e.Path}, func() error {
 		b, err := os.ReadFile(e.Path)
 		if err != nil {
 			return err
@@ -151,9 +151,8 @@ func (e *edit) do(p *player) error {
 	})
 }
 
-// remove deletes files and folders.
-func remove(paths texts, p *player) error {
-	return p.tool("delete", "", paths, func() error {
+func removeFiles(paths texts, p *player) error {
+	return p.printTool("delete", "", paths, func() error {
 		errs := lists.Each(paths, os.RemoveAll)
 		return errors.Join(errs...)
 	})
@@ -165,8 +164,8 @@ type run struct {
 	Must    bool   `yaml:"must"`
 }
 
-func (r *run) do(p *player) error {
-	err := p.tool("run", r.Command, nil, func() error {
+func (r *run) doStep(p *player) error {
+	err := p.printTool("run", r.Command, nil, func() error {
 		c := exec.CommandContext(context.Background(), "sh", "-c", r.Command)
 		c.Env = p.env
 		if out, err := c.CombinedOutput(); err != nil {
@@ -180,7 +179,7 @@ func (r *run) do(p *player) error {
 	return nil
 }
 
-// usage is what a model call used.
+// usage is the use of a model call.
 type usage struct {
 	Input      int64   `yaml:"input"`
 	Output     int64   `yaml:"output"`
@@ -190,12 +189,12 @@ type usage struct {
 	Calls      *int    `yaml:"calls"`
 }
 
-func (u *usage) do(p *player) error {
+func (u *usage) doStep(p *player) error {
 	calls := 1
 	if u.Calls != nil {
 		calls = *u.Calls
 	}
-	if err := p.line("usage", map[string]any{"input": u.Input, "output": u.Output,
+	if err := p.putEvent("usage", map[string]any{"input": u.Input, "output": u.Output,
 		"cache_read": u.CacheRead, "cache_write": u.CacheWrite, "calls": calls}); err != nil {
 		return err
 	}
@@ -203,20 +202,20 @@ func (u *usage) do(p *player) error {
 		return nil
 	}
 	p.cost += u.Cost
-	return p.line("cost", map[string]any{"usd": p.cost})
+	return p.putEvent("cost", map[string]any{"usd": p.cost})
 }
 
 // The verbs below do what agents should not do, and do.
 
-// hangs is how long one that hangs stays, should nobody end it.
+// hangs is how long a hanging agent stays, if it is not ended before.
 const hangs = 24 * time.Hour
 
-func sleep(d duration, _ *player) error {
+func doSleep(d duration, _ *player) error {
 	<-time.After(time.Duration(d))
 	return nil
 }
 
-func hang(*player) error {
+func doHang(*player) error {
 	<-time.After(hangs)
 	return errors.New("nobody ended it for a day")
 }
@@ -226,9 +225,9 @@ func ignoreTerm(*player) error {
 	return nil
 }
 
-// raw is a shell command whose output is the agent's own, whatever it is: noise,
-// the prompt, which is on its stdin, or what a process prints that it leaves behind.
-func raw(command string, p *player) error {
+// runRaw runs a shell command whose output is the agent's own, whatever it is: noise, the prompt,
+// which is on its stdin, or what a process prints that it leaves behind.
+func runRaw(command string, p *player) error {
 	c := exec.CommandContext(context.Background(), "sh", "-c", command)
 	c.Env, c.Stdout, c.Stderr = p.env, p.out, p.err
 	c.Stdin = strings.NewReader(p.prompt)
@@ -245,7 +244,7 @@ type apiError struct {
 	ResetIn    duration `yaml:"reset_in"`
 }
 
-func (e *apiError) do(p *player) error {
+func (e *apiError) doStep(p *player) error {
 	fields := map[string]any{"status": e.Status, "error": e.Type, "message": e.Message}
 	if e.RetryAfter > 0 {
 		fields["retry_after"] = time.Duration(e.RetryAfter).String()
@@ -253,7 +252,7 @@ func (e *apiError) do(p *player) error {
 	if e.ResetIn > 0 {
 		fields["reset_at"] = time.Now().Add(time.Duration(e.ResetIn)).UTC().Format(time.RFC3339)
 	}
-	if err := p.line(e.kind, fields); err != nil {
+	if err := p.putEvent(e.kind, fields); err != nil {
 		return err
 	}
 	p.code, p.over = 1, true
@@ -263,14 +262,14 @@ func (e *apiError) do(p *player) error {
 // exit ends the turn.
 type exit struct{ code int }
 
-func (e *exit) check() string {
+func (e *exit) reasonInvalid() string {
 	if e.code < 0 || e.code > 255 {
 		return "an exit code is 0 to 255"
 	}
 	return ""
 }
 
-func (e *exit) do(p *player) error {
+func (e *exit) doStep(p *player) error {
 	p.code, p.over = e.code, true
 	return nil
 }

@@ -47,8 +47,8 @@ func (p *Parser) Line(line []byte, cut bool, emit func(agent.Event)) {
 	emit(agent.Event{Kind: agent.Text, Text: s})
 }
 
-// Close tells which part of the output is the agent's own message: an echo can
-// be told from it only at the end.
+// Close separates the agent's own message from an echo of the prompt, which is possible only at the
+// end.
 func (p *Parser) Close(emit func(agent.Event)) {
 	own := signal.StripEcho(signal.FinalOfText(p.said.Text()), p.prompt)
 	emit(agent.Event{Kind: agent.End, Terminal: loop.TerminalNone, Text: own, Final: true})
