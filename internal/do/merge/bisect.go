@@ -156,14 +156,11 @@ func (b *bisection) withoutReverted(ctx context.Context, commit string) (string,
 			return "", err
 		}
 		m, err := repo.MergeTree(ctx, commit, undo)
+		if err == nil && m.Clean {
+			commit, err = shadow.CommitTree(ctx, shadow.Who, m.Tree, "Without "+r.landing, commit)
+		}
 		if err != nil {
 			return "", err
-		}
-		if m.Clean {
-			commit, err = shadow.CommitTree(ctx, shadow.Who, m.Tree, "Without "+r.landing, commit)
-			if err != nil {
-				return "", err
-			}
 		}
 	}
 	return commit, nil
