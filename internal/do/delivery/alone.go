@@ -13,9 +13,9 @@ import (
 // This file is about commits of an agent that are not what the gates judged, since it left
 // other files uncommitted: the branch gets a commit only if its own tree is green.
 
-// looseChanges are what differs in a tree of all files from that of a commit, but for what
-// the person has not committed: that was there before.
-func (w *Workspace) looseChanges(ctx context.Context, commit, tree string) ([]git.Change, error) {
+// listLooseChanges compares a tree of all files with that of a commit, and leaves out
+// what the person has not committed: that was there before.
+func (w *Workspace) listLooseChanges(ctx context.Context, commit, tree string) ([]git.Change, error) {
 	changes, err := w.changesSince(ctx, commit, tree)
 	if err != nil || len(changes) == 0 {
 		return nil, err
@@ -43,7 +43,7 @@ func (w *Workspace) changesSince(ctx context.Context, commit, tree string) ([]gi
 // alone is the tree of the agent's commits, with what the person has not committed, and the
 // changes that it left uncommitted.
 func (w *Workspace) alone(ctx context.Context, u Undelivered) (tree string, loose []git.Change, err error) {
-	loose, err = w.looseChanges(ctx, u.Head.Commit, u.Tree)
+	loose, err = w.listLooseChanges(ctx, u.Head.Commit, u.Tree)
 	if err != nil || len(loose) == 0 {
 		return u.Tree, nil, err
 	}
@@ -51,8 +51,9 @@ func (w *Workspace) alone(ctx context.Context, u Undelivered) (tree string, loos
 	return tree, loose, err
 }
 
-// loosePaths are what the agent left uncommitted, unless its commits alone are green.
-func (w *Workspace) loosePaths(ctx context.Context, u Undelivered) ([]string, error) {
+// listLoosePaths lists what the agent left uncommitted; nothing where its commits alone
+// are green.
+func (w *Workspace) listLoosePaths(ctx context.Context, u Undelivered) ([]string, error) {
 	tree, loose, err := w.alone(ctx, u)
 	if err != nil || tree == w.agreed.Green {
 		return nil, err

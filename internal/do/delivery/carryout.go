@@ -171,7 +171,7 @@ func (w *Workspace) gatherFacts(ctx context.Context, v Verdict, u Undelivered) (
 		}
 	}
 	if u.Commits > 0 && v.Gated {
-		if f.Loose, err = w.loosePaths(ctx, u); err != nil {
+		if f.Loose, err = w.listLoosePaths(ctx, u); err != nil {
 			return f, err
 		}
 	}
@@ -319,7 +319,7 @@ func (w carrier) carryFiles(ctx context.Context, d Delivered, changes []git.Chan
 	}
 	own := slices.Clone(w.agreed.Own)
 	own = append(own, lists.Pick(changes, func(ch git.Change) (string, bool) { return ch.Path, ch.OldObject == "" })...)
-	loose, err := w.looseChanges(ctx, d.To, after)
+	loose, err := w.listLooseChanges(ctx, d.To, after)
 	if err != nil {
 		return d, err
 	}

@@ -412,7 +412,7 @@ func (d *Driver) finish(ctx context.Context) error {
 	end := d.row(now)
 	if over {
 		end.EndedAt = now
-		if err := files.RemoveAll(tempDir(d.runDir)); err != nil {
+		if err := files.RemoveAll(runTempDir(d.runDir)); err != nil {
 			d.warn(fmt.Sprintf("the run's temporary files cannot be removed: %v", err))
 		}
 	}
@@ -437,5 +437,4 @@ func (w *worker) event(e loop.Event) loop.Event {
 	return e
 }
 
-// taken is that another pawl has the run.
-func (s *session) taken() input { return input{lost: fmt.Errorf("%w: run %s", ErrTaken, s.id)} }
+func (s *session) takenInput() input { return input{lost: fmt.Errorf("%w: run %s", ErrTaken, s.id)} }

@@ -11,7 +11,7 @@ func TestEnviron(t *testing.T) {
 	t.Parallel()
 	w := &worker{session: &session{id: "r1", plan: Plan{Marks: []string{"PAWL_CASE=task-001"}}}}
 	inherited := []string{"A=1", "SECRET=x=y", "SECRETS=2", "EMPTY=", "PAWL_RUN=other"}
-	got := w.environ(inherited, 3, []string{"CACHE=/c"}, []string{"B=2"},
+	got := w.childEnvironment(inherited, 3, []string{"CACHE=/c"}, []string{"B=2"},
 		[]string{"SECRET", "EMPTY", "SECRETS_OF_OTHERS"})
 	want := []string{"A=1", "SECRETS=2", "PAWL_RUN=other", "CACHE=/c", "B=2", "PAWL_CASE=task-001", "PAWL_RUN=r1", "PAWL_ITERATION=3"}
 	if !slices.Equal(got, want) {

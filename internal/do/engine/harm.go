@@ -13,18 +13,18 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/agent"
 )
 
-// rules are what the run's tool calls and commands are judged by.
-func (p Plan) rules() safety.Rules {
+// safetyRules judge the run's tool calls and commands.
+func (p Plan) safetyRules() safety.Rules {
 	return safety.Rules{Level: safety.Level(p.Safety), Root: p.Root, Home: p.Home}
 }
 
-func (s *session) rules() safety.Rules { return s.plan.rules() }
+func (s *session) rules() safety.Rules { return s.plan.safetyRules() }
 
 // RefusedGate is the first gate whose command the run's safety level forbids,
 // with what it is.
 func (p Plan) RefusedGate() (name string, f safety.Finding, refused bool) {
 	for _, g := range p.Gates {
-		if f, refused = p.rules().Command(g.Command); refused {
+		if f, refused = p.safetyRules().Command(g.Command); refused {
 			if name = g.Name; name == "" {
 				name = g.Command
 			}
@@ -138,8 +138,8 @@ func guarded(x loop.Exit, errs []failure.APIError, name string, used int64, now 
 	return &a
 }
 
-// stopped is true for an agent that pawl, or what ended pawl, cut off.
-func stopped(x loop.Exit) bool {
+// wasStopped reports whether pawl, or what ended pawl, cut the agent off.
+func wasStopped(x loop.Exit) bool {
 	return x.Ended == loop.EndedStop || x.Ended == loop.EndedLease || x.Ended == loop.EndedLost
 }
 

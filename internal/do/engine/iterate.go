@@ -59,7 +59,7 @@ func (w *worker) iterate(ctx context.Context, s loop.State) input {
 	if begun || w.missing {
 		return w.takenUp(ctx, s, p, b, begun)
 	}
-	if why := w.homeless(); why != "" {
+	if why := w.reasonNoFolder(); why != "" {
 		return w.over(c, w.cannotStart(c, errors.New(why)))
 	}
 	if in := w.beforeIteration(ctx, s); in != nil {
@@ -77,7 +77,7 @@ func (w *worker) iterate(ctx context.Context, s loop.State) input {
 	b, res, err := w.runAgent(ctx, s, w.begin)
 	switch {
 	case errors.Is(err, supervisor.ErrTaken):
-		return w.taken()
+		return w.takenInput()
 	case errors.Is(err, errNoRoom):
 		return w.over(c, w.notBegun(c))
 	case err != nil:
@@ -102,7 +102,7 @@ func (w *worker) runAgent(
 		b.Job.Limits.NearCost, b.Job.Limits.NearCalls = s.UseNear()
 		w.notify(Notice{Kind: AgentStarts, Command: c})
 	}
-	kept := w.place(c.Iteration, c.Attempt).begunBy(c)
+	kept := w.place(c.Iteration, c.Attempt).jobFile(c)
 	if c.Kind == loop.Run && b.Job.Talks {
 		w.hearing.open(b, kept)
 	}
@@ -127,7 +127,7 @@ func (w *worker) takenUp(ctx context.Context, s loop.State, p place, b begun, kn
 		watched := w.watchTime(s, b.At)
 		res, fate, err = w.resume(ctx, b.Job, func(e agent.Event) { w.onEvent(ctx, e) })
 		if watched(); err != nil {
-			return w.taken()
+			return w.takenInput()
 		}
 	} else {
 		b.Attempt, b.At = c.Attempt, s.LastAt
@@ -160,7 +160,7 @@ func (w *worker) begin(ctx context.Context, s loop.State, p place) (begun, error
 	}
 	w.baseSnapshot(ctx)
 	w.look(ctx, c, &b)
-	said, rows := w.messages(ctx)
+	said, rows := w.waitingMessages(ctx)
 	b.Messages, b.Said = rows, said
 	text, err := w.compose(s, said)
 	if err != nil {
@@ -256,16 +256,16 @@ func (w *worker) agentJob(c loop.Command, p place, call agentCall) (job supervis
 	}
 	limits.Wall, limits.Idle, limits.Grace, limits.Ask = c.Limits.Wall, a.idle(c.Limits.Idle), start.Grace, start.Ask
 	limits.Turns, limits.Printed, limits.Room, limits.Tools = w.plan.MaxTurns, w.plan.MaxOutput, leastRoom,
-		a.toolsCount()
+		a.countsTools()
 	limits.Priced = w.plan.Priced && (len(a.Routes) > 0 || !reportsCost(a.Adapter))
 	job = supervisor.Job{
 		ID: call.id, Files: call.files, Args: start.Args, Dir: w.plan.Root,
-		Env: append(w.environ(a.inherits(w.plan), c.Iteration, w.caches(), start.Env, start.Unset),
+		Env: append(w.childEnvironment(a.inherits(w.plan), c.Iteration, w.caches(), start.Env, start.Unset),
 			box.ProxyEnviron()...),
 		Stdin: start.Stdin, Talks: start.Talks, Parser: start.Parser, Prompt: call.prompt, Watch: w.watched,
-		Prices: w.plan.Prices, Model: a.Model, Gateway: a.gateway(&w.plan, w.o.Accounts.Dir()),
+		Prices: w.plan.Prices, Model: a.Model, Gateway: a.agentGateway(&w.plan, w.o.Accounts.Dir()),
 		Settings: settings, SettingsRoot: w.o.StateDir, Usage: start.Usage,
-		Limits: limits, Guards: a.guards(w.plan.Guards), Box: box, Safety: w.rules(),
+		Limits: limits, Guards: a.usableGuards(w.plan.Guards), Box: box, Safety: w.rules(),
 	}
 	return job, start.Warm, nil
 }
@@ -293,8 +293,8 @@ func reviewID(c loop.Command) string {
 // jobID names the author's job of an attempt in its run.
 func jobID(c loop.Command) string { return fmt.Sprintf("%d.%d", c.Iteration, c.Attempt) }
 
-// environ is what a child inherits, with caches and pawl's marks.
-func (w *worker) environ(inherited []string, iteration int, caches, add, unset []string) []string {
+// childEnvironment adds the caches and pawl's own variables to what a child inherits.
+func (w *worker) childEnvironment(inherited []string, iteration int, caches, add, unset []string) []string {
 	env := slices.DeleteFunc(slices.Clone(inherited), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
 		return slices.Contains(unset, name) || git.NamesRepository(name)
@@ -346,7 +346,7 @@ func (w *worker) record(ctx context.Context, s loop.State, b begun, res supervis
 	w.findSecrets(after, r)
 	cancel()
 	w.keepEvidence(r, "", w.place(c.Iteration, c.Attempt).left())
-	if w.verifies(r) {
+	if w.runsGates(r) {
 		w.verify(ctx, c, r)
 	}
 	return r
@@ -359,13 +359,13 @@ func (w *worker) readAgent(r *loop.Record, job supervisor.Job, limits loop.Comma
 		r.Signal, r.Progress, r.Malformed = read.Signal, read.Progress, read.Malformed
 	}
 	endUnpriced(r, job, res.Agent.Model)
-	w.logLimit(w.o.Accounts.SavePlan(w.account(r.Agent), r.Agent, res.Agent.Plan, endOf(res)))
+	w.logLimit(w.o.Accounts.SavePlan(w.account(r.Agent), r.Agent, res.Agent.Plan, agentEnd(res)))
 	r.Failure = w.agentFailure(r, res)
 	if r.Failure != nil {
 		r.Failure.Stderr = failure.LastLines(res.Stderr.Text(), lastOfStderr)
 	}
 	nameLimit(r, limits)
-	job.Box.NameRefusals(r.Failure, agentOutput(res), res.Unreached)
+	job.Box.NameRefusals(r.Failure, lastOutput(res), res.Unreached)
 }
 
 // nameLimit says which limit on time ended the agent.
@@ -423,7 +423,7 @@ func (w *worker) agentFailure(r *loop.Record, res supervisor.Result) *failure.An
 		return nil
 	}
 	switch {
-	case stopped(x):
+	case wasStopped(x):
 		return nil
 	case well:
 		return &failure.Analysis{
@@ -432,7 +432,7 @@ func (w *worker) agentFailure(r *loop.Record, res supervisor.Result) *failure.An
 		}
 	}
 	if x.Ended == loop.EndedDay {
-		return dayFailure(x.Why, endOf(res))
+		return dayFailure(x.Why, agentEnd(res))
 	}
 	if limit := limitNames[x.Ended]; limit != "" {
 		return &failure.Analysis{
@@ -443,14 +443,14 @@ func (w *worker) agentFailure(r *loop.Record, res supervisor.Result) *failure.An
 	if x.Ended == loop.EndedDestructive {
 		return refused(x, res.Refused)
 	}
-	if a := guarded(x, w.errorsOf(r.Agent, res), r.Agent, r.TokensIn+r.TokensOut, endOf(res)); a != nil {
+	if a := guarded(x, w.errorsOf(r.Agent, res), r.Agent, r.TokensIn+r.TokensOut, agentEnd(res)); a != nil {
 		return a
 	}
 	a := failure.Analyse(failure.Evidence{
 		Source: "agent", Name: r.Agent, ExitCode: x.Code, Signal: x.Signal,
 		TimedOut: x.Ended == loop.EndedTimeout || x.Ended == loop.EndedIdle,
-		CutOff:   x.Terminal == loop.TerminalMissing, Output: agentOutput(res),
-		Errors: w.errorsOf(r.Agent, res), Now: endOf(res), Zone: Zone,
+		CutOff:   x.Terminal == loop.TerminalMissing, Output: lastOutput(res),
+		Errors: w.errorsOf(r.Agent, res), Now: agentEnd(res), Zone: Zone,
 	})
 	return &a
 }
@@ -464,9 +464,9 @@ func (w *worker) errorsOf(name string, res supervisor.Result) []failure.APIError
 	return agent.WithExit(a.Adapter, res.Exit.Code, res.Agent.Errors)
 }
 
-// endOf is when an agent ended: "in 5 minutes" counts from there, also when its
-// result is read much later.
-func endOf(res supervisor.Result) time.Time {
+// agentEnd returns the time at which an agent ended: "in 5 minutes" counts from there,
+// also when its result is read much later.
+func agentEnd(res supervisor.Result) time.Time {
 	if res.StartedAt.IsZero() {
 		return time.Now()
 	}
@@ -479,9 +479,9 @@ var limitNames = map[loop.Ended]string{
 	loop.EndedCalls: "limit of model calls", loop.EndedTurns: "limit of turns",
 }
 
-// agentOutput is what is known of what an agent printed: its last words where
-// the stream was parsed, else the ends of both streams.
-func agentOutput(res supervisor.Result) string {
+// lastOutput returns the last words of an agent where its stream was parsed, else the
+// ends of both streams.
+func lastOutput(res supervisor.Result) string {
 	if res.Error != "" {
 		return res.Error
 	}

@@ -35,7 +35,7 @@ func (s *session) account(name string) string { return s.plan.Agents[name].Accou
 func (w *worker) limited(now time.Time) []loop.Limited {
 	var list []loop.Limited
 	w.known = map[string]ratelimit.Limit{}
-	_, day := w.today(now)
+	_, day := w.useToday(now)
 	for name := range w.plan.Agents {
 		if day != "" {
 			list = append(list, loop.Limited{
@@ -71,7 +71,7 @@ func (w *worker) limitOf(name string, l ratelimit.Limit, now time.Time) loop.Lim
 func (w *worker) acquire(ctx context.Context, c loop.Command) bool {
 	key := w.account(c.Agent)
 	began := time.Now()
-	if _, day := w.today(began); day != "" {
+	if _, day := w.useToday(began); day != "" {
 		return false
 	}
 	try, throttled := w.o.Accounts.Acquire(ctx, key, w.id, w.self, c.Insist)
@@ -200,7 +200,7 @@ func (w *worker) recordLimit(ctx context.Context, name string, m ratelimit.Meeti
 	switch {
 	case ownLimit: // no provider's
 		w.logLimit(w.o.Accounts.Release(ctx, key, w.id))
-	case f != nil && f.Provider && f.Kind == failure.Transient && shareable(f.Class):
+	case f != nil && f.Provider && f.Kind == failure.Transient && stopsEveryRun(f.Class):
 		m.Run, m.Class = w.id, f.Class
 		if m.Named = f.WaitUntil.After(time.Now()); m.Named {
 			m.Until = f.WaitUntil
@@ -213,8 +213,8 @@ func (w *worker) recordLimit(ctx context.Context, name string, m ratelimit.Meeti
 	}
 }
 
-// shareable is true for limits that stop every run alike.
-func shareable(c failure.Class) bool {
+// stopsEveryRun reports whether limits of a class stop every run alike.
+func stopsEveryRun(c failure.Class) bool {
 	return slices.Contains([]failure.Class{
 		failure.RateLimit, failure.QuotaExhausted, failure.ServiceUnavailable, failure.Network, failure.Timeout,
 	}, c)
@@ -288,9 +288,9 @@ func (n *nearTime) tell(ofRun bool) bool {
 // dayPrint is the fingerprint of a failure by a limit of the day.
 const dayPrint = "limit-day"
 
-// today is what all runs of the user have used; over says in words that a limit of
-// the day has no room, "" while all have.
-func (w *worker) today(now time.Time) (used loop.Use, over string) {
+// useToday adds up what all runs of the user have used today. over names, in words, the
+// limit of the day that has no room; "" while all have.
+func (w *worker) useToday(now time.Time) (used loop.Use, over string) {
 	if w.plan.Day.None() || w.o.Accounts.Dir() == "" {
 		return used, ""
 	}
@@ -311,7 +311,7 @@ func (w *worker) withinDay(a Agent, l *supervisor.Limits) {
 	if day.None() || len(a.Routes) > 0 {
 		return
 	}
-	used, _ := w.today(time.Now())
+	used, _ := w.useToday(time.Now())
 	if day.Cost != nil {
 		l.Cost = lower(l.Cost, *day.Cost-used.Cost)
 	}
@@ -349,7 +349,7 @@ func (w *worker) spent(job supervisor.Job, res *supervisor.Result) {
 	default:
 		return
 	}
-	if _, day := w.today(time.Now()); day != "" {
+	if _, day := w.useToday(time.Now()); day != "" {
 		res.Exit.Ended, res.Exit.Why = loop.EndedDay, day
 	}
 }

@@ -55,9 +55,9 @@ func LeaveMessage(ctx context.Context, db *store.Store, r store.Run, text, by st
 	return err
 }
 
-// messages are those that wait, oldest first, and their rows. A database that cannot be read has
-// them later.
-func (s *session) messages(ctx context.Context) (texts []string, rows []int64) {
+// waitingMessages returns the messages that wait, oldest first, and their rows. When the
+// database cannot be read there are none, and they come later.
+func (s *session) waitingMessages(ctx context.Context) (texts []string, rows []int64) {
 	open, err := s.o.Store.Controls(ctx, s.id)
 	if err != nil {
 		s.warn(err.Error())
@@ -133,7 +133,7 @@ func (d *Driver) warnOfUnread(ctx context.Context) {
 	if d.state.Status != loop.Completed {
 		return // it can go on
 	}
-	if texts, _ := d.messages(ctx); len(texts) > 0 {
+	if texts, _ := d.waitingMessages(ctx); len(texts) > 0 {
 		d.warn(fault.Numbered(len(texts), "message") + " reached no agent: none started after that")
 	}
 }

@@ -131,7 +131,7 @@ func (d *Driver) journalled(in input, c loop.Command, question *loop.Question) j
 	case loop.Throttled:
 		kind, data = journal.WaitStarted, journal.Wait{Until: c.Until, Why: c.Why}
 	case loop.Answered:
-		kind, data = journal.Answered, journal.Answer{Text: saidIn(e), Choice: e.Choice, Option: optionOf(question, e.Choice)}
+		kind, data = journal.Answered, journal.Answer{Text: answersIn(e), Choice: e.Choice, Option: optionOf(question, e.Choice)}
 	case loop.Raised:
 		kind, data = journal.LimitsRaised, in.raise.Limits
 	case loop.PauseAsked:
@@ -173,8 +173,8 @@ func encode(v any) json.RawMessage {
 	return data
 }
 
-// saidIn is what a person answered, to each step in a line of its own.
-func saidIn(e loop.Event) string {
+// answersIn returns what a person answered, one line for each step.
+func answersIn(e loop.Event) string {
 	text := e.Text
 	for _, r := range e.Replies {
 		text += fmt.Sprintf("\n%s: %s", r.Step, r.Text)

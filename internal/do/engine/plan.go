@@ -127,26 +127,27 @@ type Agent struct {
 	Idle time.Duration
 }
 
-// guards are those that can judge the agent's output: the lines of a text are
-// no turns.
-func (a Agent) guards(g agent.Guards) agent.Guards {
+// usableGuards leaves out the guards that cannot judge the agent's output: the lines of a
+// text are no turns.
+func (a Agent) usableGuards(g agent.Guards) agent.Guards {
 	if !a.Adapter.Structured() {
 		g.Repeats = 0
 	}
 	return g
 }
 
-// gateway is what the agent's model calls go through; nil is nothing.
-func (a Agent) gateway(p *Plan, dayDir string) *agent.Gateway {
+// agentGateway returns the gateway of the agent's model calls; nil where they do not go
+// through one.
+func (a Agent) agentGateway(p *Plan, dayDir string) *agent.Gateway {
 	if len(a.Routes) == 0 {
 		return nil
 	}
 	return &agent.Gateway{Routes: a.Routes, CA: p.GatewayCA, DayDir: dayDir, Day: p.Day}
 }
 
-// toolsCount is whether a tool that runs counts as life: where the program is
-// known, and the user did not say how long it may be silent.
-func (a Agent) toolsCount() bool {
+// countsTools reports whether a running tool counts as a sign of life. It does where the
+// program is known and the user set no limit of silence.
+func (a Agent) countsTools() bool {
 	_, known := a.Adapter.(agent.Patient)
 	return known && a.Idle == 0
 }
@@ -191,8 +192,8 @@ func (d *Driver) waitsElsewhere() bool {
 	return d.o.Kernel != nil && d.state.Status.Active() && d.state.Command.Kind == loop.Wait
 }
 
-// pending is what was decided before this driver began; nil for none.
-func (d *Driver) pending() *loop.Decision {
+// pendingDecision returns what was decided before this driver began; nil for none.
+func (d *Driver) pendingDecision() *loop.Decision {
 	if d.o.Kernel == nil {
 		return nil
 	}
@@ -202,7 +203,7 @@ func (d *Driver) pending() *loop.Decision {
 // followPending stores what was decided before this driver began, if the one
 // before had not. It is false when nothing was.
 func (d *Driver) followPending(ctx context.Context) bool {
-	p := d.pending()
+	p := d.pendingDecision()
 	switch {
 	case p == nil:
 	case p.State.Seq > d.state.Seq:
@@ -214,9 +215,9 @@ func (d *Driver) followPending(ctx context.Context) bool {
 	return p != nil
 }
 
-// rival says whether an owner may be driving the run still. Where the state is
-// kept elsewhere, whoever is given the run has it.
-func (d *Driver) rival(o store.Owner) bool { return d.o.Kernel == nil && Alive(o) }
+// mayStillDrive reports whether another owner may be driving the run. Where the state is
+// kept elsewhere, the run belongs to the pawl that it was given to.
+func (d *Driver) mayStillDrive(o store.Owner) bool { return d.o.Kernel == nil && Alive(o) }
 
 // place is where the files of one attempt are: runs/<run>/<n>/. An attempt
 // that a limit of the provider cut off moves to runs/<run>/<n>/<attempt>/.
@@ -270,8 +271,8 @@ type begun struct {
 	Later int `json:"later,omitempty"`
 }
 
-// begunBy is where it is kept how the job of a command was begun.
-func (p place) begunBy(c loop.Command) string {
+// jobFile returns the path of the file that records how the job of a command was begun.
+func (p place) jobFile(c loop.Command) string {
 	if c.Kind == loop.RunReview {
 		return p.reviewBegun(c.Review)
 	}

@@ -26,7 +26,7 @@ func (d *Driver) enterNew(ctx context.Context) error {
 	if p == nil {
 		return nil
 	}
-	d.sayEarlier(ctx, p.Agreed().Run)
+	d.warnOfUndelivered(ctx, p.Agreed().Run)
 	if err := p.Begin(ctx, d.id); err != nil {
 		return err
 	}
@@ -35,9 +35,9 @@ func (d *Driver) enterNew(ctx context.Context) error {
 	return nil
 }
 
-// sayEarlier says that what the last run of the workspace came to is not delivered. It is
-// kept: the workspace is the new run's.
-func (d *Driver) sayEarlier(ctx context.Context, id string) {
+// warnOfUndelivered warns that what the last run of the workspace came to is not
+// delivered. That work is kept; the workspace becomes the new run's.
+func (d *Driver) warnOfUndelivered(ctx context.Context, id string) {
 	run, err := d.o.Store.Run(ctx, id)
 	if err == nil && undeliveredOf(run) != "" {
 		d.notify(Notice{Kind: Note, Text: fmt.Sprintf("what run %s came to is not in your files; see it: pawl show %s --diff; "+
@@ -45,9 +45,9 @@ func (d *Driver) sayEarlier(ctx context.Context, id string) {
 	}
 }
 
-// stateRoot is where the image of the run's state is kept: for the person, where their
-// own files are.
-func (d *Driver) stateRoot() string {
+// stateFileRoot returns the folder below which the state file is kept: that of the
+// person's own files, also for a run in a private workspace.
+func (d *Driver) stateFileRoot() string {
 	if d.o.Private != nil {
 		return d.plan.project()
 	}
@@ -185,7 +185,7 @@ func (w *worker) bringIn(ctx context.Context, n int) (rest string, err error) {
 // beforeIteration is [worker.exchange] for a command that is not begun yet; nil when it
 // may begin.
 func (w *worker) beforeIteration(ctx context.Context, s loop.State) *input {
-	rest, err := w.exchange(ctx, s)
+	rest, err := w.exchangeWork(ctx, s)
 	var in input
 	switch c := s.Command; {
 	case err != nil:
@@ -198,10 +198,10 @@ func (w *worker) beforeIteration(ctx context.Context, s loop.State) *input {
 	return &in
 }
 
-// exchange is what comes before an iteration: verified work is delivered, the files go
-// back to a snapshot where that is asked for, and what the person did comes in. rest
-// says why the run has to rest; "" is that it need not.
-func (w *worker) exchange(ctx context.Context, s loop.State) (rest string, err error) {
+// exchangeWork is done before an iteration: it delivers verified work, puts the files
+// back to a snapshot where that is asked for, and brings in what the person did. rest is
+// the reason for which the run has to rest; "" for none.
+func (w *worker) exchangeWork(ctx context.Context, s loop.State) (rest string, err error) {
 	if rest = w.deliverWork(ctx, s); rest != "" {
 		return rest, nil
 	}
@@ -239,11 +239,11 @@ func (w *worker) deliverWork(ctx context.Context, s loop.State) (rest string) {
 		d, err := p.Deliver(ctx, v)
 		if err != nil {
 			d.Decision = deliver.Decision{Kind: deliver.Wait, Why: err.Error()}
-			w.note(d)
+			w.noteDelivered(d)
 			return ""
 		}
 		if d.Kind != deliver.Combine {
-			w.note(d)
+			w.noteDelivered(d)
 			if d.Kind == deliver.Rest {
 				return d.Why + "; " + d.ResumeHint(w.id)
 			}
@@ -251,7 +251,7 @@ func (w *worker) deliverWork(ctx context.Context, s loop.State) (rest string) {
 		}
 		if rest, green := w.combine(ctx, s); rest != "" || !green {
 			d.Why = cmp.Or(rest, d.Why)
-			w.note(d)
+			w.noteDelivered(d)
 			return rest
 		}
 		v.Together = true
@@ -345,8 +345,9 @@ func firstOf(list []string, otherwise string) string {
 	return otherwise
 }
 
-// note tells what became of the work, and hands it to the owner.
-func (w *worker) note(d delivery.Delivered) {
+// noteDelivered notifies of a delivery, and lists what became of the work for the next
+// commit.
+func (w *worker) noteDelivered(d delivery.Delivered) {
 	if d.Kind == deliver.Deliver {
 		w.notify(Notice{Kind: Delivered, Text: d.Text()})
 	}

@@ -54,7 +54,7 @@ func (w *worker) review(ctx context.Context, s loop.State) input {
 	v := loop.Review{Verdict: loop.Undecided, Agent: c.Agent, CostSource: "none", Tries: 1}
 	switch {
 	case errors.Is(err, supervisor.ErrTaken):
-		return w.taken()
+		return w.takenInput()
 	case errors.Is(err, errNoRoom):
 		v.Summary, v.Ended = err.Error(), loop.EndedStop
 	case err != nil:
@@ -157,7 +157,7 @@ func (w *worker) readReview(c loop.Command, res supervisor.Result) loop.Review {
 	w.blameDisk(r, res)
 	v := loop.Review{Verdict: loop.Undecided, Agent: c.Agent}
 	switch x := r.Exit; {
-	case x.Ended == loop.EndedDisk && w.patient(): // the next try waits for room
+	case x.Ended == loop.EndedDisk && w.waitsForStorage(): // the next try waits for room
 		v.Summary = x.Why
 	case x.Ended == loop.EndedStop:
 		v.Summary = "it was stopped"

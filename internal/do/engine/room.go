@@ -26,13 +26,13 @@ import (
 // roomEvery is how soon it is seen that something can be stored again.
 const roomEvery = time.Second
 
-// patient is true for a run that waits while nothing can be stored.
-func (s *session) patient() bool { return s.plan.Policy.Kind == loop.Task }
+// waitsForStorage reports whether the run waits while nothing can be stored.
+func (s *session) waitsForStorage() bool { return s.plan.Policy.Kind == loop.Task }
 
 // awaitRoom waits until each disk that the run is stored on has room. It is false
 // when ctx ended first.
 func (w *worker) awaitRoom(ctx context.Context) bool {
-	for said := false; w.patient(); said = true {
+	for said := false; w.waitsForStorage(); said = true {
 		why := w.short()
 		if why == "" {
 			return true
@@ -54,7 +54,7 @@ var errNoRoom = errors.New("it was stopped while it waited for room on the disk"
 func (w *worker) withRoom(ctx context.Context, do func() error) error {
 	for {
 		err := do()
-		if err == nil || !w.patient() || errors.Is(err, supervisor.ErrTaken) {
+		if err == nil || !w.waitsForStorage() || errors.Is(err, supervisor.ErrTaken) {
 			return err
 		}
 		full := w.short() != "" || strings.Contains(err.Error(), syscall.ENOSPC.Error()) // a supervisor only says it
@@ -82,7 +82,7 @@ func (s *session) short() string {
 // ended for that, as it does with one that lives longer: the work is not at fault.
 func (w *worker) blameDisk(r *loop.Record, res supervisor.Result) {
 	byItself := r.Exit.Ended == loop.NotEnded && r.Exit.Code != 0 && len(res.Agent.Errors) == 0
-	if !byItself || !w.patient() {
+	if !byItself || !w.waitsForStorage() {
 		return
 	}
 	if why := w.short(); why != "" {
@@ -93,7 +93,7 @@ func (w *worker) blameDisk(r *loop.Record, res supervisor.Result) {
 // unsavedFirst is the command of a task whose last event is not stored yet: to try
 // that again. A person who asks it to stop is not kept waiting.
 func (d *Driver) unsavedFirst() bool {
-	return len(d.unsaved) > 0 && d.patient() && d.state.StopAsked == loop.NoCause
+	return len(d.unsaved) > 0 && d.waitsForStorage() && d.state.StopAsked == loop.NoCause
 }
 
 // flushAll stores what a task came to, however long that takes, unless somebody
@@ -111,9 +111,9 @@ func (d *Driver) flushAll(ctx context.Context) {
 	}
 }
 
-// homeless says why the run cannot go on: the folder that it works in was removed, or
-// what it is stored in. "" is that it can.
-func (s *session) homeless() (why string) {
+// reasonNoFolder returns why the run cannot continue when its folder or its storage was
+// removed; "" when both are there.
+func (s *session) reasonNoFolder() (why string) {
 	if _, err := os.Stat(s.watched); errors.Is(err, fs.ErrNotExist) {
 		return "the folder " + s.watched + " was removed while the run worked in it, with what had not landed; a task " +
 			"begins anew, in a new folder, by 'pawl case retry'"
@@ -127,8 +127,8 @@ func (s *session) homeless() (why string) {
 // lostFolder makes the record that of a run without a folder, if it is one. Nothing is
 // tried again: an agent that is started elsewhere works at nothing, and pays for it.
 func (w *worker) lostFolder(r *loop.Record) bool {
-	why := w.homeless()
-	if why == "" || stopped(r.Exit) {
+	why := w.reasonNoFolder()
+	if why == "" || wasStopped(r.Exit) {
 		return false
 	}
 	r.Exit.Ended, r.Failure = loop.EndedGone, &failure.Analysis{

@@ -55,7 +55,7 @@ func StartAs(ctx context.Context, o Options, id string) (*Driver, error) {
 		_ = os.Remove(d.runDir)
 		return nil, err
 	}
-	started := loop.Event{Kind: loop.Started, Policy: &o.Plan.Policy, Learned: d.learned(ctx), Memory: o.Memory}
+	started := loop.Event{Kind: loop.Started, Policy: &o.Plan.Policy, Learned: d.learnedTallies(ctx), Memory: o.Memory}
 	in := input{event: d.worker.event(started)}
 	s, c, err := d.step(ctx, loop.State{}, in.event)
 	if err != nil {
@@ -88,7 +88,7 @@ func Resume(ctx context.Context, o Options, id string, e loop.Event) (*Driver, e
 	if err := d.mayResume(ctx, e); err != nil {
 		return nil, err
 	}
-	run, err := o.Store.Take(ctx, id, d.owner, d.rival)
+	run, err := o.Store.Take(ctx, id, d.owner, d.mayStillDrive)
 	if err != nil {
 		return nil, err
 	}
@@ -123,12 +123,12 @@ func (d *Driver) mayResume(ctx context.Context, e loop.Event) error {
 	if err != nil {
 		return err
 	}
-	return goesOn(s, e)
+	return checkContinues(s, e)
 }
 
-// goesOn says why e would not let a run of that state go on; nil when it does,
-// or when the run's own command is to be taken up.
-func goesOn(s loop.State, e loop.Event) error {
+// checkContinues returns an error that names why e does not let a run in that state
+// continue; nil when it does, or when the run's own command is to be finished.
+func checkContinues(s loop.State, e loop.Event) error {
 	if s.Status.Active() {
 		return nil
 	}
@@ -219,7 +219,7 @@ func (w *worker) tryBase(ctx context.Context, s loop.State) *loop.Record {
 		return nil
 	}
 	w.baseSnapshot(ctx)
-	if tree := w.trees.base; tree != "" && spool.ReadEnd(w.greenTree(), maxGreen) == tree {
+	if tree := w.trees.base; tree != "" && spool.ReadEnd(w.greenTreeFile(), maxGreen) == tree {
 		return nil
 	}
 	w.notify(Notice{Kind: Note, Text: "the gates run once on the files as they are, before the first agent"})
@@ -298,8 +298,9 @@ func (w *worker) baseGates(ctx context.Context, c loop.Command, specs []gate.Spe
 	return last, red, nil
 }
 
-// greenTree is where the last tree is kept on which all gates of the run were green.
-func (w *worker) greenTree() string {
+// greenTreeFile returns the path of the file that holds the last tree on which all gates
+// of the run were green.
+func (w *worker) greenTreeFile() string {
 	h := sha256.New()
 	for _, g := range w.plan.Gates {
 		h.Write([]byte(g.Key()))
@@ -310,7 +311,7 @@ func (w *worker) greenTree() string {
 
 // keepGreen notes that the gates need not run on a tree again before a first agent.
 func (w *worker) keepGreen(tree string) {
-	path := w.greenTree()
+	path := w.greenTreeFile()
 	if tree != "" && os.MkdirAll(filepath.Dir(path), 0o700) == nil {
 		_ = files.Replace(path, []byte(tree), 0o600, false) // without it the gates run once more
 	}

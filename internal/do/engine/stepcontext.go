@@ -115,8 +115,8 @@ func (h *StepContext) Do(ctx context.Context, job supervisor.Job, onEvent func(a
 	if err := os.MkdirAll(filepath.Dir(job.Files), 0o700); err != nil {
 		return supervisor.Result{}, fmt.Errorf("cannot make the folder of the step: %v", err)
 	}
-	h.w.dropCaches(cachesOf(job.Files))
-	defer h.w.dropCaches(cachesOf(job.Files))
+	h.w.dropCaches(cachesFolder(job.Files))
+	defer h.w.dropCaches(cachesFolder(job.Files))
 	return h.w.do(ctx, job, onEvent)
 }
 
@@ -127,8 +127,8 @@ func (h *StepContext) DoAgent(ctx context.Context, job supervisor.Job, onEvent f
 	return h.Do(ctx, job, onEvent)
 }
 
-// cachesOf is where a command's changes to the tools' caches go.
-func cachesOf(files string) string { return files + ".caches" }
+// cachesFolder returns the folder for a command's changes to the tools' caches.
+func cachesFolder(files string) string { return files + ".caches" }
 
 // Abandon ends a job that an earlier pawl began and nobody wants any more.
 func (h *StepContext) Abandon(ctx context.Context, job supervisor.Job) { h.w.jobs.abandon(ctx, job) }
@@ -139,20 +139,20 @@ func (h *StepContext) Resume(ctx context.Context, job supervisor.Job, onEvent fu
 ) (supervisor.Result, Fate, error) {
 	res, fate, err := h.w.resume(ctx, job, onEvent)
 	if err == nil {
-		h.w.dropCaches(cachesOf(job.Files))
+		h.w.dropCaches(cachesFolder(job.Files))
 	}
 	return res, fate, err
 }
 
 // Shell is the job of a command line, held as gates are.
 func (h *StepContext) Shell(id, files, command, dir string, env []string, wall time.Duration) supervisor.Job {
-	box, caches := h.w.gateBox(cachesOf(files))
+	box, caches := h.w.gateBox(cachesFolder(files))
 	if box != nil {
 		box.Write = append(box.Write[:len(box.Write):len(box.Write)], filepath.Dir(files)+"/out")
 	}
 	return supervisor.Job{
 		ID: id, Files: files, Args: []string{"sh", "-e", "-c", command}, Dir: dir, Box: box,
-		Env:    h.w.environ(h.w.plan.Environ, h.c.Iteration, caches, env, nil),
+		Env:    h.w.childEnvironment(h.w.plan.Environ, h.c.Iteration, caches, env, nil),
 		Limits: supervisor.Limits{Wall: wall, Room: leastRoom},
 	}
 }
@@ -166,7 +166,7 @@ func (h *StepContext) Forbidden(command string) (safety.Finding, bool) {
 // known, whoever met it; nil for none.
 func (h *StepContext) Throttled(ctx context.Context, name string) *failure.Analysis {
 	w, key := h.w, h.w.account(name)
-	if _, day := w.today(time.Now()); day != "" {
+	if _, day := w.useToday(time.Now()); day != "" {
 		a := dayFailure(day, time.Now())
 		a.Fingerprint = knownLimit + "day"
 		return a
@@ -200,7 +200,7 @@ type AgentCall struct {
 
 // AgentJob writes the prompt and makes the job of an agent.
 func (h *StepContext) AgentJob(ctx context.Context, a AgentCall) (supervisor.Job, error) {
-	a.Prompt += h.messages(ctx, a.Step)
+	a.Prompt += h.messagesForStep(ctx, a.Step)
 	path := a.Files + ".prompt.md"
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return supervisor.Job{}, fmt.Errorf("cannot make the folder of the step: %v", err)
@@ -222,12 +222,13 @@ func (h *StepContext) AgentJob(ctx context.Context, a AgentCall) (supervisor.Job
 	return job, nil
 }
 
-// messages are those that wait for an agent, as a part of the step's prompt: the
-// next agent that starts is told, and so is a further try of the same step.
-func (h *StepContext) messages(ctx context.Context, step string) string {
+// messagesForStep returns the messages that wait for an agent, as a part of the step's
+// prompt: the next agent that starts gets them, and so does a further try of the same
+// step.
+func (h *StepContext) messagesForStep(ctx context.Context, step string) string {
 	h.saying.Lock()
 	defer h.saying.Unlock()
-	texts, rows := h.w.messages(ctx)
+	texts, rows := h.w.waitingMessages(ctx)
 	var mine []string
 	for i, row := range rows {
 		if to, told := h.said[row]; told && to != step {
@@ -261,7 +262,7 @@ func (h *StepContext) AgentEnded(ctx context.Context, name string, job superviso
 	r := h.w.totals(c, res)
 	message := res.Agent.Message
 	if !h.w.structured(name) {
-		message = agentOutput(res)
+		message = lastOutput(res)
 	}
 	h.w.readAgent(r, job, loop.CommandLimits{}, res)
 	// else the kernel says how long it is waited for
@@ -279,10 +280,10 @@ func (h *StepContext) ShellFailure(name string, job supervisor.Job, res supervis
 	if well || x.Ended == loop.EndedStop || gone(res) {
 		return nil
 	}
-	out := agentOutput(res)
+	out := lastOutput(res)
 	a := failure.Analyse(failure.Evidence{
 		Source: "step", Name: name, ExitCode: x.Code, Signal: x.Signal,
-		TimedOut: x.Ended == loop.EndedTimeout, Output: out, Now: endOf(res), Zone: Zone,
+		TimedOut: x.Ended == loop.EndedTimeout, Output: out, Now: agentEnd(res), Zone: Zone,
 	})
 	job.Box.NameRefusals(&a, out, res.Unreached)
 	return &a
@@ -316,7 +317,7 @@ func (w *worker) work(ctx context.Context, s loop.State) input {
 	w.jobs.leave()
 	switch {
 	case errors.Is(err, supervisor.ErrTaken), errors.Is(err, store.ErrNotOwner):
-		return w.taken()
+		return w.takenInput()
 	case err != nil:
 		return w.over(c, w.cannotStart(c, err))
 	}

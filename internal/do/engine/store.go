@@ -111,9 +111,9 @@ func (d *Driver) create(ctx context.Context, e journal.Event) error {
 	return nil
 }
 
-// learned is what the runs before learned of strategies. Without it the run
-// goes on as if nothing was.
-func (d *Driver) learned(ctx context.Context) []strategy.Tally {
+// learnedTallies returns what the runs before learned about strategies; nothing, when
+// that cannot be read.
+func (d *Driver) learnedTallies(ctx context.Context) []strategy.Tally {
 	list, err := d.o.Store.Learned(ctx)
 	if err != nil {
 		d.warn(err.Error())
@@ -171,7 +171,7 @@ const lossTime = time.Minute
 
 func (d *Driver) write(ctx context.Context, u unsaved) (err error) {
 	if u.create != nil {
-		err = d.o.Store.Create(ctx, *u.create, u.step.Event, d.rival)
+		err = d.o.Store.Create(ctx, *u.create, u.step.Event, d.mayStillDrive)
 	} else {
 		err = d.o.Store.Commit(ctx, u.step)
 	}
@@ -208,7 +208,7 @@ func (d *Driver) notStored(err error) {
 	case errors.Is(err, store.ErrNotOwner), errors.Is(err, store.ErrRunning):
 		d.lost = fmt.Errorf("%w: run %s", ErrTaken, d.id)
 		return
-	case d.patient() && older:
+	case d.waitsForStorage() && older:
 		d.lost = err // a copy took the database's place: its run goes on from what that says
 		return
 	}
@@ -258,16 +258,16 @@ func untilText(t, now time.Time) string {
 // saveStateFile writes the image of the current state. A run that completed
 // leaves no file. That it cannot be written is said once and changes nothing.
 func (d *Driver) saveStateFile(last bool) {
-	if d.homeless() != "" {
+	if d.reasonNoFolder() != "" {
 		return // the run says so, and no folder is made in its place
 	}
 	var err error
 	if last && d.state.Status == loop.Completed {
-		err = statefile.Remove(d.stateRoot(), d.plan.Name)
+		err = statefile.Remove(d.stateFileRoot(), d.plan.Name)
 	} else {
 		// While the run goes on, the next iteration writes it again, and the
 		// database rules; only what stays must outlive a power loss.
-		err = statefile.Write(d.stateRoot(), d.plan.Name, d.stateFile(), !d.state.Status.Active())
+		err = statefile.Write(d.stateFileRoot(), d.plan.Name, d.stateFile(), !d.state.Status.Active())
 	}
 	if err != nil && !d.stale {
 		d.warn(fmt.Sprintf("the state file is not up to date: %v. The run goes on", err))

@@ -57,8 +57,8 @@ func newSupervisors(runDir, run string, o supervisor.Options) *supervisors {
 		adopted: map[string]*supervisor.Client{}}
 }
 
-// tempDir is where a run has folders for temporary files of its own.
-func tempDir(runDir string) string { return filepath.Join(runDir, "tmp") }
+// runTempDir returns the folder in which a run has its own temporary files.
+func runTempDir(runDir string) string { return filepath.Join(runDir, "tmp") }
 
 // folder and mark are those of a supervisor.
 func (l *supervisors) folder(number int) (dir, mark string) {
@@ -80,7 +80,7 @@ func (l *supervisors) do(ctx context.Context, job supervisor.Job, onEvent func(a
 	if err != nil {
 		return supervisor.Result{}, err
 	}
-	job.Box = job.Box.TempIn(tempDir(l.runDir))
+	job.Box = job.Box.TempIn(runTempDir(l.runDir))
 	res, err := one.Run(ctx, job, onEvent)
 	l.put(one, err != nil || gone(res))
 	return res, err

@@ -21,7 +21,7 @@ func (d *Driver) takeOver(ctx context.Context, run store.Run, e loop.Event) erro
 	if err := d.load(ctx, run); err != nil {
 		return err
 	}
-	if err := goesOn(d.state, e); err != nil {
+	if err := checkContinues(d.state, e); err != nil {
 		return err
 	}
 	if _, err := os.Stat(d.runDir); errors.Is(err, fs.ErrNotExist) {
@@ -38,7 +38,7 @@ func (d *Driver) takeOver(ctx context.Context, run store.Run, e loop.Event) erro
 		return fmt.Errorf("cannot take up run %s: %v", run.ID, err)
 	}
 	d.restoreTrees(ctx)
-	anew := d.pending() == nil // else the session goes on that another process began
+	anew := d.pendingDecision() == nil // else the session goes on that another process began
 	if anew {
 		d.takeOldControls(ctx, e.Kind)
 	}

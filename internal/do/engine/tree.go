@@ -158,7 +158,7 @@ func (w *worker) snapshot(ctx context.Context, s loop.State, r *loop.Record, b b
 		return
 	}
 	o := workspace.SnapshotOptions{Message: fmt.Sprintf("%s: iteration %d", w.plan.Name, r.Number)}
-	if r.Judge() == loop.Waited && !w.verifies(r) {
+	if r.Judge() == loop.Waited && !w.runsGates(r) {
 		o.Attempt = strconv.Itoa(r.Attempt) // the iteration's own is still to come
 	}
 	snap, err := w.o.Tree.Snapshot(ctx, w.id, r.Number, o)

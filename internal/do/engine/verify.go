@@ -26,9 +26,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/spool"
 )
 
-// verifies says whether the gates run: after an iteration that exits 0 or
-// validly claims COMPLETE; in tasks only COMPLETE runs them.
-func (w *worker) verifies(r *loop.Record) bool {
+// runsGates reports whether the gates run: after an iteration that exits 0 or validly
+// claims COMPLETE; in tasks only after COMPLETE.
+func (w *worker) runsGates(r *loop.Record) bool {
 	if !r.Valid() {
 		return false
 	}
@@ -208,7 +208,7 @@ func (w *worker) runGate(ctx context.Context, c loop.Command, n int, s gate.Spec
 	if err := errors.Join(err, w.afterGate(ctx, judged, &e)); err != nil {
 		return gate.Exec{}, err
 	}
-	e.Green = w.green(s.Command, e)
+	e.Green = w.lastGreenOutput(s.Command, e)
 	w.notify(Notice{Kind: GateEnded, Gate: loop.Gate{Name: s.Name, Required: s.Required, Status: e.Status(),
 		Elapsed: res.Elapsed, ExitCode: e.ExitCode, Origin: s.Origin}})
 	return e, nil
@@ -238,10 +238,10 @@ func ReadGate(dir *os.Root, n int, c Check) (loop.Gate, bool) {
 // maxGreen is how much is kept of what a green gate printed.
 const maxGreen = 64 << 10
 
-// green is what a gate's command printed when it last passed, in this run or in
-// an earlier one; what it printed now is kept when it passed. Nothing is lost
-// without it but a hint what is noise.
-func (w *worker) green(command string, e gate.Exec) string {
+// lastGreenOutput returns what the command of a red gate printed when it last passed, in
+// this run or in an earlier one. Of a green gate it keeps the output, and returns "".
+// Without it only a hint about noise is missing.
+func (w *worker) lastGreenOutput(command string, e gate.Exec) string {
 	sum := sha256.Sum256([]byte(command))
 	path := filepath.Join(w.o.StateDir, "green", hex.EncodeToString(sum[:8]))
 	if e.Status() != loop.GatePassed {
@@ -286,7 +286,7 @@ func (w *worker) gateIn(ctx context.Context, c loop.Command, n int, s gate.Spec,
 	return w.do(ctx, supervisor.Job{
 		ID:    fmt.Sprintf("%s/gate/%d/%d", jobID(c), n+1, time.Now().UnixNano()),
 		Files: p.gate(n), Args: []string{"sh", "-c", s.Command},
-		Dir: dir, Env: w.environ(w.plan.Environ, c.Iteration, caches, shows, nil), Merge: true,
+		Dir: dir, Env: w.childEnvironment(w.plan.Environ, c.Iteration, caches, shows, nil), Merge: true,
 		Limits: supervisor.Limits{Wall: s.Timeout}, Box: box,
 	}, nil)
 }

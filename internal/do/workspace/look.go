@@ -128,7 +128,7 @@ const (
 // repositories, submodules among them, and ignored files in named.
 func (c *Checkout) Beyond(ctx context.Context, run string, covers func(name string) bool, named []string,
 ) (map[string]bool, error) {
-	was, err := c.wasBeyond(run)
+	was, err := c.earlierBeyond(run)
 	if errors.Is(err, fs.ErrNotExist) {
 		if was, err = c.beyond(ctx, run, covers, named); err == nil && len(was) > 0 {
 			data, _ := json.Marshal(was) //nolint:errchkjson // texts
@@ -138,15 +138,15 @@ func (c *Checkout) Beyond(ctx context.Context, run string, covers func(name stri
 	changed := map[string]bool{}
 	for name, content := range was {
 		if content != untracked && !strings.HasSuffix(name, "/") {
-			changed[name] = c.content(name) != content
+			changed[name] = c.fileFingerprint(name) != content
 		}
 	}
 	return changed, err
 }
 
-// wasBeyond is what [Checkout.Beyond] found first: the content of files, and the ignore
-// rules of repositories, which have a slash at their end.
-func (c *Checkout) wasBeyond(run string) (was map[string]string, err error) {
+// earlierBeyond returns what [Checkout.Beyond] found first: the content of files, and the
+// ignore rules of repositories, whose names end with a slash.
+func (c *Checkout) earlierBeyond(run string) (was map[string]string, err error) {
 	data, err := files.ReadBelow(c.runDir(run), beyondFile, nestedLimit<<12)
 	if err == nil {
 		err = json.Unmarshal(data, &was)
@@ -158,7 +158,7 @@ func (c *Checkout) wasBeyond(run string) (was map[string]string, err error) {
 // [Checkout.Beyond] was first called in the run. Ignored ones do not count, unless the
 // ignore rules have changed since, too.
 func (c *Checkout) Added(ctx context.Context, run string, covers func(name string) bool) (added []string, err error) {
-	was, err := c.wasBeyond(run)
+	was, err := c.earlierBeyond(run)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -173,7 +173,7 @@ func (c *Checkout) Added(ctx context.Context, run string, covers func(name strin
 		}
 		old := func(name string) bool { return was[name] != "" || !covers(name) }
 		found := slices.DeleteFunc(slices.Clone(all), old)
-		if len(found) > 0 && c.rulesIn(ctx, dir, all) == rules {
+		if len(found) > 0 && c.ignoreRulesFingerprint(ctx, dir, all) == rules {
 			ignored := c.ignoredIn(ctx, dir)
 			found = slices.DeleteFunc(found, func(name string) bool { return ignored[name] })
 		}
@@ -199,7 +199,7 @@ func (c *Checkout) beyond(ctx context.Context, run string, covers func(string) b
 		name = strings.Trim(path.Clean(name), "/")
 		info, err := os.Lstat(filepath.Join(c.Repo.Top, filepath.FromSlash(name)))
 		if err == nil && !info.IsDir() && !slices.Contains(known, name) {
-			found[name] = c.content(name)
+			found[name] = c.fileFingerprint(name)
 		}
 	}
 	return found, err
@@ -214,7 +214,7 @@ func (c *Checkout) beyondIn(ctx context.Context, dir string, covers func(string)
 	}
 	for _, name := range names {
 		if len(found) < nestedLimit && covers(name) {
-			found[name] = c.content(name)
+			found[name] = c.fileFingerprint(name)
 		}
 	}
 	all, err := c.filesIn(ctx, dir)
@@ -229,16 +229,17 @@ func (c *Checkout) beyondIn(ctx context.Context, dir string, covers func(string)
 			found[name] = untracked
 		}
 	}
-	found[dir+"/"] = c.rulesIn(ctx, dir, all)
+	found[dir+"/"] = c.ignoreRulesFingerprint(ctx, dir, all)
 	return nil
 }
 
-// rulesIn is what shows a change of the ignore rules of a repository with these files.
-func (c *Checkout) rulesIn(ctx context.Context, dir string, all []string) string {
+// ignoreRulesFingerprint changes when the ignore rules of a repository with these files
+// do.
+func (c *Checkout) ignoreRulesFingerprint(ctx context.Context, dir string, all []string) string {
 	sum := sha256.New()
 	for _, name := range all {
 		if path.Base(name) == ".gitignore" {
-			fmt.Fprintf(sum, "%q %q\n", name, c.content(name))
+			fmt.Fprintf(sum, "%q %q\n", name, c.fileFingerprint(name))
 		}
 	}
 	if repo, err := c.theirs(ctx, dir); err == nil {
@@ -292,8 +293,9 @@ func (c *Checkout) trackedIn(ctx context.Context, dir string) (names []string, e
 	return names, err
 }
 
-// content is what shows a change of a file.
-func (c *Checkout) content(name string) string {
+// fileFingerprint changes when the file does: its mode, size, link target or content. It
+// is "" where there is none.
+func (c *Checkout) fileFingerprint(name string) string {
 	file := filepath.Join(c.Repo.Top, filepath.FromSlash(name))
 	info, err := os.Lstat(file)
 	if err != nil {

@@ -48,7 +48,7 @@ func (p *Pool) revive(ctx context.Context, r store.Workspace) error {
 	if err != nil {
 		return nil //nolint:nilerr // another process does it
 	}
-	broken := p.sound(ctx, row)
+	broken := p.checkClone(ctx, row)
 	if ctx.Err() != nil {
 		return errors.Join(ctx.Err(), p.unclaim(ctx, row, r.State))
 	}
@@ -81,8 +81,8 @@ func (p *Pool) note(id, what, ref string) {
 	p.notes = append(p.notes, text)
 }
 
-// sound says why the clone of a row cannot be worked in.
-func (p *Pool) sound(ctx context.Context, row store.Workspace) error {
+// checkClone returns an error that names why the clone of a row cannot be worked in.
+func (p *Pool) checkClone(ctx context.Context, row store.Workspace) error {
 	if _, err := os.Lstat(row.Dir); err != nil {
 		return err
 	}

@@ -74,7 +74,7 @@ func (p *Pool) collectRow(ctx context.Context, row store.Workspace, message stri
 		return "", refuse("%v", err)
 	}
 	was := head
-	if head.Commit, err = p.onBase(ctx, c, head.Commit, row.Base); err != nil {
+	if head.Commit, err = p.commitOnBase(ctx, c, head.Commit, row.Base); err != nil {
 		return "", err
 	}
 	commit, err := p.commit(ctx, c, head, row, message)
@@ -124,10 +124,10 @@ func (p *Pool) full() bool {
 	return files.Full(p.o.Dir) || files.Full(p.o.StateDir) || files.Full(p.repo.Common)
 }
 
-// onBase is what is checked out as a commit that follows the base. A history that was
-// rewritten beyond that, as by an amended commit, becomes one commit on it: the files are
-// what counts.
-func (p *Pool) onBase(ctx context.Context, c *git.Clone, head, base string) (string, error) {
+// commitOnBase returns what is checked out as a commit that follows the base. A history
+// that was rewritten beyond that, as by an amended commit, becomes one commit on it: the
+// files are what counts.
+func (p *Pool) commitOnBase(ctx context.Context, c *git.Clone, head, base string) (string, error) {
 	if head == "" {
 		return "", refuse("the branch that is checked out has no commit; check out one that begins at %s", base)
 	}
@@ -173,7 +173,7 @@ func (p *Pool) commit(
 	if len(filtered) > 0 {
 		return "", refuseFiltered(filtered)
 	}
-	if large := p.tooLarge(c, paths); len(large) > 0 {
+	if large := p.listTooLarge(c, paths); len(large) > 0 {
 		return "", p.refuseLarge(large)
 	}
 	if err := c.StagePaths(ctx, paths, scan.Gone); err != nil {
@@ -202,8 +202,8 @@ func (p *Pool) commit(
 	return c.Commit(ctx, tree, message, head.Commit)
 }
 
-// tooLarge are those of the paths whose files are over the limit.
-func (p *Pool) tooLarge(c *git.Clone, paths []string) []string {
+// listTooLarge returns those of the paths whose files are over the limit.
+func (p *Pool) listTooLarge(c *git.Clone, paths []string) []string {
 	var large []string
 	for _, name := range paths {
 		info, err := os.Lstat(filepath.Join(c.Top, filepath.FromSlash(name)))
@@ -230,7 +230,7 @@ func (p *Pool) committedLarge(ctx context.Context, c *git.Clone, base, commit st
 			written = append(written, ch.Path)
 		}
 	}
-	large := p.tooLarge(c, written)
+	large := p.listTooLarge(c, written)
 	filtered, err := c.Filtered(ctx, large) // on disk it is not what was committed
 	return slices.DeleteFunc(large, func(name string) bool { return slices.Contains(filtered, name) }), err
 }

@@ -65,8 +65,8 @@ func (p *Pool) copyFiles(ctx context.Context, c *git.Clone) (open []string, err 
 	return open, err
 }
 
-// openText says that files are not ignored in a workspace.
-func openText(open []string) string {
+// describeOpenFiles warns that files are not ignored in a workspace.
+func describeOpenFiles(open []string) string {
 	return fmt.Sprintf("cannot copy the files of workspace.copy: %s at the commit that the task begins at; add it to "+
 		".gitignore there", some(open, "is not ignored", "are not ignored"))
 }

@@ -41,7 +41,7 @@ func TestDecideWhoGetsAWorkspace(t *testing.T) {
 		{"half made by one that is dead", []store.Workspace{row(making, gone)}, false, making, "/own/1", "new", ""},
 		{"half removed by one that is dead", []store.Workspace{row(removing, gone)}, false, making, "/own/1", "new", ""},
 	} {
-		got, was, ch, err := decide(c.all, want, "/own/new", func(r store.Workspace) bool { return alive(r.Owner) })
+		got, was, ch, err := decideTake(c.all, want, "/own/new", func(r store.Workspace) bool { return alive(r.Owner) })
 		if c.taken {
 			if !errors.Is(err, ErrTaken) || len(ch.Put)+len(ch.Drop) > 0 {
 				t.Errorf("%s: %+v, %v", c.name, ch, err)

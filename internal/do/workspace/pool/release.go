@@ -106,7 +106,7 @@ func (p *Pool) putBack(ctx context.Context, row store.Workspace) error {
 	return p.o.Store.EditWorkspaces(ctx, func([]store.Workspace) (store.WorkspaceChange, error) {
 		w := store.Workspace{
 			ID: kindWarm + "-" + filepath.Base(row.Own), Kind: kindWarm, State: warm, Why: "waits for a task",
-			Repo: row.Repo, Dir: p.warmDir(row.Own),
+			Repo: row.Repo, Dir: p.warmCloneDir(row.Own),
 			Own: row.Own, Folder: row.Folder, TakenAt: row.TakenAt, UpdatedAt: time.Now(),
 		}
 		return store.WorkspaceChange{Drop: []string{row.ID}, Put: []store.Workspace{w}}, nil
@@ -147,7 +147,7 @@ func (p *Pool) clean(ctx context.Context, row store.Workspace) error {
 		return err
 	}
 	p.step("emptied")
-	if err := os.Rename(row.Dir, p.warmDir(row.Own)); err != nil {
+	if err := os.Rename(row.Dir, p.warmCloneDir(row.Own)); err != nil {
 		return err
 	}
 	return files.Sync(p.o.Dir) // the row is written next, and synced
@@ -168,7 +168,7 @@ func (p *Pool) forget(ctx context.Context, row store.Workspace) error {
 // discard removes folder and row of a clone in which nothing is that could be
 // lost.
 func (p *Pool) discard(ctx context.Context, row store.Workspace) error {
-	for _, dir := range []string{row.Dir, p.warmDir(row.Own)} {
+	for _, dir := range []string{row.Dir, p.warmCloneDir(row.Own)} {
 		if err := files.RemoveAll(dir); err != nil {
 			return fmt.Errorf("cannot remove %s: %w", dir, err)
 		}
@@ -292,7 +292,7 @@ func (p *Pool) enterAll(ctx context.Context, c *git.Clone, on string) (tree stri
 		return "", nil, err
 	}
 	paths = append(paths, filtered...) // as they are on disk: nothing lands of a recovery
-	large := p.tooLarge(c, paths)
+	large := p.listTooLarge(c, paths)
 	left = slices.Concat(left, large, c.StagedModules(ctx))
 	paths = slices.DeleteFunc(paths, func(name string) bool { return slices.Contains(large, name) })
 	if err := c.StagePaths(ctx, paths, scan.Gone); err != nil {

@@ -230,7 +230,7 @@ func (p *Pool) acquire(ctx context.Context, was store.Workspace) (store.Workspac
 // no ref can hold keeps it, unless a person gave it up. When it fails, the caller
 // lets the row go.
 func (p *Pool) remove(ctx context.Context, row store.Workspace, givenUp bool) (saved, error) {
-	s, err := p.saveBefore(ctx, row, givenUp)
+	s, err := p.saveBeforeRemoval(ctx, row, givenUp)
 	if err != nil {
 		return s, err
 	}
@@ -253,8 +253,8 @@ func (p *Pool) disown(ctx context.Context, id, why string) error {
 	return err
 }
 
-// saveBefore is what has to be done before a folder may go.
-func (p *Pool) saveBefore(ctx context.Context, row store.Workspace, givenUp bool) (saved, error) {
+// saveBeforeRemoval saves what must be kept before a folder is removed.
+func (p *Pool) saveBeforeRemoval(ctx context.Context, row store.Workspace, givenUp bool) (saved, error) {
 	if row.State == making || row.State == removing || row.Kind != kindTask {
 		return saved{}, nil
 	}

@@ -116,15 +116,15 @@ func (p *Pool) claim(ctx context.Context, want store.Workspace) (row store.Works
 	err = p.o.Store.EditWorkspaces(ctx, func(all []store.Workspace) (store.WorkspaceChange, error) {
 		var ch store.WorkspaceChange
 		var refused error
-		row, was, ch, refused = decide(all, want, filepath.Join(p.o.StateDir, "pool", serial()), p.busy)
+		row, was, ch, refused = decideTake(all, want, filepath.Join(p.o.StateDir, "pool", serial()), p.busy)
 		return ch, refused
 	})
 	return row, was, err
 }
 
-// decide is what becomes of the rows when want is taken: the row that the taker
-// works with, and the state that it was found in.
-func decide(all []store.Workspace, want store.Workspace, own string, busy func(store.Workspace) bool,
+// decideTake chooses the row that the taker works with when want is taken, and returns
+// the state in which that row was found.
+func decideTake(all []store.Workspace, want store.Workspace, own string, busy func(store.Workspace) bool,
 ) (store.Workspace, string, store.WorkspaceChange, error) {
 	for _, r := range all {
 		if r.ID != want.ID && r.Dir == want.Dir { // the winner of a race has kept its folder
@@ -160,8 +160,8 @@ func decide(all []store.Workspace, want store.Workspace, own string, busy func(s
 	return want, making, store.WorkspaceChange{Put: []store.Workspace{want}}, nil
 }
 
-// warmDir is where the folder of a clone waits for use.
-func (p *Pool) warmDir(own string) string {
+// warmCloneDir returns the folder in which a clone waits for its next use.
+func (p *Pool) warmCloneDir(own string) string {
 	return filepath.Join(p.o.Dir, ".warm-"+filepath.Base(own))
 }
 
@@ -186,7 +186,7 @@ func (p *Pool) again(ctx context.Context, row store.Workspace) (w Workspace, mis
 			return Workspace{}, false, err
 		}
 		if len(open) > 0 {
-			notes = append(notes, openText(open))
+			notes = append(notes, describeOpenFiles(open))
 		}
 		row.Setup = p.copyHash() + "/"
 	}
@@ -239,7 +239,7 @@ func (p *Pool) make(ctx context.Context, row store.Workspace, was string) (Works
 	p.step("filled")
 	open, err := p.copyFiles(ctx, c)
 	if err == nil && len(open) > 0 {
-		err = errors.New(openText(open))
+		err = errors.New(describeOpenFiles(open))
 	}
 	if err != nil {
 		return Workspace{}, err
@@ -261,7 +261,7 @@ func (p *Pool) make(ctx context.Context, row store.Workspace, was string) (Works
 
 // fill makes the clone in its folder: from one that waits, else from nothing.
 func (p *Pool) fill(ctx context.Context, c *git.Clone, row store.Workspace, was string) error {
-	waits := p.warmDir(row.Own)
+	waits := p.warmCloneDir(row.Own)
 	if was == warm && p.reuse(ctx, c, row, waits) == nil {
 		return nil
 	}
@@ -370,7 +370,7 @@ func (p *Pool) room(ctx context.Context) error {
 // where they are. It is [ErrTaken] while another process works in one of them.
 func (p *Pool) Swap(ctx context.Context, task string, racer Workspace) (Workspace, error) {
 	var won store.Workspace
-	err := p.keepBoth(ctx, task, racer.ID)
+	err := p.keepBorrowedObjects(ctx, task, racer.ID)
 	if err == nil {
 		err = p.o.Store.SwapRacer(ctx, task, racer.ID, func(all []store.Workspace) (store.WorkspaceChange, error) {
 			var ch store.WorkspaceChange
@@ -406,8 +406,8 @@ func (p *Pool) Swap(ctx context.Context, task string, racer Workspace) (Workspac
 	return w, nil
 }
 
-// keepBoth has what each of two clones borrows kept for the other too.
-func (p *Pool) keepBoth(ctx context.Context, a, b string) error {
+// keepBorrowedObjects keeps what each of two clones borrows for the other one as well.
+func (p *Pool) keepBorrowedObjects(ctx context.Context, a, b string) error {
 	var pairs []string
 	for from, to := range map[string]string{a: b, b: a} {
 		refs, err := p.repo.Refs(ctx, basePrefix+from+"/")
