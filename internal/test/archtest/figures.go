@@ -43,9 +43,9 @@ var limits = []struct {
 	{"structs of 25 fields or more", 18, "nobody fills in so many fields rightly: fields that belong together are a struct", func(c *census) (int, []string) { return counted(above(c.fields, 24)) }},
 	{"unexported functions whose name is one word", 353, "a name says what is done to what: chooseStrategy, not choose", func(c *census) (int, []string) { return counted(c.oneWord) }},
 	{"one-word names that more than five rooms have", 0, "settle is another thing in each of its eighteen rooms", func(c *census) (int, []string) { return counted(c.sharedNames(5)) }},
-	{"letters in 100 names of functions", 905, "short names are read fast and understood late", func(c *census) (int, []string) { return 100 * c.letters / max(1, c.functions), nil }},
+	{"letters in 100 names of functions", 911, "short names are read fast and understood late", func(c *census) (int, []string) { return 100 * c.letters / max(1, c.functions), nil }},
 	{"comments that say what a name should have said", 45, "X is what …, X says why …: the sentence has the better name in it", func(c *census) (int, []string) { return counted(c.riddles) }},
-	{"private words in comments", 147, "told, settled and heard mean something in this house alone: use the field's word", func(c *census) (int, []string) { return counted(c.private) }},
+	{"private words in comments", 141, "told, settled and heard mean something in this house alone: use the field's word", func(c *census) (int, []string) { return counted(c.private) }},
 	{"lines over 120 columns", 559, "the end of a long line is not read; a tab is four columns", func(c *census) (int, []string) { return counted(c.long) }},
 	{"lines that mix && and ||", 87, "who reads them counts brackets: give the half a name", func(c *census) (int, []string) { return counted(c.mixed) }},
 }
