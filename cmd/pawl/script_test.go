@@ -148,7 +148,7 @@ func setup(env *testscript.Env) error {
 		return err
 	}
 	env.Setenv("PAWL", pawl)
-	env.Setenv("TASKS", strconv.Itoa(*proofTasks))
+	env.Setenv("TEST_TASKS", strconv.Itoa(*proofTasks))
 	if server := os.Getenv("PAWL_TEST_STORE_SERVER"); server != "" { // a board of its own, in PostgreSQL
 		env.Setenv("PAWL_CLUSTER_STORE", server+"&repository="+url.QueryEscape(home))
 	}
