@@ -73,6 +73,7 @@ func (r Reply) CheckWords() error {
 		Hint("pawl answer RUN %d \"what must change\"", r.Number)
 }
 
+// EndsRun reports whether the chosen option ends the run; words of a person's own never do.
 func (r Reply) EndsRun() bool { return r.Number != 0 && r.Choice.Do.EndsRun() }
 
 // Event is the reply as the kernel takes it.

@@ -263,7 +263,7 @@ func (c *Client) keepAnswer(method, address string, a answer) {
 	c.kept[address] = a
 }
 
-// LaterError: the forge does not answer now, or limits the rate of calls.
+// LaterError is returned when the forge does not answer now, or limits the rate of calls.
 type LaterError struct {
 	Until time.Time // when it may be asked again; zero is not known
 	Why   string

@@ -46,7 +46,7 @@ type FastForward struct {
 	unfilter []string // settings that leave the person's filters out, whose programs are not there
 }
 
-// ErrIndexLocked: another git command has the lock of the index.
+// ErrIndexLocked is returned when another git command has the lock of the index.
 var ErrIndexLocked = errors.New("another git command holds the index")
 
 const lockMark = "pawl moves this work tree\n"

@@ -30,7 +30,7 @@ const (
 	slowCall    = 2 * time.Second  // after it a pipe in the work tree may be what git waits for
 )
 
-// ErrNoGit: there is no git command on the path.
+// ErrNoGit is returned when there is no git command on the path.
 var ErrNoGit = errors.New("git is not installed")
 
 // Error is a git command that ended with a status other than 0.

@@ -28,7 +28,7 @@ import (
 // grace is how long what the command leaves behind may take to end by itself.
 const grace = 2 * time.Second
 
-// SignalError: a signal asked this process to end before the command had ended.
+// SignalError is returned when a signal asked this process to end before the command had ended.
 type SignalError syscall.Signal
 
 func (e SignalError) Error() string { return fmt.Sprintf("ended by signal: %v", syscall.Signal(e)) }

@@ -413,6 +413,7 @@ type Control struct {
 	At   time.Time
 }
 
+// IsAnswer reports whether the row is a person's answer to a question.
 func (c Control) IsAnswer() bool {
 	return c.Kind == ControlAnswer || c.Kind == ControlChoice || c.Kind == ControlReply
 }

@@ -206,6 +206,7 @@ func Leaf(use, short string, args cobra.PositionalArgs,
 // TextOnly marks a command that has no JSON to print.
 func TextOnly(cmd *cobra.Command) { cmd.Annotations = map[string]string{textOnly: "yes"} }
 
+// IsTextOnly reports whether the command has no JSON to print.
 func IsTextOnly(cmd *cobra.Command) bool { return cmd.Annotations[textOnly] != "" }
 
 const textOnly = "text-only"

@@ -116,6 +116,7 @@ func (s *Server) parseHost(host string) (t target, ok bool) {
 	return t, name == t.name()
 }
 
+// IsPreviewHost reports whether a request for that host is for a preview.
 func (s *Server) IsPreviewHost(host string) bool {
 	_, ok := s.parseHost(host)
 	return ok
