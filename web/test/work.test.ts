@@ -492,7 +492,7 @@ test('actions by key, while agents work', async (t) => {
     await press('Space', /^Resume/);
     await page.getByRole('button', { name: /^Pause/ }).waitFor();
     // It can be asked on every other page, too.
-    const bar = page.getByRole('region', { name: 'Autopilot', exact: true });
+    const bar = page.getByRole('region', { name: 'State of the autopilot' });
     await key('g');
     await key('b');
     await bar.getByText('Autopilot works').waitFor();
@@ -502,6 +502,12 @@ test('actions by key, while agents work', async (t) => {
     await key('g');
     await key('a');
     await bar.getByText('Autopilot works').waitFor();
+    await key('g');
+    await key('x');
+    const stopping = page.getByRole('dialog', { name: /Stop the autopilot/ });
+    await stopping.waitFor();
+    await key('Escape');
+    await stopping.waitFor({ state: 'detached' });
     await key('S');
     await page.getByRole('button', { name: /^Pause/ }).waitFor();
     // The next one is planned while this one runs, changed, and dropped; after a stop it waits for a person.
