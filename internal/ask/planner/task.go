@@ -44,8 +44,7 @@ func (pl *Planner) Task(task autopilot.Task) (engine.Plan, error) {
 		p.Policy = own
 	default:
 		return engine.Plan{}, fault.Refuse("%s has the tag %s%s: write policy:task or policy:controlled", c.ID,
-			board.PolicyTag,
-			own)
+			board.PolicyTag, own)
 	}
 	if own := c.Control; own != nil {
 		set := draft{pl, name, p}.iterationControl()

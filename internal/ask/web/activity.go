@@ -147,8 +147,8 @@ func (g *watcher) sendChanges(ctx context.Context) {
 // findAttempt returns the watchedRun of a run's attempt under way; nil if there is none.
 func (g *watcher) findAttempt(ctx context.Context, r store.Run) *watchedRun {
 	one := g.runs[r.ID]
-	if one != nil && (one.now.Iteration == r.Iteration || one.isChecking()) && one.isCurrent() && one.now.Phase != "waiting" &&
-		r.Status == string(loop.Running) {
+	if one != nil && (one.now.Iteration == r.Iteration || one.isChecking()) && one.isCurrent() &&
+		one.now.Phase != "waiting" && r.Status == string(loop.Running) {
 		return one
 	}
 	if one != nil {

@@ -151,7 +151,8 @@ func noteItems(h *hits, o *outline, v verdict) []Item {
 	}
 	add(v.line)
 	for _, one := range slices.Backward(h.all) {
-		if !traceHead().MatchString(o.textAt(one.line)) && len(lines) < maxNotes && one.rule.Class == v.class && one.rule.Weight >= v.weight-15 && h.holdsAt(one) {
+		if !traceHead().MatchString(o.textAt(one.line)) && len(lines) < maxNotes &&
+			one.rule.Class == v.class && one.rule.Weight >= v.weight-15 && h.holdsAt(one) {
 			add(one.line)
 		}
 	}

@@ -29,8 +29,8 @@ type Culprit struct {
 var ErrGreen = errors.New("is green")
 
 // Bisect finds the landing that made gates red: by halves, among the states that the target had one after the
-// other, each without what was taken back since. good is a commit of the target in which they are known to be green; with "" it is looked for. tried
-// is called after each try.
+// other, each without what was taken back since. good is a commit of the target in which they are known to be
+// green; with "" it is looked for. tried is called after each try.
 func (q *Queue) Bisect(ctx context.Context, gates []gate.Spec, good string, tried func(commit string, r gate.Report),
 ) (Culprit, error) {
 	tip, err := q.Tip(ctx)

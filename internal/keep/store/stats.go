@@ -293,8 +293,8 @@ func tallyFields(t *stats.Tally) []any {
 	return []any{
 		&t.Key, &t.Iterations, &t.Succeeded, &t.Failed, &t.Retries, &t.Cured, scanDuration(&t.Elapsed),
 		scanDuration(&t.Fastest), scanDuration(&t.Slowest), &t.Cost, &t.CostKnown, &t.TokensIn, &t.TokensOut,
-		scanDuration(&t.Waited), scanDuration(&t.Asked), &t.Guards, &t.Conflicts, &t.Started, &t.Landed, &t.GaveUp, &t.TimedOut,
-		&t.Blocked, &t.Worked, &t.TaskIterations, &t.Fewest, &t.Most,
+		scanDuration(&t.Waited), scanDuration(&t.Asked), &t.Guards, &t.Conflicts, &t.Started, &t.Landed, &t.GaveUp,
+		&t.TimedOut, &t.Blocked, &t.Worked, &t.TaskIterations, &t.Fewest, &t.Most,
 	}
 }
 

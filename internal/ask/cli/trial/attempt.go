@@ -250,8 +250,7 @@ func (b *bench) mostFor(made []trial.Attempt, next planned, isBegun bool) (most 
 
 // sayNext names an attempt that begins, the money that is spent, and what the rest may take.
 func (b *bench) sayNext(p plan, made []trial.Attempt, next planned) {
-	var cost, millis int64
-	known := true
+	cost, millis, known := int64(0), int64(0), true
 	for _, a := range made {
 		cost, millis, known = cost+a.Cost, millis+a.Millis, known && a.CostKnown
 	}
@@ -259,7 +258,8 @@ func (b *bench) sayNext(p plan, made []trial.Attempt, next planned) {
 	b.app.Say("Attempt %d of %d: %s at %.10s %s", n+1, len(p.Attempts), next.Variant, next.Task.Commit,
 		report.Line(next.Task.Title, 60))
 	if n > 0 {
-		money := fmt.Sprintf("spent %s; this and the rest may take %s and", loop.MicroUSD(cost), loop.MicroUSD(cost/n*left))
+		money := fmt.Sprintf("spent %s; this and the rest may take %s and", loop.MicroUSD(cost),
+			loop.MicroUSD(cost/n*left))
 		if !known {
 			money = "what it costs is unknown; this and the rest may take"
 		}
