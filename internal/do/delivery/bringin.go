@@ -123,6 +123,9 @@ func (w *Workspace) mergeSides(ctx context.Context, f deliver.Facts) (m merged, 
 		return m, err
 	}
 	m.now, m.head, m.came = now, now.Head.Commit, now.Tree != w.agreed.Tree || now.Head != w.agreed.gitHead()
+	if !m.came && !f.Requested {
+		return m, nil
+	}
 	m.u, err = w.AtSnapshot(ctx, -1)
 	if n := m.u.N; err == nil && m.came && !w.isElsewhere(f.Requested) {
 		m.u, err = w.Here(ctx)

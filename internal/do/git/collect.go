@@ -241,7 +241,10 @@ func (c *Clone) Heads(ctx context.Context, ids []string, not ...string) ([]strin
 
 // Ignored lists what is in the work tree and ignored; a folder of which all is
 // ignored is one entry, which ends with a slash.
-func (c *Clone) Ignored(ctx context.Context) ([]string, error) { return c.index.IgnoredFolded(ctx) }
+func (c *Clone) Ignored(ctx context.Context) ([]string, error) {
+	ignored, _, err := c.index.Others(ctx)
+	return ignored, err
+}
 
 // Trim removes the objects that were made for commits of the clone; what was
 // delivered is the lender's.

@@ -3,6 +3,7 @@ package git
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -112,4 +113,34 @@ func FuzzForgetTimes(f *testing.F) {
 			t.Errorf("it has %d bytes and had %d, %v", len(data), size, err)
 		}
 	})
+}
+
+// A scan finds the same whatever commit it is near to: the index's own, another, or none that
+// can be read.
+func TestScanNearACommit(t *testing.T) {
+	t.Parallel()
+	dir, r := repository(t, "r")
+	put(t, filepath.Join(dir, "kept"), "1")
+	put(t, filepath.Join(dir, "gone"), "1")
+	put(t, filepath.Join(dir, "d/changed"), "1")
+	put(t, filepath.Join(dir, "log"), "tracked, and ignored")
+	gittest.Git(t, dir, "add", "-A")
+	gittest.Git(t, dir, "commit", "-q", "-m", "more")
+	s, err := OpenShadow(t.Context(), r, r, filepath.Join(t.TempDir(), "git"))
+	must(t, err)
+	head := gittest.Git(t, dir, "rev-parse", "HEAD")
+	put(t, filepath.Join(dir, ".gitignore"), "log\n")
+	put(t, filepath.Join(dir, "d/changed"), "2")
+	put(t, filepath.Join(dir, "new/untracked"), "1")
+	must(t, os.Remove(filepath.Join(dir, "gone")))
+	want := Scan{Changed: []string{"d/changed"}, Gone: []string{"gone"}, Untracked: []string{".gitignore", "new/untracked"},
+		Ignored: []string{"log"}}
+	for _, near := range []string{"", head, gittest.Git(t, dir, "rev-parse", "HEAD^"), strings.Repeat("1", 40), "no id"} {
+		x := s.Index(filepath.Join(t.TempDir(), "index"), nil)
+		must(t, x.ReadTree(t.Context(), head+"^{tree}"))
+		got, err := x.ScanTracked(t.Context(), near)
+		if must(t, err); !reflect.DeepEqual(got, want) {
+			t.Errorf("near %q: got %+v, want %+v", near, got, want)
+		}
+	}
 }

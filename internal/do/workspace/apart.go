@@ -43,7 +43,7 @@ func (c *Checkout) ApartWork(ctx context.Context, from *Checkout, run string, sk
 			}
 		}
 	}
-	folders, err := c.listShown(ctx, run, (*git.Index).OtherFolders)
+	_, folders, err := c.listOthers(ctx, run)
 	for _, p := range folders {
 		err = errors.Join(err, w.addFolders(ctx, p))
 	}

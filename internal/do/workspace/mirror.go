@@ -39,9 +39,8 @@ type Apart map[string]string
 func (c *Checkout) Mirror(ctx context.Context, from *Checkout, key, run string, skipped []string, was Apart,
 	copied func(n int),
 ) (now Apart, left []string, err error) {
-	ignored, err := from.listShown(ctx, key, (*git.Index).IgnoredFolded)
-	empty, eerr := from.listShown(ctx, key, (*git.Index).OtherFolders)
-	if err := errors.Join(err, eerr); err != nil {
+	ignored, empty, err := from.listOthers(ctx, key)
+	if err != nil {
 		return was, nil, err
 	}
 	m := &mirror{from: from, copied: copied, was: was, now: Apart{}, free: make(chan struct{}, foldersAtOnce)}
@@ -54,7 +53,7 @@ func (c *Checkout) Mirror(ctx context.Context, from *Checkout, key, run string, 
 	there := slices.Concat(ignored, from.shown(skipped))
 	known := lists.Set(there)
 	if was == nil {
-		here, err := c.listShown(ctx, run, (*git.Index).IgnoredFolded)
+		here, _, err := c.listOthers(ctx, run)
 		for _, p := range here {
 			if !known[p] {
 				err = errors.Join(err, m.b.RemoveAll(p))
@@ -110,21 +109,20 @@ func lookApart(in *os.Root, p string) string {
 	return fmt.Sprintf("%v %d %d", info.Mode()|0o200, info.Size(), info.ModTime().UnixNano())
 }
 
-// listShown lists paths of those that agents may see; a folder of which all is meant is one.
-func (c *Checkout) listShown(ctx context.Context, key string,
-	list func(*git.Index, context.Context) ([]string, error)) ([]string, error) {
+// listOthers is [git.Index.Others], of the paths that agents may see.
+func (c *Checkout) listOthers(ctx context.Context, key string) (ignored, folders []string, err error) {
 	r, err := c.open(ctx, key)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer r.close()
-	paths, err := list(r.index, ctx)
-	return c.shown(paths), err
+	ignored, folders, err = r.index.Others(ctx)
+	return c.shown(ignored), c.shown(folders), err
 }
 
 // Ignored returns a test for whether a path is there and git ignores it.
 func (c *Checkout) Ignored(ctx context.Context, key string) (func(p string) bool, error) {
-	ignored, err := c.listShown(ctx, key, (*git.Index).IgnoredFolded)
+	ignored, _, err := c.listOthers(ctx, key)
 	known := lists.Set(ignored)
 	return func(p string) bool { return known[p] || underAny(p, known) }, err
 }

@@ -67,7 +67,7 @@ func (r *session) loadStart(ctx context.Context) (*start, error) {
 // captureStart keeps what is ignored now. The scan that it needs is left for who
 // scans next.
 func (r *session) captureStart(ctx context.Context) error {
-	scan, ignored, err := r.index.ScanIgnored(ctx)
+	scan, ignored, err := r.index.ScanIgnored(ctx, r.near)
 	if err != nil {
 		return err
 	}

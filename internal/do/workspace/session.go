@@ -36,6 +36,7 @@ type session struct {
 	mem   *memory
 	start *start
 
+	near    string    // a commit of files much like those of now; "" is not known
 	scanned *git.Scan // how the files differ from the private index, as just seen
 }
 

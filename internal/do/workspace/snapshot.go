@@ -199,14 +199,17 @@ func (r *session) scan(ctx context.Context) (state, error) {
 }
 
 func (r *session) scanOnce(ctx context.Context) (state, error) {
+	head, err := r.c.Head(ctx) // before the files: a commit meanwhile must not hide a change of them
+	if err != nil {
+		return state{}, err
+	}
+	if r.near = head.Commit; r.c.clone != nil { // its agent's commits may be of any size
+		r.near = r.mem.last.Commit
+	}
 	if err := r.ready(ctx); err != nil {
 		return state{}, err
 	}
 	if err := r.knowNested(ctx); err != nil {
-		return state{}, err
-	}
-	head, err := r.c.Head(ctx)
-	if err != nil {
 		return state{}, err
 	}
 	scan, err := r.look(ctx)
@@ -239,7 +242,7 @@ func (r *session) look(ctx context.Context) (git.Scan, error) {
 		r.scanned = nil
 		return *s, nil
 	}
-	return r.index.ScanTracked(ctx)
+	return r.index.ScanTracked(ctx, r.near)
 }
 
 // delta is what has to be done to the private index.
