@@ -189,7 +189,7 @@ var placeRows = []placeRow{
 		{name: "bare", make: "git clone -q --bare . ../bare.git; cp pawl.yaml agent.sh ../bare.git; cd ../bare.git",
 			says: "refused: .*bare repository"},
 	}},
-	{"file systems: ext4, xfs, tmpfs", "; so do those without hard links (exFAT, vfat), tried by refusing the calls",
+	{"file systems: ext4, xfs, tmpfs, exFAT by FUSE", "; so do others without hard links, links and modes (vfat), tried by refusing the calls",
 		[]workPlace{
 			{name: "tmpfs", root: true,
 				in: `unshare --mount sh -c 'mkdir $AT/repo; mount -t tmpfs none $AT/repo; exec "$@"' x`},
@@ -197,6 +197,8 @@ var placeRows = []placeRow{
 				in: `unshare --mount sh -c 'mkdir $AT/home; mount -t tmpfs none $AT/home; exec "$@"' x`},
 			{name: "xfs", root: true,
 				in: `unshare --mount sh -c 'truncate -s 2G $AT/disk; mkfs.xfs -q $AT/disk; mkdir $AT/repo; mount -o loop $AT/disk $AT/repo; exec "$@"' x`},
+			{name: "exFAT", root: true,
+				in: `unshare --mount sh -c 'truncate -s 2G $AT/disk; mkfs.exfat $AT/disk; mkdir $AT/repo; l=$(losetup -f --show $AT/disk); mount.exfat-fuse $l $AT/repo; losetup -d $l; exec "$@"' x`},
 		}},
 	{"a disk for the state that is full", ", with what can go", []workPlace{
 		{name: "full disk", root: true,

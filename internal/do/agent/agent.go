@@ -157,10 +157,11 @@ type Start struct {
 }
 
 // MoveProgram takes a program of the user's own that lies below one folder from another that has it, too,
-// where a workspace is not shown in the place of the user's files. One that git ignores is in no task's.
+// where a workspace is not shown in the place of the user's files. One that git ignores is in no task's, and one
+// whose run bit is not committed cannot be started there.
 func (s *Start) MoveProgram(from, to string) {
 	name, below := strings.CutPrefix(s.Args[0], from+"/")
-	if _, err := os.Stat(to + "/" + name); below && err == nil {
+	if info, err := os.Stat(to + "/" + name); below && err == nil && info.Mode()&0o111 != 0 {
 		s.Args[0] = to + "/" + name
 	}
 }

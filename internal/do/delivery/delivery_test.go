@@ -482,3 +482,36 @@ func TestConflictsEndWithTheirRun(t *testing.T) {
 		t.Errorf("the next run has %+v, %v", all, err)
 	}
 }
+
+// Where git does not look at modes, as on exFAT, all files may be executable: what is
+// delivered is not taken for a change of the person's, nor for work that is left.
+func TestModesThatNobodyKeeps(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.git("config", "core.fileMode", "false")
+	d.release()
+	d.take()
+	if err := d.w.Begin(t.Context(), "r1"); err != nil {
+		t.Fatal(err)
+	}
+	d.agent([]string{"new.txt", "1\n"})
+	if got := d.deliver(); got.Kind != deliver.Deliver {
+		t.Fatalf("%+v", got)
+	}
+	for _, name := range []string{"new.txt", "a.txt"} {
+		if err := os.Chmod(filepath.Join(d.dir, "repo", name), 0o755); err != nil { //nolint:gosec // as the mount has it
+			t.Fatal(err)
+		}
+	}
+	if in, err := d.w.BringIn(t.Context(), 1); err != nil || in.Files != 0 {
+		t.Errorf("a mode comes in: %+v, %v", in, err)
+	}
+	d.agent([]string{"new.txt", "2\n"})
+	got := d.deliver()
+	if got.Kind != deliver.Deliver || got.Files != 1 || got.Commits != 1 || d.read("repo/new.txt") != "2\n" {
+		t.Errorf("%+v", got)
+	}
+	if status := d.git("status", "--porcelain"); status != "" {
+		t.Errorf("left: %s", status)
+	}
+}

@@ -3,6 +3,7 @@ package git
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -37,7 +38,11 @@ const renameLimit = "1000"
 // of them (0: all), and whether there are more. With renames, a file that moved
 // is one change.
 func (s *Shadow) Changes(ctx context.Context, from, to string, renames bool, limit int) ([]Change, bool, error) {
-	return s.Repo.diffTree(ctx, s.newCall(), from, to, renames, limit)
+	all, more, err := s.Repo.diffTree(ctx, s.newCall(), from, to, renames, limit)
+	if s.Repo.NoModes {
+		all = slices.DeleteFunc(all, func(c Change) bool { return c.From == "" && c.OldObject == c.NewObject })
+	}
+	return all, more, err
 }
 
 func (r *Repo) diffTree(ctx context.Context, c call, from, to string, renames bool, limit int) ([]Change, bool, error) {

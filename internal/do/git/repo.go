@@ -33,6 +33,7 @@ type Repo struct {
 	Index   string // the user's index, which may not exist
 	Objects string // object store
 	Format  string // hash of objects: "sha1" or "sha256"
+	NoModes bool   // its file system keeps no modes or links, so their changes are none; [OpenShadow] finds out
 }
 
 // Open finds the repository that dir is in. It returns ErrNoGit without a git

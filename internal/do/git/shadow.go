@@ -34,6 +34,7 @@ func OpenShadow(ctx context.Context, r, store *Repo, dir string) (*Shadow, error
 		return nil, err
 	}
 	s := &Shadow{Repo: r, Dir: dir, Who: identityOf(settings), objects: store.Objects}
+	r.NoModes = latestValues(settings)["core.filemode"] == "false"
 	config, err := s.configText(ctx, settings)
 	if err != nil {
 		return nil, err

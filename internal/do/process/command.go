@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -180,20 +181,16 @@ func (c Command) Explain(path string, err error) error {
 			return fail(-1, "its working folder %s is not there", c.Dir)
 		}
 	}
-	_, gone := os.Stat(path)
-	switch {
+	info, gone := os.Stat(path)
+	switch why := ReasonNotExecuted(path); {
 	case errors.Is(err, syscall.E2BIG):
 		return fail(-1, "%s", c.tooLong())
-	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ENOTDIR):
-		if gone != nil {
-			return fail(127, "%s is not there", path)
-		}
-		return fail(126, "the interpreter of %s is not there; check its first line, and that it has no Windows line end",
-			path)
-	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
-		return fail(126, "%s is a folder, not executable (chmod +x?), or on a disk that is mounted noexec", path)
-	case errors.Is(err, syscall.ENOEXEC):
-		return fail(126, "%s is neither a program for this machine nor a script with a #! line", path)
+	case errors.Is(err, fs.ErrNotExist) && gone != nil:
+		return fail(127, "%s is not there", path)
+	case why != "":
+		return fail(126, "%s", strings.TrimPrefix(path+": ", c.Args[0]+": ")+why)
+	case gone == nil && info.IsDir():
+		return fail(126, "%s is a folder", path)
 	}
 	return fail(-1, "%v", err)
 }

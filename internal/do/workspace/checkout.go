@@ -135,6 +135,7 @@ func open(ctx context.Context, root string, of, repo *git.Repo, o Options) (*Che
 	if err != nil {
 		return nil, err
 	}
+	repo.NoModes = of.NoModes
 	return &Checkout{
 		Root: root, Repo: repo, Store: store, Notes: notes, of: of, shadow: shadow.Over(repo.Top), stateDir: state,
 		maxFile: cmp.Or(o.MaxFile, DefaultMaxFile), hide: files.NamesBelow(of.Top, o.Hide), runs: map[string]memory{},

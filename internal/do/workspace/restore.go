@@ -73,6 +73,8 @@ type found struct {
 	object string
 	dir    bool
 	perm   os.FileMode
+
+	anyMode bool // it is a file where modes are not kept
 }
 
 // find reads what is at a name, without following it.
@@ -117,7 +119,7 @@ func (w *restorer) findFile(at int, base string) (found, error) {
 	if err != nil {
 		return found{}, err
 	}
-	out := found{mode: git.ModeFile, object: id, perm: info.Mode().Perm()}
+	out := found{mode: git.ModeFile, object: id, perm: info.Mode().Perm(), anyMode: w.repo.NoModes}
 	if info.Mode()&0o100 != 0 {
 		out.mode = git.ModeExec
 	}
@@ -138,7 +140,7 @@ func (w *restorer) at(p string) (here found, err error) {
 
 func (f found) is(mode, object string) bool {
 	isSame := f.dir || f.object == object
-	return f.mode == mode && isSame
+	return isSame && (f.mode == mode || f.anyMode && mode != "")
 }
 
 // remove takes away what is at p if it is object, and then the folders above
