@@ -281,8 +281,19 @@ func checkHidden(ctx context.Context, c *config.Config, env []string) error {
 		return err
 	}
 	return fault.Refuse("safety.hide cannot hide %s: git tracks it, and agents have what git has", tracked[0]).
-		Hint("Take it out of git, and commit: git rm --cached %s", strconv.Quote(tracked[0])).
+		Hint("Take it out of git, and commit: git rm --cached %s; the commits before still have it, so change what is secret in it",
+			strconv.Quote(tracked[0])).
 		Hint("Or take it out of safety.hide")
+}
+
+// HiddenInHistory returns a path that safety.hide names and older commits have, where agents can read
+// it; "" for none.
+func HiddenInHistory(ctx context.Context, c *config.Config) (string, error) {
+	repo, err := git.Open(ctx, c.Root)
+	if err != nil || c.Loop.Safety == string(safety.Permissive) {
+		return "", err
+	}
+	return repo.InHistory(ctx, files.NamesBelow(repo.Top, hiddenPaths(c)))
 }
 
 // When is at which times verified work of a run with a name, at a level, is delivered. Nothing of the

@@ -394,6 +394,21 @@ func (r *Repo) Tracked(ctx context.Context, paths []string) ([]string, error) {
 	return splitRecords(out), nil
 }
 
+// InHistory returns the first file at or below one of the paths, which are relative to the top level,
+// that a commit of any branch or tag has or had; "" for none.
+func (r *Repo) InHistory(ctx context.Context, paths []string) (string, error) {
+	if len(paths) == 0 {
+		return "", nil
+	}
+	c := r.newCall(append([]string{"log", "-1", "-z", "--all", "--format=", "--name-only", "--no-renames", "--"}, paths...)...)
+	c.env = append(c.env, "GIT_LITERAL_PATHSPECS=1")
+	out, err := runGit(ctx, c)
+	if err != nil {
+		return "", fmt.Errorf("cannot search the commits: %w", err)
+	}
+	return strings.TrimSpace(slices.Concat(splitRecords(out), []string{""})[0]), nil
+}
+
 // Untracked lists the files that git does not track and that fit one of the
 // patterns, which are relative to dir, a folder of the work tree: those that are
 // ignored, and the others. A pattern without signs (* ? [) names a file or a
