@@ -37,6 +37,11 @@ func TestProposeKinds(t *testing.T) {
 		files map[string]string
 		want  []string // "$ set-up", "kind: command", "kind? command" of an optional one, "- note"
 	}{
+		{"deno", map[string]string{"deno.json": "{}"}, []string{"test: deno test --allow-all", "lint: deno lint"}},
+		{"deno with tasks", map[string]string{"deno.jsonc": `{"tasks": {"test": "deno test -A", "lint": "deno lint && x"}}`},
+			[]string{"test: deno task test", "lint: deno task lint"}},
+		{"deno with options", map[string]string{"deno.json": `{"tasks": {"dev": "x"}, "test": {"exclude": ["a"]}}`},
+			[]string{"test: deno test --allow-all", "lint: deno lint"}},
 		{"npm without lock", map[string]string{"package.json": scripts},
 			[]string{"$ npm install --no-package-lock --no-audit --no-fund", "test: npm test"}},
 		{"npm without dependencies", map[string]string{"package.json": `{"scripts": {"test": "bin/bats test"}}`, "test/a.bats": ""},
