@@ -32,7 +32,7 @@ func TestProgramsThatAreAway(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			told := 0
-			w := &worker{session: &session{plan: Plan{Root: root}, o: Options{Log: slog.New(slog.DiscardHandler), Notify: func(Notice) { told++ }}}}
+			w := newWorker(&session{plan: Plan{Root: root}, o: Options{Log: slog.New(slog.DiscardHandler), Notify: func(Notice) { told++ }}})
 			begun := time.Now()
 			if c.back {
 				time.AfterFunc(c.waits-time.Millisecond, func() { _ = os.Symlink(here, c.program) })

@@ -34,19 +34,19 @@ type Box struct {
 // agentBox is the box of an agent: its own folder of state may be written, and
 // its prompt read, although both are in pawl's folder. One that shall change
 // nothing cannot write the workspace.
-func (w *worker) agentBox(name, state string, call agentCall) *sandbox.Policy {
-	if w.plan.Box == nil {
+func (s *session) agentBox(name, state string, call agentCall) *sandbox.Policy {
+	if s.plan.Box == nil {
 		return nil
 	}
-	p := w.plan.Box.Agents[name]
+	p := s.plan.Box.Agents[name]
 	p.Write = append(slices.Clone(p.Write), state)
 	p.Show = append(slices.Clone(p.Show), call.prompt)
 	if call.tools != "" {
 		p.Write = append(p.Write, call.tools)
 	}
 	if call.readOnly {
-		p.Write = slices.DeleteFunc(p.Write, func(path string) bool { return path == w.plan.Root })
-		p.Keep = append(slices.Clone(p.Keep), w.plan.Root)
+		p.Write = slices.DeleteFunc(p.Write, func(path string) bool { return path == s.plan.Root })
+		p.Keep = append(slices.Clone(p.Keep), s.plan.Root)
 		p.Binds = slices.Clone(p.Binds)
 		for i := range p.Binds {
 			p.Binds[i].ReadOnly = true
@@ -57,7 +57,7 @@ func (w *worker) agentBox(name, state string, call agentCall) *sandbox.Policy {
 
 // gateBox is the box of one verdict, with the variables of its caches: what is
 // written to these goes to the folder scratch.
-func (w *worker) gateBox(scratch string) (*sandbox.Policy, []string) {
+func (w *judge) gateBox(scratch string) (*sandbox.Policy, []string) {
 	box := w.plan.Box
 	if box == nil {
 		return nil, nil
@@ -70,7 +70,7 @@ func (w *worker) gateBox(scratch string) (*sandbox.Policy, []string) {
 // what the agent wrote, which could change a test before it is read. What the box needs
 // for that goes to the folder scratch. The files lie in the folder from; own are those of the
 // gate itself, which are kept as well.
-func (w *worker) guarded(ctx context.Context, p sandbox.Policy, scratch, from string, own ...string,
+func (w *judge) guarded(ctx context.Context, p sandbox.Policy, scratch, from string, own ...string,
 ) (sandbox.Policy, error) {
 	if w.o.Tree == nil || !p.Means.Mounts {
 		return p, nil
@@ -114,27 +114,27 @@ func (w *worker) guarded(ctx context.Context, p sandbox.Policy, scratch, from st
 // dropCaches removes what gates wrote to their caches and to their folders for
 // temporary files: code under test could write them, too, and it counts in no other
 // verdict.
-func (w *worker) dropCaches(scratch string) {
+func (s *session) dropCaches(scratch string) {
 	if err := files.RemoveAll(scratch); err != nil {
-		w.warn(fmt.Sprintf("what gates wrote to their caches and temporary files cannot be removed: %v", err))
+		s.warn(fmt.Sprintf("what gates wrote to their caches and temporary files cannot be removed: %v", err))
 	}
 }
 
 // keepEvidence adds to a record what a gate left in the folder dir, or the agent where name is "".
-func (w *worker) keepEvidence(r *loop.Record, name, dir string) {
-	kept, left := outputs.KeepEvidence(dir, w.place(r.Number, r.Attempt).evidence(), name)
+func (s *session) keepEvidence(r *loop.Record, name, dir string) {
+	kept, left := outputs.KeepEvidence(dir, s.place(r.Number, r.Attempt).evidence(), name)
 	r.Evidence = append(r.Evidence, kept...)
 	if len(left) > 0 {
-		w.warn("not kept of the evidence of " + cmp.Or(name, r.Agent) + ": " + strings.Join(left, "; "))
+		s.warn("not kept of the evidence of " + cmp.Or(name, r.Agent) + ": " + strings.Join(left, "; "))
 	}
 }
 
 // caches are the variables of the tools' caches of agents.
-func (w *worker) caches() []string {
-	if w.plan.Box == nil {
+func (s *session) caches() []string {
+	if s.plan.Box == nil {
 		return nil
 	}
-	return w.plan.Box.Caches
+	return s.plan.Box.Caches
 }
 
 // exposed are the sources that an agent or a gate can write.

@@ -14,7 +14,7 @@ func TestAWaitAcrossAClockThatIsSetBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		now := time.Now()
-		d := &Driver{session: &session{}, worker: &worker{session: &session{}}, state: loop.State{
+		d := &Driver{session: &session{}, worker: newWorker(&session{}), state: loop.State{
 			Status: loop.Waiting, LastAt: now.Add(24 * time.Hour), Command: loop.Command{Kind: loop.Wait, Until: now.Add(24*time.Hour + 5*time.Second)},
 		}}
 		d.forgetAbsence(true)

@@ -18,7 +18,7 @@ func TestDayOfAgents(t *testing.T) {
 	limit := loop.MicroUSD(1_000_000)
 	s := &session{plan: Plan{Day: loop.DayLimits{Cost: &limit}}}
 	s.o.Accounts = ratelimit.NewStore(t.TempDir())
-	w := &worker{session: s}
+	w := newWorker(s)
 	through := Agent{Routes: []agent.Route{{Name: "anthropic"}}}
 	within := func(a Agent, cost, want loop.MicroUSD) {
 		t.Helper()

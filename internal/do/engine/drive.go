@@ -119,28 +119,50 @@ type Driver struct {
 	stale   bool      // warned that the state file cannot be written
 }
 
-// worker carries out commands, one at a time, on a goroutine of its own.
+// worker carries out commands, one at a time, on a goroutine of its own. What it is made
+// of stands on each other: a part calls those below it only.
 type worker struct {
-	*session
-	hard    context.Context            // done: what comes after an agent is cut off, too
-	known   map[string]ratelimit.Limit // by agent, as the kernel heard of them last
-	probe   probe
-	near    *nearTime
-	trees   trees
+	*judge
 	hearing hearing
 	// outcomes are what became of the work, for the owner.
 	outcomes struct {
 		sync.Mutex
 		list []delivery.Delivered
 	}
-	red string // what was red before the first agent, as its prompt says it
+	missing bool // the run's folder was gone when this process began
+}
+
+func newWorker(s *session) *worker {
+	return &worker{judge: &judge{treeWatch: &treeWatch{limitedJobs: &limitedJobs{session: s}}}}
+}
+
+// limitedJobs starts agents within the limits of providers and of the day, and counts what
+// they use.
+type limitedJobs struct {
+	*session
+	known   map[string]ratelimit.Limit // by agent, as the kernel heard of them last
+	probe   probe
+	near    *nearTime
+	longest time.Duration // what the wait that it began in was to last, at most; 0 is any time
+}
+
+// treeWatch sees what agents and gates change, and keeps snapshots of it.
+type treeWatch struct {
+	*limitedJobs
+	trees trees
+}
+
+// judge runs gates: before the first agent, on its work, and on that once more where a
+// person commits meanwhile.
+type judge struct {
+	*treeWatch
+	hard context.Context // done: what comes after an agent is cut off, too
+	red  string          // what was red before the first agent, as its prompt says it
 	// redAgain is what was red of the last iteration's work when it was judged again.
 	redAgain    string
 	weakTests   string            // for the next prompt: tests that show nothing of the work
 	triedChecks bool              // the checks of the task ran before its first agent
 	before      map[string]string // how each of them ended then: see [loop.Gate]
-	missing     bool              // the run's folder was gone when this process began
-	longest     time.Duration     // what the wait that it began in was to last, at most; 0 is any time
 }
 
 // ErrTaken is that another process took the run over while it was driven here.
@@ -174,7 +196,7 @@ func newDriver(o Options, id string) (*Driver, error) {
 	})
 	s.jobs.many = o.Work != nil
 	return &Driver{
-		session: s, worker: &worker{session: s}, seen: map[int64]bool{}, stops: o.Stops, kill: o.Kill, pauses: o.Pauses,
+		session: s, worker: newWorker(s), seen: map[int64]bool{}, stops: o.Stops, kill: o.Kill, pauses: o.Pauses,
 	}, nil
 }
 
@@ -431,7 +453,7 @@ func (d *Driver) finish(ctx context.Context) error {
 }
 
 // event gives e its time, its seed and what is known of providers' limits.
-func (w *worker) event(e loop.Event) loop.Event {
+func (w *limitedJobs) event(e loop.Event) loop.Event {
 	e.At, e.Seed = time.Now(), rand.Uint64()
 	e.Limited = w.limited(e.At)
 	return e

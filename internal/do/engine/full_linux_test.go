@@ -102,7 +102,7 @@ func TestAnAgentThatFailsOnAFullDisk(t *testing.T) {
 		s := &session{plan: Plan{Root: tt.dir}}
 		s.o.StateDir, s.plan.Policy.Kind = tt.dir, tt.kind
 		r := &loop.Record{Exit: loop.Exit{Code: tt.code}}
-		(&worker{session: s}).blameDisk(r, tt.res)
+		newWorker(s).blameDisk(r, tt.res)
 		if r.Exit.Ended != tt.want {
 			t.Errorf("%s: ended %q", name, r.Exit.Ended)
 		}

@@ -42,11 +42,11 @@ func (a Agent) inherits(p Plan) []string {
 }
 
 // withheld are the names that an agent did not get.
-func (w *worker) withheld(name string) []string {
-	if a := w.plan.Agents[name]; a.Environ != nil {
+func (s *session) withheld(name string) []string {
+	if a := s.plan.Agents[name]; a.Environ != nil {
 		return a.Withheld
 	}
-	return w.plan.Withheld
+	return s.plan.Withheld
 }
 
 // refused is the failure of an agent that was ended at a forbidden tool call.

@@ -146,7 +146,7 @@ func (w *worker) takenUp(ctx context.Context, s loop.State, p place, b begun, kn
 	return input{event: w.event(loop.Event{Kind: loop.Recovered, For: c.Seq, Record: r})}.withMessages(b.told(res))
 }
 
-func (w *worker) over(c loop.Command, r *loop.Record) input {
+func (w *limitedJobs) over(c loop.Command, r *loop.Record) input {
 	return input{event: w.event(loop.Event{Kind: loop.IterationEnded, For: c.Seq, Record: r})}
 }
 
@@ -294,20 +294,20 @@ func reviewID(c loop.Command) string {
 func jobID(c loop.Command) string { return fmt.Sprintf("%d.%d", c.Iteration, c.Attempt) }
 
 // childEnvironment adds the caches and pawl's own variables to what a child inherits.
-func (w *worker) childEnvironment(inherited []string, iteration int, caches, add, unset []string) []string {
+func (s *session) childEnvironment(inherited []string, iteration int, caches, add, unset []string) []string {
 	env := slices.DeleteFunc(slices.Clone(inherited), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
 		return slices.Contains(unset, name) || git.NamesRepository(name)
 	})
-	own := []string{"PAWL_RUN=" + w.id, "PAWL_ITERATION=" + strconv.Itoa(iteration)}
-	return slices.Concat(env, caches, add, w.plan.Marks, own)
+	own := []string{"PAWL_RUN=" + s.id, "PAWL_ITERATION=" + strconv.Itoa(iteration)}
+	return slices.Concat(env, caches, add, s.plan.Marks, own)
 }
 
 // CannotStart is the fingerprint of a failure to begin: pawl's own, no agent's.
 const CannotStart = "cannot-start"
 
 // notBegun is the record of an iteration that was stopped before its agent began.
-func (w *worker) notBegun(c loop.Command) *loop.Record {
+func (s *session) notBegun(c loop.Command) *loop.Record {
 	return &loop.Record{
 		Number: c.Iteration, Attempt: c.Attempt, StartedAt: time.Now(), Agent: c.Agent, Strategy: c.Strategy,
 		Exit: loop.Exit{Code: -1, Ended: loop.EndedStop}, Progress: -1, Score: -1, CostSource: "none",
@@ -316,7 +316,7 @@ func (w *worker) notBegun(c loop.Command) *loop.Record {
 
 // cannotStart is the record of an iteration that pawl itself could not begin.
 // A person must act, so nothing is tried again.
-func (w *worker) cannotStart(c loop.Command, err error) *loop.Record {
+func (s *session) cannotStart(c loop.Command, err error) *loop.Record {
 	return &loop.Record{
 		Number: c.Iteration, Attempt: c.Attempt, StartedAt: time.Now(), Agent: c.Agent, Strategy: c.Strategy,
 		Exit: loop.Exit{Code: -1}, Progress: -1, Score: -1, CostSource: "none",
@@ -409,8 +409,8 @@ func (w *worker) totals(c loop.Command, res supervisor.Result) *loop.Record {
 	return r
 }
 
-func (w *worker) structured(name string) bool {
-	a, ok := w.plan.Agents[name]
+func (s *session) structured(name string) bool {
+	a, ok := s.plan.Agents[name]
 	return ok && a.Adapter.Structured()
 }
 

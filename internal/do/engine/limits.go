@@ -32,7 +32,7 @@ type probe struct {
 func (s *session) account(name string) string { return s.plan.Agents[name].Account }
 
 // limited are the limits that are known of the plan's agents, by name.
-func (w *worker) limited(now time.Time) []loop.Limited {
+func (w *limitedJobs) limited(now time.Time) []loop.Limited {
 	var list []loop.Limited
 	w.known = map[string]ratelimit.Limit{}
 	_, day := w.useToday(now)
@@ -55,7 +55,7 @@ func (w *worker) limited(now time.Time) []loop.Limited {
 }
 
 // limitOf is a limit of an agent as the kernel sees it.
-func (w *worker) limitOf(name string, l ratelimit.Limit, now time.Time) loop.Limited {
+func (w *limitedJobs) limitOf(name string, l ratelimit.Limit, now time.Time) loop.Limited {
 	one := loop.Limited{Agent: name, Class: l.Class, Until: l.Until, Named: l.Named, Times: l.Times, Day: l.Why}
 	if l.Run != w.id {
 		one.Run = l.Run
@@ -68,7 +68,7 @@ func (w *worker) limitOf(name string, l ratelimit.Limit, now time.Time) loop.Lim
 
 // acquire asks whether the agent of c may be called now. After a limit it may
 // be this run's call that shows whether that is over.
-func (w *worker) acquire(ctx context.Context, c loop.Command) bool {
+func (w *limitedJobs) acquire(ctx context.Context, c loop.Command) bool {
 	key := w.account(c.Agent)
 	began := time.Now()
 	if _, day := w.useToday(began); day != "" {
@@ -83,13 +83,13 @@ func (w *worker) acquire(ctx context.Context, c loop.Command) bool {
 
 // throttled is the event of a command that was not begun: its agent may not be called
 // yet, or the run is stopped before that.
-func (w *worker) throttled(c loop.Command) input {
+func (w *limitedJobs) throttled(c loop.Command) input {
 	return input{event: w.event(loop.Event{Kind: loop.Throttled, For: c.Seq})}
 }
 
 // onEvent shows an event of the agent. As soon as a model answered, the other
 // runs go on: the rest of the iteration may take an hour.
-func (w *worker) onEvent(ctx context.Context, e agent.Event) {
+func (w *limitedJobs) onEvent(ctx context.Context, e agent.Event) {
 	counted := e.Kind == agent.UsageSeen && !e.Estimate && e.Usage.Output > 0
 	answered := e.Kind == agent.ToolStart || counted
 	if answered && w.probe.key != "" {
@@ -106,7 +106,7 @@ func (w *worker) onEvent(ctx context.Context, e agent.Event) {
 
 // wait carries out a wait. It ends early when what is known of the limit
 // changes; then the kernel decides anew.
-func (w *worker) wait(ctx context.Context, c loop.Command) loop.Event {
+func (w *limitedJobs) wait(ctx context.Context, c loop.Command) loop.Event {
 	left := time.Until(c.Until)
 	if w.longest > 0 {
 		left, w.longest = min(left, w.longest), 0
@@ -140,7 +140,7 @@ func (w *worker) wait(ctx context.Context, c loop.Command) loop.Event {
 }
 
 // stillBlocked is true while the limit is as it was.
-func (w *worker) stillBlocked(key string, began ratelimit.Limit) bool {
+func (w *limitedJobs) stillBlocked(key string, began ratelimit.Limit) bool {
 	now := time.Now()
 	l, ok := w.o.Accounts.Look(key, now)
 	until, _ := l.BlockedUntil(w.id, now)
@@ -148,7 +148,7 @@ func (w *worker) stillBlocked(key string, began ratelimit.Limit) bool {
 }
 
 // recordLimits keeps what an attempt, or a review, showed of its provider's limits.
-func (w *worker) recordLimits(ctx context.Context, e loop.Event, c loop.Command) {
+func (w *limitedJobs) recordLimits(ctx context.Context, e loop.Event, c loop.Command) {
 	var m ratelimit.Meeting
 	var ended loop.Ended
 	var f *failure.Analysis
@@ -191,7 +191,7 @@ const knownLimit = "known-limit-"
 
 // recordLimit keeps what a call of an agent showed of a limit. m.Until is how
 // long one is waited for of which the provider did not say when it is over.
-func (w *worker) recordLimit(ctx context.Context, name string, m ratelimit.Meeting, ended loop.Ended,
+func (w *limitedJobs) recordLimit(ctx context.Context, name string, m ratelimit.Meeting, ended loop.Ended,
 	f *failure.Analysis) {
 	key := w.account(name)
 	cut := ended == loop.EndedStop || ended == loop.EndedLost || ended == loop.EndedLease
@@ -221,7 +221,7 @@ func stopsEveryRun(c failure.Class) bool {
 }
 
 // giveUp lets others try when this run does not come to it.
-func (w *worker) giveUp(ctx context.Context) {
+func (w *limitedJobs) giveUp(ctx context.Context) {
 	if w.probe.key != "" {
 		w.logLimit(w.o.Accounts.Release(ctx, w.probe.key, w.id))
 		w.probe = probe{}
@@ -246,7 +246,7 @@ type nearTime struct {
 
 // watchTime tells a person when 80 % of a limit on time is used, from an iteration's
 // beginning on until the function that it returns is called.
-func (w *worker) watchTime(s loop.State, since time.Time) (stop func()) {
+func (w *limitedJobs) watchTime(s loop.State, since time.Time) (stop func()) {
 	if s.Command.Kind != loop.Run {
 		return func() {}
 	}
@@ -290,7 +290,7 @@ const dayPrint = "limit-day"
 
 // useToday adds up what all runs of the user have used today. over names, in words, the
 // limit of the day that has no room; "" while all have.
-func (w *worker) useToday(now time.Time) (used loop.Use, over string) {
+func (w *limitedJobs) useToday(now time.Time) (used loop.Use, over string) {
 	if w.plan.Day.None() || w.o.Accounts.Dir() == "" {
 		return used, ""
 	}
@@ -306,7 +306,7 @@ func (w *worker) useToday(now time.Time) (used loop.Use, over string) {
 
 // withinDay lowers the limits of an agent to what the day has room for. The gateway
 // itself holds the day.
-func (w *worker) withinDay(a Agent, l *supervisor.Limits) {
+func (w *limitedJobs) withinDay(a Agent, l *supervisor.Limits) {
 	day := w.plan.Day
 	if day.None() || len(a.Routes) > 0 {
 		return
@@ -334,7 +334,7 @@ func lower[N int | int64 | loop.MicroUSD](limit, left N) N {
 
 // spent books what a job used that the gateway did not count. One that the day's
 // rest ended has reached the day's limit.
-func (w *worker) spent(job supervisor.Job, res *supervisor.Result) {
+func (w *limitedJobs) spent(job supervisor.Job, res *supervisor.Result) {
 	if job.Parser == "" || job.Gateway != nil || w.o.Accounts.Dir() == "" {
 		return
 	}

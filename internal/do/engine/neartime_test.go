@@ -45,7 +45,7 @@ func TestToldOfTimeWhileTheAgentWorks(t *testing.T) {
 				o := Options{Log: slog.New(slog.DiscardHandler), Notify: func(n Notice) {
 					got += fmt.Sprintln(n.At.Sub(begun), n.Text, n.NearTime)
 				}}
-				w := &worker{session: &session{o: o, id: "r1"}}
+				w := newWorker(&session{o: o, id: "r1"})
 				s := loop.State{Policy: policy, Late: c.late, Spent: loop.Spent{Active: c.spent},
 					Command: loop.Command{Kind: loop.Run, Iteration: 2}}
 				if c.reviewsOnly {

@@ -149,7 +149,7 @@ func intoWorkspace(p sandbox.Policy, w *delivery.Workspace, top string, mounted 
 
 // tamperBase is the tree that protected files are compared with: what the person has,
 // where the run has a private workspace.
-func (w *worker) tamperBase() string {
+func (w *treeWatch) tamperBase() string {
 	if p := w.o.Private; p != nil {
 		return p.Agreed().Tree
 	}
@@ -158,7 +158,7 @@ func (w *worker) tamperBase() string {
 
 // bringIn brings what the person did meanwhile into the workspace before an iteration.
 // rest says why the run has to rest; "" is that it need not.
-func (w *worker) bringIn(ctx context.Context, n int) (rest string, err error) {
+func (w *treeWatch) bringIn(ctx context.Context, n int) (rest string, err error) {
 	if w.o.Private == nil {
 		return "", nil
 	}
@@ -285,7 +285,7 @@ func (w *worker) combine(ctx context.Context, s loop.State) (rest string, green 
 
 // judgeAgain has the gates judge the files as they are, and says what is red. judged is
 // false where they came to no verdict.
-func (w *worker) judgeAgain(ctx context.Context, c loop.Command) (red string, judged bool) {
+func (w *judge) judgeAgain(ctx context.Context, c loop.Command) (red string, judged bool) {
 	defer w.dropCaches(w.place(c.Iteration, c.Attempt).caches())
 	rep, all, err := w.baseGates(ctx, c, w.gates(c))
 	switch {
@@ -302,7 +302,7 @@ func (w *worker) judgeAgain(ctx context.Context, c loop.Command) (red string, ju
 
 // judgeAlone has the gates judge the agent's commits by themselves, where it left other
 // files uncommitted: the branch gets no commit that nobody judged.
-func (w *worker) judgeAlone(ctx context.Context, c loop.Command) {
+func (w *judge) judgeAlone(ctx context.Context, c loop.Command) {
 	p := w.o.Private
 	if p == nil {
 		return

@@ -146,7 +146,7 @@ func (w *worker) composeReview(ctx context.Context, s loop.State, b begun) (prom
 }
 
 // base is the tree that the work is compared with: the run's.
-func (w *worker) base(r *loop.Record) string {
+func (w *treeWatch) base(r *loop.Record) string {
 	return cmp.Or(w.trees.base, r.TreeBefore)
 }
 

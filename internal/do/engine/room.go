@@ -31,14 +31,14 @@ func (s *session) waitsForStorage() bool { return s.plan.Policy.Kind == loop.Tas
 
 // awaitRoom waits until each disk that the run is stored on has room. It is false
 // when ctx ended first.
-func (w *worker) awaitRoom(ctx context.Context) bool {
-	for said := false; w.waitsForStorage(); said = true {
-		why := w.short()
+func (s *session) awaitRoom(ctx context.Context) bool {
+	for said := false; s.waitsForStorage(); said = true {
+		why := s.short()
 		if why == "" {
 			return true
 		}
 		if !said {
-			w.warn(why + "; the run waits until there is room")
+			s.warn(why + "; the run waits until there is room")
 		}
 		if !process.Sleep(ctx, roomEvery) {
 			return false
@@ -51,18 +51,18 @@ func (w *worker) awaitRoom(ctx context.Context) bool {
 var errNoRoom = errors.New("it was stopped while it waited for room on the disk")
 
 // withRoom does something again, for a task, that failed since a disk is full.
-func (w *worker) withRoom(ctx context.Context, do func() error) error {
+func (s *session) withRoom(ctx context.Context, do func() error) error {
 	for {
 		err := do()
-		if err == nil || !w.waitsForStorage() || errors.Is(err, supervisor.ErrTaken) {
+		if err == nil || !s.waitsForStorage() || errors.Is(err, supervisor.ErrTaken) {
 			return err
 		}
-		full := w.short() != "" || strings.Contains(err.Error(), syscall.ENOSPC.Error()) // a supervisor only says it
+		full := s.short() != "" || strings.Contains(err.Error(), syscall.ENOSPC.Error()) // a supervisor only says it
 		if !full {
 			return err
 		}
-		w.warn(err.Error() + "; it is tried again")
-		if !process.Sleep(ctx, roomEvery) || !w.awaitRoom(ctx) {
+		s.warn(err.Error() + "; it is tried again")
+		if !process.Sleep(ctx, roomEvery) || !s.awaitRoom(ctx) {
 			return errNoRoom
 		}
 	}
@@ -80,12 +80,12 @@ func (s *session) short() string {
 
 // blameDisk makes of an agent that failed by itself on a full disk one that pawl
 // ended for that, as it does with one that lives longer: the work is not at fault.
-func (w *worker) blameDisk(r *loop.Record, res supervisor.Result) {
+func (s *session) blameDisk(r *loop.Record, res supervisor.Result) {
 	byItself := r.Exit.Ended == loop.NotEnded && r.Exit.Code != 0 && len(res.Agent.Errors) == 0
-	if !byItself || !w.waitsForStorage() {
+	if !byItself || !s.waitsForStorage() {
 		return
 	}
-	if why := w.short(); why != "" {
+	if why := s.short(); why != "" {
 		r.Exit.Ended, r.Exit.Why = loop.EndedDisk, why+"; the agent failed meanwhile"
 	}
 }
@@ -126,8 +126,8 @@ func (s *session) reasonNoFolder() (why string) {
 
 // lostFolder makes the record that of a run without a folder, if it is one. Nothing is
 // tried again: an agent that is started elsewhere works at nothing, and pays for it.
-func (w *worker) lostFolder(r *loop.Record) bool {
-	why := w.reasonNoFolder()
+func (s *session) lostFolder(r *loop.Record) bool {
+	why := s.reasonNoFolder()
 	if why == "" || wasStopped(r.Exit) {
 		return false
 	}

@@ -212,7 +212,7 @@ func (s *Signals) Stop() {
 // run: then it returns the record of the iteration that was not begun.
 //
 // It may be stopped meanwhile: its caller looks at ctx.
-func (w *worker) tryBase(ctx context.Context, s loop.State) *loop.Record {
+func (w *judge) tryBase(ctx context.Context, s loop.State) *loop.Record {
 	c := s.Command
 	// an agent worked, or this is known
 	if !w.plan.OnBase || len(w.plan.Gates) == 0 || s.Spent.Active > 0 || w.red != "" {
@@ -252,22 +252,22 @@ func (w *worker) tryBase(ctx context.Context, s loop.State) *loop.Record {
 
 // noProgram is true where a gate's program is not there: not on this machine, or not in
 // files that a set-up would have put it into.
-func (w *worker) noProgram(f *failure.Analysis) bool {
-	stays := f.Kind == failure.Permanent || len(w.plan.SetUp) > 0
+func (s *session) noProgram(f *failure.Analysis) bool {
+	stays := f.Kind == failure.Permanent || len(s.plan.SetUp) > 0
 	return f.Class == failure.MissingCommand && stays
 }
 
 // setUpFirst says how the user's own files get what the clone of a task is given.
-func (w *worker) setUpFirst() string {
-	if len(w.plan.SetUp) == 0 {
+func (s *session) setUpFirst() string {
+	if len(s.plan.SetUp) == 0 {
 		return ""
 	}
-	return "; a run begins with your files as they are, so set them up first: " + strings.Join(w.plan.SetUp, " && ")
+	return "; a run begins with your files as they are, so set them up first: " + strings.Join(s.plan.SetUp, " && ")
 }
 
 // baseGates runs gates, the ones after a red one too, and says what is red. The
 // report is that of the last red one, or of one that cannot run here or could not be judged.
-func (w *worker) baseGates(ctx context.Context, c loop.Command, specs []gate.Spec,
+func (w *judge) baseGates(ctx context.Context, c loop.Command, specs []gate.Spec,
 ) (last gate.Report, red []string, err error) {
 	var judged workspace.Seen
 	if w.o.Tree != nil {
@@ -300,7 +300,7 @@ func (w *worker) baseGates(ctx context.Context, c loop.Command, specs []gate.Spe
 
 // greenTreeFile returns the path of the file that holds the last tree on which all gates
 // of the run were green.
-func (w *worker) greenTreeFile() string {
+func (w *judge) greenTreeFile() string {
 	h := sha256.New()
 	for _, g := range w.plan.Gates {
 		h.Write([]byte(g.Key()))
@@ -310,7 +310,7 @@ func (w *worker) greenTreeFile() string {
 }
 
 // keepGreen notes that the gates need not run on a tree again before a first agent.
-func (w *worker) keepGreen(tree string) {
+func (w *judge) keepGreen(tree string) {
 	path := w.greenTreeFile()
 	if tree != "" && os.MkdirAll(filepath.Dir(path), 0o700) == nil {
 		_ = files.Replace(path, []byte(tree), 0o600, false) // without it the gates run once more

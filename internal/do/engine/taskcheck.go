@@ -28,13 +28,13 @@ import (
 // run on a copy, and none may be green before the work.
 
 // isSealed reports whether the gate of that name is a sealed check.
-func (w *worker) isSealed(name string) bool {
+func (w *judge) isSealed(name string) bool {
 	is := func(s gate.Spec) bool { return s.Origin == loop.Sealed && s.Name == name }
 	return slices.ContainsFunc(w.plan.Gates, is)
 }
 
 // judgedTop is the folder of all files that are judged.
-func (w *worker) judgedTop() string {
+func (w *judge) judgedTop() string {
 	if w.o.Tree == nil {
 		return w.plan.Root
 	}
@@ -42,7 +42,7 @@ func (w *worker) judgedTop() string {
 }
 
 // rootName is the folder in which gates run, as seen from the top.
-func (w *worker) rootName() string {
+func (w *judge) rootName() string {
 	if w.o.Tree == nil {
 		return ""
 	}
@@ -50,7 +50,7 @@ func (w *worker) rootName() string {
 	return name
 }
 
-func (w *worker) gateJob(ctx context.Context, c loop.Command, n int, s gate.Spec) (supervisor.Result, error) {
+func (w *judge) gateJob(ctx context.Context, c loop.Command, n int, s gate.Spec) (supervisor.Result, error) {
 	if !s.OnCopy() {
 		return w.gateIn(ctx, c, n, s, "")
 	}
@@ -63,7 +63,7 @@ func (w *worker) gateJob(ctx context.Context, c loop.Command, n int, s gate.Spec
 }
 
 // ownFiles are the files of a check, as seen from the top.
-func (w *worker) ownFiles(s gate.Spec) (names []string) {
+func (w *judge) ownFiles(s gate.Spec) (names []string) {
 	for name := range s.Files {
 		names = append(names, filepath.Join(w.rootName(), name))
 	}
@@ -72,7 +72,7 @@ func (w *worker) ownFiles(s gate.Spec) (names []string) {
 
 // copyFor makes a copy of the files that are judged, with those of the check in their places.
 // The caller calls done when the check has ended.
-func (w *worker) copyFor(ctx context.Context, scratch string, s gate.Spec) (dir string, done func(), err error) {
+func (w *judge) copyFor(ctx context.Context, scratch string, s gate.Spec) (dir string, done func(), err error) {
 	if w.o.Tree == nil {
 		return "", nil, fmt.Errorf("%s runs on a copy, which needs a git repository: git init", s.Name)
 	}
@@ -93,7 +93,7 @@ func (w *worker) copyFor(ctx context.Context, scratch string, s gate.Spec) (dir 
 
 // onCopy makes a gate judge a copy of the files: shown in their place, or else by its own path.
 // It returns the folder that the gate runs in, and its box.
-func (w *worker) onCopy(tree string, box *sandbox.Policy) (dir string, _ *sandbox.Policy) {
+func (w *judge) onCopy(tree string, box *sandbox.Policy) (dir string, _ *sandbox.Policy) {
 	top := w.judgedTop()
 	shown := top // where the box shows the files
 	var binds []sandbox.Bind
@@ -118,7 +118,7 @@ func (w *worker) onCopy(tree string, box *sandbox.Policy) (dir string, _ *sandbo
 }
 
 // tryFirst runs what is to be known before the first agent: the gates, and the checks of the task.
-func (w *worker) tryFirst(ctx context.Context, s loop.State) *loop.Record {
+func (w *judge) tryFirst(ctx context.Context, s loop.State) *loop.Record {
 	if r := w.tryBase(ctx, s); r != nil {
 		return r
 	}
@@ -126,14 +126,14 @@ func (w *worker) tryFirst(ctx context.Context, s loop.State) *loop.Record {
 }
 
 // triesFirst reports whether checks and tests are tried without the work.
-func (w *worker) triesFirst() bool { return w.plan.RedFirst == "warn" || w.plan.RedFirst == "require" }
+func (w *judge) triesFirst() bool { return w.plan.RedFirst == "warn" || w.plan.RedFirst == "require" }
 
 // tryChecks runs the checks of the task once before its first agent. One that is green there
 // proves nothing: that is said, or a person is asked; then it returns the record of the
 // iteration that was not begun.
 //
 // It may be stopped meanwhile: its caller looks at ctx.
-func (w *worker) tryChecks(ctx context.Context, s loop.State) *loop.Record {
+func (w *judge) tryChecks(ctx context.Context, s loop.State) *loop.Record {
 	c := s.Command
 	begun := s.Spent.Active > 0 || c.Iteration > 1 || w.plan.Worked || w.triedChecks
 	hasOwn := slices.ContainsFunc(w.plan.Gates, func(s gate.Spec) bool { return s.Origin != "" })
@@ -176,7 +176,7 @@ func (w *worker) tryChecks(ctx context.Context, s loop.State) *loop.Record {
 
 // greenChecks runs the checks of the task on the files as they are before the work, says how
 // each of them is red, and names those that are green.
-func (w *worker) greenChecks(ctx context.Context, base loop.Command) (green []string, err error) {
+func (w *judge) greenChecks(ctx context.Context, base loop.Command) (green []string, err error) {
 	w.before = map[string]string{}
 	var judged workspace.Seen
 	if w.o.Tree != nil {
@@ -226,7 +226,7 @@ const weakGate = "red first"
 // tryTests tries the tests that the work added or changed against the sources from before it.
 // Where they are green there they show nothing: the next prompt names them, and where red
 // comes first the work is not done.
-func (w *worker) tryTests(ctx context.Context, c loop.Command, r *loop.Record, specs []gate.Spec) {
+func (w *judge) tryTests(ctx context.Context, c loop.Command, r *loop.Record, specs []gate.Spec) {
 	base := cmp.Or(w.plan.BaseTree, w.trees.base)
 	w.weakTests = ""
 	if !w.triesFirst() || w.o.Tree == nil || base == "" || r.TreeAfter == "" {
@@ -279,7 +279,7 @@ func (w *worker) tryTests(ctx context.Context, c loop.Command, r *loop.Record, s
 
 // greenWithout reports whether the gates are green on a tree that has nothing of the work but
 // its tests.
-func (w *worker) greenWithout(ctx context.Context, c loop.Command, base string, tests []git.Change, judges []gate.Spec,
+func (w *judge) greenWithout(ctx context.Context, c loop.Command, base string, tests []git.Change, judges []gate.Spec,
 ) (bool, error) {
 	dir, done, err := w.copyFor(ctx, w.place(c.Iteration, c.Attempt).caches(), gate.Spec{Name: weakGate})
 	if err != nil {

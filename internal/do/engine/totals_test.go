@@ -12,7 +12,7 @@ import (
 // What the gateway saw of each model is in the record, by name.
 func TestModelsAreRecorded(t *testing.T) {
 	t.Parallel()
-	w := &worker{session: &session{}}
+	w := newWorker(&session{})
 	r := w.totals(loop.Command{}, supervisor.Result{Agent: agent.Outcome{Models: map[string]agent.ModelUse{
 		"small": {Usage: agent.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4}, Calls: 5, Cost: 6},
 		"big":   {Calls: 7, Unpriced: true},

@@ -32,7 +32,7 @@ type trees struct {
 }
 
 // baseSnapshot keeps the tree as it is before the run, once.
-func (w *worker) baseSnapshot(ctx context.Context) {
+func (w *treeWatch) baseSnapshot(ctx context.Context) {
 	if w.o.Tree == nil || w.trees.tried {
 		return
 	}
@@ -49,20 +49,20 @@ func (w *worker) baseSnapshot(ctx context.Context) {
 }
 
 // knowBase takes over what an attempt began with, where nothing better is known.
-func (w *worker) knowBase(b begun) {
+func (w *treeWatch) knowBase(b begun) {
 	w.trees.base = cmp.Or(w.trees.base, b.TreeBefore)
 	w.trees.tried = true
 }
 
 // do carries out a job.
-func (w *worker) do(ctx context.Context, job supervisor.Job, onEvent func(agent.Event)) (supervisor.Result, error) {
+func (w *limitedJobs) do(ctx context.Context, job supervisor.Job, onEvent func(agent.Event)) (supervisor.Result, error) {
 	res, err := w.jobs.do(ctx, job, onEvent)
 	w.spent(job, &res)
 	return res, err
 }
 
 // resume is that of the session.
-func (w *worker) resume(ctx context.Context, job supervisor.Job, onEvent func(agent.Event),
+func (w *limitedJobs) resume(ctx context.Context, job supervisor.Job, onEvent func(agent.Event),
 ) (supervisor.Result, Fate, error) {
 	res, fate, err := w.session.resume(ctx, job, onEvent)
 	w.spent(job, &res)
@@ -113,7 +113,7 @@ func (d *Driver) arrive(ctx context.Context) {
 
 // treeWarning says once, until git works again, that the tree cannot be seen.
 // A person who stops the run needs no such line.
-func (w *worker) treeWarning(ctx context.Context, text string) {
+func (w *treeWatch) treeWarning(ctx context.Context, text string) {
 	if w.trees.blind || ctx.Err() != nil {
 		return
 	}
@@ -131,7 +131,7 @@ const freshFor = 500 * time.Millisecond
 // look notes the tree before an attempt. A tree that gates or a person changed
 // since the last snapshot is seen anew, so that only the agent's own changes
 // count as its progress.
-func (w *worker) look(ctx context.Context, c loop.Command, b *begun) {
+func (w *treeWatch) look(ctx context.Context, c loop.Command, b *begun) {
 	if w.o.Tree == nil {
 		return
 	}
@@ -153,7 +153,7 @@ func (w *worker) look(ctx context.Context, c loop.Command, b *begun) {
 const longestTry = 4 * time.Second
 
 // snapshot keeps the tree that an agent left and what it changed.
-func (w *worker) snapshot(ctx context.Context, s loop.State, r *loop.Record, b begun) {
+func (w *treeWatch) snapshot(ctx context.Context, s loop.State, r *loop.Record, b begun) {
 	if w.o.Tree == nil {
 		return
 	}
@@ -202,7 +202,7 @@ func (w *worker) snapshot(ctx context.Context, s loop.State, r *loop.Record, b b
 }
 
 // beyond are the protected files that no snapshot has, and whether they were changed.
-func (w *worker) beyond(ctx context.Context) map[string]bool {
+func (w *treeWatch) beyond(ctx context.Context) map[string]bool {
 	rules := w.plan.Protect
 	if len(rules.Patterns) == 0 {
 		return nil
@@ -216,7 +216,7 @@ func (w *worker) beyond(ctx context.Context) map[string]bool {
 
 // findHidden looks for files whose change a snapshot cannot show, and for those that git
 // is made to ignore, where new files are refused.
-func (w *worker) findHidden(ctx context.Context) {
+func (w *treeWatch) findHidden(ctx context.Context) {
 	var err error
 	if w.trees.unread, err = w.o.Tree.Unread(ctx, w.id); err != nil {
 		w.trees.unseen = err
@@ -247,7 +247,7 @@ const (
 )
 
 // prune drops snapshots between the first and the last ones.
-func (w *worker) prune(ctx context.Context, s loop.State, number int) {
+func (w *treeWatch) prune(ctx context.Context, s loop.State, number int) {
 	if number <= keptLast || number%pruneEvery != 0 {
 		return
 	}
@@ -260,7 +260,7 @@ func (w *worker) prune(ctx context.Context, s loop.State, number int) {
 	}
 }
 
-func (w *worker) changed(ctx context.Context, r *loop.Record) {
+func (w *treeWatch) changed(ctx context.Context, r *loop.Record) {
 	changes, more, err := w.changes(ctx, r.TreeBefore, r.TreeAfter)
 	if err != nil {
 		w.warn(fmt.Sprintf("cannot list what iteration %d changed: %v", r.Number, err))
@@ -276,7 +276,7 @@ func (w *worker) changed(ctx context.Context, r *loop.Record) {
 }
 
 // changes lists how two trees differ; more says that the list is cut.
-func (w *worker) changes(ctx context.Context, from, to string) (all []gate.Change, more bool, err error) {
+func (w *treeWatch) changes(ctx context.Context, from, to string) (all []gate.Change, more bool, err error) {
 	list, more, err := w.o.Tree.Changes(ctx, from, to)
 	if err != nil {
 		return nil, false, err
@@ -289,7 +289,7 @@ func (w *worker) changes(ctx context.Context, from, to string) (all []gate.Chang
 }
 
 // skipped says once what snapshots leave alone.
-func (w *worker) skipped(paths []string) {
+func (w *treeWatch) skipped(paths []string) {
 	if len(paths) == 0 || w.trees.saidSkipped {
 		return
 	}
@@ -300,7 +300,7 @@ func (w *worker) skipped(paths []string) {
 
 // rewind puts the tree back to the best snapshot, if nothing changed since the agent's
 // end.
-func (w *worker) rewind(ctx context.Context, c loop.Command) {
+func (w *treeWatch) rewind(ctx context.Context, c loop.Command) {
 	if w.o.Tree == nil {
 		return
 	}

@@ -28,12 +28,12 @@ import (
 
 // runsGates reports whether the gates run: after an iteration that exits 0 or validly
 // claims COMPLETE; in tasks only after COMPLETE.
-func (w *worker) runsGates(r *loop.Record) bool {
+func (s *session) runsGates(r *loop.Record) bool {
 	if !r.Valid() {
 		return false
 	}
 	claimed := r.Signal.Kind == signal.Complete
-	if w.plan.Policy.Kind == loop.Task {
+	if s.plan.Policy.Kind == loop.Task {
 		return claimed
 	}
 	if r.Failure != nil && r.Failure.Provider { // what is red then is not yet the work's
@@ -44,7 +44,7 @@ func (w *worker) runsGates(r *loop.Record) bool {
 
 // verify runs the gates and looks for tampering; what is red becomes the
 // record's failure. An iteration whose gates were cut short passes nothing.
-func (w *worker) verify(ctx context.Context, c loop.Command, r *loop.Record) {
+func (w *judge) verify(ctx context.Context, c loop.Command, r *loop.Record) {
 	r.Verified = true
 	if len(w.plan.Gates) > 0 && !w.runGates(ctx, c, r) {
 		r.Verified = false
@@ -68,7 +68,7 @@ func (w *worker) verify(ctx context.Context, c loop.Command, r *loop.Record) {
 }
 
 // runGates reports whether the gates were judged.
-func (w *worker) runGates(ctx context.Context, c loop.Command, r *loop.Record) bool {
+func (w *judge) runGates(ctx context.Context, c loop.Command, r *loop.Record) bool {
 	// The work of a task has the queue for its landing.
 	landing := w.plan.Kind != string(loop.Task) && r.Signal.Kind == signal.Complete
 	specs := w.affectedGates(ctx, w.gatesFor(c, landing), r.TreeAfter)
@@ -133,7 +133,7 @@ func (w *worker) runGates(ctx context.Context, c loop.Command, r *loop.Record) b
 }
 
 // putBack makes the files, and what is checked out, what they were.
-func (w *worker) putBack(ctx context.Context, was workspace.Seen) error {
+func (w *judge) putBack(ctx context.Context, was workspace.Seen) error {
 	err := w.o.Tree.PutBack(ctx, w.id, was)
 	if err != nil {
 		err = fmt.Errorf("the files could not be put back: %w", err)
@@ -150,7 +150,7 @@ func notJudged(err error) *failure.Analysis {
 }
 
 // affectedGates marks the gates that are about files which the work did not change.
-func (w *worker) affectedGates(ctx context.Context, specs []gate.Spec, after string) []gate.Spec {
+func (w *judge) affectedGates(ctx context.Context, specs []gate.Spec, after string) []gate.Spec {
 	base := cmp.Or(w.plan.BaseTree, w.trees.base)
 	if w.o.Tree == nil || base == "" || after == "" {
 		return specs
@@ -161,11 +161,11 @@ func (w *worker) affectedGates(ctx context.Context, specs []gate.Spec, after str
 	})
 }
 
-func (w *worker) gates(c loop.Command) []gate.Spec { return w.gatesFor(c, false) }
+func (w *judge) gates(c loop.Command) []gate.Spec { return w.gatesFor(c, false) }
 
 // gatesFor lists the gates that the iteration's strategy runs, with the time that it gives them. Where
 // the work is to land, those for landing are among them.
-func (w *worker) gatesFor(c loop.Command, landing bool) []gate.Spec {
+func (w *judge) gatesFor(c loop.Command, landing bool) []gate.Spec {
 	specs := make([]gate.Spec, 0, len(w.plan.Gates))
 	for _, s := range w.plan.Gates {
 		isSkipped := c.SkipOptional && !s.Required
@@ -190,7 +190,7 @@ const gateTimeout = 5 * time.Minute
 // runGate runs one gate as a supervised job, so that nothing it starts outlives
 // it. A gate whose supervisor was killed runs once more: it is not the gate
 // that failed, and nothing was paid for it.
-func (w *worker) runGate(ctx context.Context, c loop.Command, n int, s gate.Spec, judged workspace.Seen,
+func (w *judge) runGate(ctx context.Context, c loop.Command, n int, s gate.Spec, judged workspace.Seen,
 ) (gate.Exec, error) {
 	w.notify(Notice{Kind: GateStarted, Gate: loop.Gate{Name: s.Name, Required: s.Required, Origin: s.Origin}})
 	begun := time.Now()
@@ -241,7 +241,7 @@ const maxGreen = 64 << 10
 // lastGreenOutput returns what the command of a red gate printed when it last passed, in
 // this run or in an earlier one. Of a green gate it keeps the output, and returns "".
 // Without it only a hint about noise is missing.
-func (w *worker) lastGreenOutput(command string, e gate.Exec) string {
+func (w *judge) lastGreenOutput(command string, e gate.Exec) string {
 	sum := sha256.Sum256([]byte(command))
 	path := filepath.Join(w.o.StateDir, "green", hex.EncodeToString(sum[:8]))
 	if e.Status() != loop.GatePassed {
@@ -255,7 +255,7 @@ func (w *worker) lastGreenOutput(command string, e gate.Exec) string {
 }
 
 // gateIn runs a gate on the files as they are, or on a copy of them.
-func (w *worker) gateIn(ctx context.Context, c loop.Command, n int, s gate.Spec, copied string,
+func (w *judge) gateIn(ctx context.Context, c loop.Command, n int, s gate.Spec, copied string,
 ) (supervisor.Result, error) {
 	p := w.place(c.Iteration, c.Attempt)
 	if err := os.MkdirAll(p.dir, 0o700); err != nil { // an agent may have deleted it
@@ -295,7 +295,7 @@ func (w *worker) gateIn(ctx context.Context, c loop.Command, n int, s gate.Spec,
 const maxRedOutput = 1 << 20
 
 // redOutput is the end of what the red gate printed.
-func (w *worker) redOutput(c loop.Command, rep gate.Report) string {
+func (w *judge) redOutput(c loop.Command, rep gate.Report) string {
 	p := w.place(c.Iteration, c.Attempt)
 	for i, g := range rep.Gates {
 		if g.Required && g.Status != loop.GatePassed && g.Status != loop.GateNotRun {
@@ -307,7 +307,7 @@ func (w *worker) redOutput(c loop.Command, rep gate.Report) string {
 
 // differs lists the protected paths that are not in the tree now as they were
 // in a base. What cannot be compared does not pass.
-func (w *worker) differs(ctx context.Context, base, tree string) (found []gate.Violation) {
+func (w *judge) differs(ctx context.Context, base, tree string) (found []gate.Violation) {
 	t := &w.trees
 	if w.o.Tree == nil || base == "" {
 		return nil
@@ -343,7 +343,7 @@ func (w *worker) differs(ctx context.Context, base, tree string) (found []gate.V
 // markTracked makes a file that git tracks, and that a sparse checkout leaves out, one that
 // was changed and not added; and one that the run itself added, and that is delivered
 // already, one that is added still.
-func (w *worker) markTracked(ctx context.Context, changes []gate.Change) error {
+func (w *judge) markTracked(ctx context.Context, changes []gate.Change) error {
 	if w.o.Private == nil {
 		return nil
 	}
@@ -374,7 +374,7 @@ func (w *worker) markTracked(ctx context.Context, changes []gate.Change) error {
 }
 
 // protected are the rules of the run, with the files that pawl takes commands from.
-func (w *worker) protected() gate.Protect {
+func (w *judge) protected() gate.Protect {
 	rules := w.plan.Protect
 	rules.Files = SourceNames(w.o.Tree.Repo.Top, w.watched, w.plan.project(), w.plan.Sources)
 	return rules
@@ -383,7 +383,7 @@ func (w *worker) protected() gate.Protect {
 // afterGate finds what a gate did to the files, and makes them, and what is checked out,
 // those that are judged again. A gate runs what the agent wrote: the gates after it would
 // see, and judge, what that made of the files. What git ignores stays, as caches do.
-func (w *worker) afterGate(ctx context.Context, judged workspace.Seen, e *gate.Exec) error {
+func (w *judge) afterGate(ctx context.Context, judged workspace.Seen, e *gate.Exec) error {
 	if w.o.Tree == nil || judged.Tree == "" {
 		return nil
 	}
