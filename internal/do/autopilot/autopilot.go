@@ -37,7 +37,7 @@ type Result struct {
 // pilot is one autopilot. The goroutine of [Run] owns it; a slot's has only
 // its slot.
 type pilot struct {
-	o       Options
+	*attempts
 	row     store.Autopilot
 	state   schedule.State
 	command schedule.Command // what follows from it
@@ -47,13 +47,7 @@ type pilot struct {
 	quit    func()           // leaves what the slots wait for
 	saved   string           // the stored state, to see whether it changed
 	slots   map[string]*slot
-	// leaving are closed when the workspaces of tasks that landed are given back.
-	leaving map[string]chan struct{}
-	queue   *merge.Queue
-	kernel  engine.Kernel // of the slot's run, where that is elsewhere; nil is the engine's own
-	green   string        // the target's commit that is known to be green; "" none
-	// inbox has the events of slots and queue.
-	inbox chan schedule.Event
+	green   string // the target's commit that is known to be green; "" none
 	// pending are events of the owner's own.
 	pending []schedule.Event
 	version int64 // of the database, as last seen
@@ -62,16 +56,42 @@ type pilot struct {
 	deaf     bool   // what is asked could not be read last time
 	rested   string // why nothing was done, in the last notice
 	sprint   *schedule.SprintStats
-	room     pool.Room // on the disk, in the last notice
-	lost     error     // the database was taken away
-	agents   agents
-
-	notifying sync.Mutex // over Notify
-	freeing   sync.Mutex // one workspace is given back at a time, beside the slots
-	working   sync.WaitGroup
+	lost     error // the database was taken away
+	working  sync.WaitGroup
 
 	late       chan struct{} // the gates for what has landed are due
 	judgesLate atomic.Bool
+}
+
+// desk tells what happens, and stores it.
+type desk struct {
+	o         Options
+	inbox     chan schedule.Event // what slots and the queue report
+	notifying sync.Mutex          // over Notify
+}
+
+// places gives tasks their workspaces, and takes them back when their work is in the queue.
+type places struct {
+	*desk
+	queue   *merge.Queue
+	freeing sync.Mutex // one workspace is given back at a time, beside the slots
+	// leaving are closed when the workspaces of tasks that landed are given back.
+	leaving map[string]chan struct{}
+	room    pool.Room // on the disk, in the last notice
+}
+
+// attempts try tasks: each with one agent or with racers, here or on another machine.
+type attempts struct {
+	*places
+	kernel engine.Kernel // of the slot's run, where that is elsewhere; nil is the engine's own
+	agents agents
+}
+
+func newAttempts(o Options, events int) *attempts {
+	return &attempts{places: &places{
+		desk:    &desk{o: o, inbox: make(chan schedule.Event, events)},
+		leaving: map[string]chan struct{}{},
+	}}
 }
 
 // lookEvery is how soon the autopilot notices what other processes did.
@@ -158,9 +178,9 @@ func beginPilot(ctx context.Context, o Options) (*pilot, error) {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	now := time.Now()
 	p := &pilot{
-		o: o, slots: map[string]*slot{}, leaving: map[string]chan struct{}{},
-		late:  make(chan struct{}, 1),
-		inbox: make(chan schedule.Event, max(16, 4*o.Settings.MaxParallel)),
+		attempts: newAttempts(o, max(16, 4*o.Settings.MaxParallel)),
+		slots:    map[string]*slot{},
+		late:     make(chan struct{}, 1),
 		row: store.Autopilot{
 			Session: engine.NewID(), Phase: string(schedule.Running),
 			Mode: string(o.Settings.Mode), MaxParallel: o.Settings.MaxParallel,
@@ -379,7 +399,7 @@ func (p *pilot) lookForGone(ctx context.Context) (events []schedule.Event) {
 }
 
 // currentStatus explains how a task stands by now.
-func (p *pilot) currentStatus(ctx context.Context, id string) string {
+func (p *desk) currentStatus(ctx context.Context, id string) string {
 	c, err := p.o.Store.Case(ctx, id)
 	if err != nil {
 		return err.Error()
@@ -410,7 +430,7 @@ func controlEvent(r store.AutopilotControl) schedule.Event {
 }
 
 // sendEvent gives an event to the owner, who takes all until the slots are empty.
-func (p *pilot) sendEvent(ctx context.Context, e schedule.Event) {
+func (p *desk) sendEvent(ctx context.Context, e schedule.Event) {
 	select {
 	case p.inbox <- e:
 		return
@@ -423,14 +443,14 @@ func (p *pilot) sendEvent(ctx context.Context, e schedule.Event) {
 }
 
 // notify may be called by the owner and by slots.
-func (p *pilot) notify(n Notice) {
+func (p *desk) notify(n Notice) {
 	p.notifying.Lock()
 	defer p.notifying.Unlock()
 	n.At = time.Now()
 	p.o.Notify(n)
 }
 
-func (p *pilot) warnAbout(id, text string) { p.notify(Notice{Kind: Warning, Case: id, Text: text}) }
+func (p *desk) warnAbout(id, text string) { p.notify(Notice{Kind: Warning, Case: id, Text: text}) }
 
 // finishSession gives the autopilot up, and returns its result.
 func (p *pilot) finishSession(ctx context.Context, c schedule.Command) Result {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/board"
@@ -63,7 +64,7 @@ type elsewhere struct {
 
 // workElsewhere is a slot whose task is worked by another process. What is asked
 // of the slot goes there by the database.
-func (p *pilot) workElsewhere(ctx context.Context, l *slot) schedule.Outcome {
+func (p *attempts) workElsewhere(ctx context.Context, l *slot) schedule.Outcome {
 	if n := len(schedule.Racers(l.task.Tags, nil)); n > 1 {
 		p.notify(Notice{Kind: Warning, Case: l.task.ID, Text: fmt.Sprintf(
 			"%d agents are to race for %s, but those of an engine do not race: one works on it alone", n, l.task.ID)})
@@ -110,7 +111,7 @@ func (p *pilot) workElsewhere(ctx context.Context, l *slot) schedule.Outcome {
 }
 
 // orderWork has the work of a slot done, and brings it here.
-func (p *pilot) orderWork(ctx context.Context, l *slot) (o schedule.Outcome, err error) {
+func (p *attempts) orderWork(ctx context.Context, l *slot) (o schedule.Outcome, err error) {
 	base, run, id := "", "", l.task.ID
 	if l.adopt { // it may end before it is joined
 		last, err := p.o.Store.Latest(ctx, p.o.Root, id)
@@ -146,7 +147,7 @@ func (p *pilot) orderWork(ctx context.Context, l *slot) (o schedule.Outcome, err
 
 // forwardControl passes a request on to the run of a task; false when it has none that is at work. One
 // that names a run is stored, and the engine does not have it yet.
-func (p *pilot) forwardControl(ctx context.Context, task string, what *store.Control) (begun bool, err error) {
+func (p *attempts) forwardControl(ctx context.Context, task string, what *store.Control) (begun bool, err error) {
 	if what.Run != "" {
 		return true, p.o.Elsewhere.Look(ctx, task)
 	}
@@ -167,7 +168,7 @@ func (p *pilot) forwardControl(ctx context.Context, task string, what *store.Con
 	return true, p.o.Elsewhere.Look(ctx, task)
 }
 
-func (p *pilot) killRemote(ctx context.Context, l *slot, cancel func(), ended <-chan elsewhere) schedule.Outcome {
+func (p *attempts) killRemote(ctx context.Context, l *slot, cancel func(), ended <-chan elsewhere) schedule.Outcome {
 	if err := p.o.Elsewhere.Kill(ctx, l.task.ID); err != nil {
 		p.o.Log.Warn(err.Error())
 	}
@@ -190,7 +191,8 @@ func Work(ctx context.Context, o Options, id, run, base string, k engine.Kernel)
 	if base != "" {
 		o.orderedBase(id, base)
 	}
-	p := &pilot{o: o, slots: map[string]*slot{}, inbox: make(chan schedule.Event), kernel: k}
+	p := newAttempts(o, 0)
+	p.kernel = k
 	l, err := p.slotFor(ctx, id, run)
 	if errors.Is(err, errTurnOver) {
 		return schedule.Outcome{Taken: true, Why: err.Error()}, queue.Entry{}
@@ -199,10 +201,11 @@ func Work(ctx context.Context, o Options, id, run, base string, k engine.Kernel)
 		return notBegun(err), queue.Entry{}
 	}
 	heard, stop := context.WithCancel(ctx)
-	p.working.Go(func() { p.discardInbox(heard) })
+	var discarding sync.WaitGroup
+	discarding.Go(func() { p.discardInbox(heard) })
 	outcome := p.workSlot(ctx, ctx, l)
 	stop()
-	p.working.Wait()
+	discarding.Wait()
 	if err := o.Store.DropSlot(context.WithoutCancel(ctx), id); err != nil {
 		o.Log.Warn(err.Error())
 	}
@@ -213,7 +216,7 @@ func Work(ctx context.Context, o Options, id, run, base string, k engine.Kernel)
 var errTurnOver = errors.New("the autopilot that ordered it is not the board's any more")
 
 // slotFor is the slot of a task whose autopilot is elsewhere.
-func (p *pilot) slotFor(ctx context.Context, id, run string) (*slot, error) {
+func (p *attempts) slotFor(ctx context.Context, id, run string) (*slot, error) {
 	var err error
 	if p.queue, err = p.o.Queue(ctx, func(queue.Note) {}); err != nil {
 		return nil, err
@@ -237,7 +240,7 @@ func (p *pilot) slotFor(ctx context.Context, id, run string) (*slot, error) {
 }
 
 // discardInbox takes what a slot sends to its owner, which is elsewhere.
-func (p *pilot) discardInbox(ctx context.Context) {
+func (p *desk) discardInbox(ctx context.Context) {
 	for {
 		select {
 		case <-p.inbox:

@@ -41,7 +41,7 @@ func TestARunThatAnotherWorkerTook(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = db.Close() }()
-	p := &pilot{o: Options{Store: db, Elsewhere: answers{outcome: schedule.Outcome{Taken: true, Why: "another has it"}}}}
+	p := newAttempts(Options{Store: db, Elsewhere: answers{outcome: schedule.Outcome{Taken: true, Why: "another has it"}}}, 0)
 	o, err := p.orderWork(t.Context(), newSlot(board.Case{ID: "task-001"}, false))
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func TestTheEndOfARunWasLost(t *testing.T) {
 			err = errors.Join(err, merr)
 		}
 		running(t, db)
-		p := &pilot{o: Options{Store: db, Elsewhere: answers{works: c.works}}}
+		p := newAttempts(Options{Store: db, Elsewhere: answers{works: c.works}}, 0)
 		err = errors.Join(err, p.endLost(t.Context(), []store.Worker{{PID: 1}}))
 		r, rerr := db.Run(t.Context(), "r1")
 		if err := errors.Join(err, rerr); err != nil || r.Status != string(c.want) {
@@ -107,7 +107,7 @@ func TestAskedWhileTheEngineIsAway(t *testing.T) {
 	}
 	defer func() { _ = db.Close() }()
 	running(t, db)
-	p := &pilot{o: Options{Store: db, Elsewhere: answers{look: errors.New("away")}}}
+	p := newAttempts(Options{Store: db, Elsewhere: answers{look: errors.New("away")}}, 0)
 	what := store.Control{Kind: store.ControlStop}
 	for range 3 {
 		if begun, err := p.forwardControl(t.Context(), "task-001", &what); !begun || err == nil {

@@ -23,7 +23,7 @@ func TestAWishThatCannotBeReadIsLookedForAgain(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = db.Close() })
 	var log bytes.Buffer
-	p := &pilot{o: Options{Store: db, Log: slog.New(slog.NewTextHandler(&log, nil))}, slots: map[string]*slot{}}
+	p := &pilot{attempts: newAttempts(Options{Store: db, Log: slog.New(slog.NewTextHandler(&log, nil))}, 0), slots: map[string]*slot{}}
 	other, err := sql.Open("sqlite3", "file:"+path)
 	if err != nil {
 		t.Fatal(err)

@@ -49,7 +49,7 @@ func (a *agents) hasPlanned() bool {
 
 // planTask plans a task. An agent's program that was there before may be being updated: it
 // is waited for.
-func (p *pilot) planTask(ctx, ready context.Context, task Task) (engine.Plan, *workspace.Checkout, error) {
+func (p *attempts) planTask(ctx, ready context.Context, task Task) (engine.Plan, *workspace.Checkout, error) {
 	plan, tree, err := p.o.Plan(ctx, task)
 	if errors.Is(err, engine.ErrNoProgram) && p.agents.hasPlanned() {
 		p.warnAbout(task.Case.ID, fmt.Sprintf("%v; as this may be an update, pawl "+
@@ -90,7 +90,7 @@ func (a *agents) limitedNow(known *ratelimit.Store, now time.Time) (names []stri
 
 // chooseServed chooses a task whose agent may be called now. Where all that are ready wait
 // for a provider the event says until when.
-func (p *pilot) chooseServed(ctx context.Context, exclude []string, e *schedule.Event) (board.Choice, bool, error) {
+func (p *attempts) chooseServed(ctx context.Context, exclude []string, e *schedule.Event) (board.Choice, bool, error) {
 	names, usual, until := p.agents.limitedNow(p.o.Accounts, time.Now())
 	if len(names) == 0 {
 		return p.o.Store.NextCaseOf(ctx, p.o.Filter, exclude)

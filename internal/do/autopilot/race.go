@@ -40,7 +40,7 @@ func (r *racer) hasWon() bool { return r.err == nil && r.state.Status == loop.Co
 
 // racersFor are the agents that are to race for the task of a slot; one that works
 // alone is the winner of an earlier race.
-func (p *pilot) racersFor(ctx context.Context, l *slot) ([]string, error) {
+func (p *attempts) racersFor(ctx context.Context, l *slot) ([]string, error) {
 	if trouble := schedule.RaceTrouble(l.task.Tags); trouble != "" {
 		p.warnAbout(l.task.ID, trouble)
 	}
@@ -78,7 +78,7 @@ func (p *pilot) racersFor(ctx context.Context, l *slot) ([]string, error) {
 
 // allEnded reports whether no racer is to be waited for, now that the task's own run is
 // complete: a crash may have come before the best was picked.
-func (p *pilot) allEnded(ctx context.Context, l *slot) (bool, error) {
+func (p *attempts) allEnded(ctx context.Context, l *slot) (bool, error) {
 	if !p.picksBest(l) {
 		return true, nil
 	}
@@ -94,10 +94,10 @@ func (p *pilot) allEnded(ctx context.Context, l *slot) (bool, error) {
 	return true, nil
 }
 
-func (p *pilot) picksBest(l *slot) bool { return schedule.PicksBest(l.task.Tags, p.o.PickBest) }
+func (p *desk) picksBest(l *slot) bool { return schedule.PicksBest(l.task.Tags, p.o.PickBest) }
 
 // endRacer ends what the last run of a name still has running, when no process drives it.
-func (p *pilot) endRacer(ctx context.Context, name string) error {
+func (p *attempts) endRacer(ctx context.Context, name string) error {
 	return endLeft(ctx, p.o.Store, p.o.Root, p.o.StateDir, name)
 }
 
@@ -113,7 +113,7 @@ func endLeft(ctx context.Context, db *store.Store, root, stateDir, name string) 
 }
 
 // runRace has several agents work on a task, and gives it what the winner made.
-func (p *pilot) runRace(ctx, ready context.Context, l *slot, agents []string) schedule.Outcome {
+func (p *attempts) runRace(ctx, ready context.Context, l *slot, agents []string) schedule.Outcome {
 	all, err := p.lineUp(ctx, l, agents)
 	if err != nil {
 		return notBegun(err)
@@ -159,7 +159,7 @@ func (p *pilot) runRace(ctx, ready context.Context, l *slot, agents []string) sc
 }
 
 // lineUp makes the racers of a task.
-func (p *pilot) lineUp(ctx context.Context, l *slot, agents []string) ([]*racer, error) {
+func (p *attempts) lineUp(ctx context.Context, l *slot, agents []string) ([]*racer, error) {
 	history, err := p.o.Store.CaseHistory(ctx, l.task.ID)
 	if err != nil {
 		return nil, err
@@ -194,7 +194,7 @@ func (p *pilot) lineUp(ctx context.Context, l *slot, agents []string) ([]*racer,
 
 // runAll lets the racers run until one has won, or all have ended. It returns when
 // all have ended. Where the first had won before a crash, the others do not start again.
-func (p *pilot) runAll(ctx, ready context.Context, l *slot, all []*racer) (*racer, error) {
+func (p *attempts) runAll(ctx, ready context.Context, l *slot, all []*racer) (*racer, error) {
 	start, best := all, p.picksBest(l)
 	won := slices.IndexFunc(all, func(r *racer) bool { return r.past != nil && r.past.Status == loop.Completed })
 	if won >= 0 && !best {
@@ -246,7 +246,7 @@ func (p *pilot) runAll(ctx, ready context.Context, l *slot, all []*racer) (*race
 
 // bestRacer is the one whose verified work is the best; nil where there is none. Of equals
 // it is the one that is named first.
-func (p *pilot) bestRacer(ctx context.Context, all []*racer) (best *racer) {
+func (p *attempts) bestRacer(ctx context.Context, all []*racer) (best *racer) {
 	for _, r := range all {
 		if !r.hasWon() {
 			continue
@@ -263,7 +263,7 @@ func (p *pilot) bestRacer(ctx context.Context, all []*racer) (best *racer) {
 }
 
 // meritOf what the last iteration of a racer left.
-func (p *pilot) meritOf(ctx context.Context, r *racer) (schedule.Merit, error) {
+func (p *attempts) meritOf(ctx context.Context, r *racer) (schedule.Merit, error) {
 	m := schedule.Merit{Score: -1}
 	last, err := p.o.Store.LastIterations(ctx, r.runID(), 1)
 	if err != nil || len(last) == 0 || last[0].TreeAfter == "" {
@@ -278,7 +278,7 @@ func (p *pilot) meritOf(ctx context.Context, r *racer) (schedule.Merit, error) {
 }
 
 // adoptWinner makes what a racer has the task's.
-func (p *pilot) adoptWinner(ctx context.Context, l *slot, first, r *racer) error {
+func (p *attempts) adoptWinner(ctx context.Context, l *slot, first, r *racer) error {
 	if r == first {
 		return nil
 	}
@@ -295,7 +295,7 @@ func (p *pilot) adoptWinner(ctx context.Context, l *slot, first, r *racer) error
 
 // noWinner is the outcome of a race in which no work was verified. Where a run
 // resumes later, so does the race; else it is the outcome of the first racer.
-func (p *pilot) noWinner(ctx context.Context, all []*racer) schedule.Outcome {
+func (p *attempts) noWinner(ctx context.Context, all []*racer) schedule.Outcome {
 	first, rests := all[0], all[0]
 	for _, r := range all {
 		if r.err == nil && r.state.Status == loop.Paused && r.state.Question == nil {
@@ -318,7 +318,7 @@ func (p *pilot) noWinner(ctx context.Context, all []*racer) schedule.Outcome {
 }
 
 // releaseRacer gives a workspace back, where there is one.
-func (p *pilot) releaseRacer(ctx context.Context, r *racer, how pool.How) {
+func (p *attempts) releaseRacer(ctx context.Context, r *racer, how pool.How) {
 	if r.w.ID != "" {
 		p.releaseWorkspace(ctx, r.w, how)
 	}

@@ -19,7 +19,7 @@ import (
 
 // recoverActive puts in order what a crash left: tasks that are active although
 // no process drives them. It returns those whose runs continue in slots.
-func (p *pilot) recoverActive(ctx context.Context) (adopt []string, err error) {
+func (p *attempts) recoverActive(ctx context.Context) (adopt []string, err error) {
 	active, err := p.o.Store.Cases(ctx, store.CaseFilter{Status: []board.Status{board.Active}, Type: board.Task})
 	if err == nil {
 		err = p.endStrays(ctx, active)
@@ -72,7 +72,7 @@ func byHand(o store.Owner, workers []store.Worker) bool {
 
 // endLost ends the runs whose end the database has lost: their tasks are decided, and they
 // do not resume.
-func (p *pilot) endLost(ctx context.Context, workers []store.Worker) error {
+func (p *attempts) endLost(ctx context.Context, workers []store.Worker) error {
 	runs, err := p.o.Store.Runs(ctx, store.RunQuery{Active: true})
 	if err != nil {
 		return err
@@ -101,7 +101,7 @@ func (p *pilot) endLost(ctx context.Context, workers []store.Worker) error {
 // endStrays ends what still runs for tasks that had a slot and are active no
 // more, such as those that landed while their loop went on: it would be one
 // agent more than there are slots.
-func (p *pilot) endStrays(ctx context.Context, active []board.Case) error {
+func (p *attempts) endStrays(ctx context.Context, active []board.Case) error {
 	slots, err := p.o.Store.Slots(ctx)
 	if err != nil {
 		return err
@@ -124,7 +124,7 @@ func (p *pilot) endStrays(ctx context.Context, active []board.Case) error {
 
 // findLast looks at the last run of an active task. While an agent that races for it is
 // still running, it is that one's.
-func (p *pilot) findLast(ctx context.Context, c board.Case) (schedule.Found, store.Run, error) {
+func (p *attempts) findLast(ctx context.Context, c board.Case) (schedule.Found, store.Run, error) {
 	f := schedule.Found{Case: c.ID}
 	history, err := p.o.Store.CaseHistory(ctx, c.ID)
 	if err != nil {
@@ -142,7 +142,7 @@ func (p *pilot) findLast(ctx context.Context, c board.Case) (schedule.Found, sto
 }
 
 // findRun adds the last run of a name.
-func (p *pilot) findRun(ctx context.Context, name string, f *schedule.Found) (store.Run, error) {
+func (p *attempts) findRun(ctx context.Context, name string, f *schedule.Found) (store.Run, error) {
 	if p.o.Elsewhere != nil { // asked before the run is read, which may end just now
 		var err error
 		if f.Ordered, err = p.o.Elsewhere.Works(ctx, f.Case); err != nil {
@@ -170,7 +170,7 @@ func (p *pilot) findRun(ctx context.Context, name string, f *schedule.Found) (st
 
 // beginRun starts a run, or resumes the last one. What one that cannot be resumed still has
 // running is ended.
-func (p *pilot) beginRun(
+func (p *attempts) beginRun(
 	ctx context.Context, l *slot, o engine.Options, mode schedule.StartMode, past schedule.Past, last store.Run,
 ) (*engine.Driver, error) {
 	if mode == schedule.GoOn || mode == schedule.Answer {
@@ -191,7 +191,7 @@ func (p *pilot) beginRun(
 	return engine.Start(ctx, o)
 }
 
-func (p *pilot) resumption(ctx context.Context, run string, mode schedule.StartMode, pol *loop.Policy) (loop.Event, error) {
+func (p *attempts) resumption(ctx context.Context, run string, mode schedule.StartMode, pol *loop.Policy) (loop.Event, error) {
 	e := loop.Event{Kind: loop.Resumed, Policy: pol}
 	if mode != schedule.Answer {
 		return e, nil
@@ -208,7 +208,7 @@ func (p *pilot) resumption(ctx context.Context, run string, mode schedule.StartM
 // wentDark reports whether a run was under way, or had just ended, when the
 // machine did: what it says of its files may not be true any more, since those were
 // not synced. Its task is begun anew. Other machines have what they need elsewhere.
-func (p *pilot) wentDark(run store.Run, s loop.State) bool {
+func (p *desk) wentDark(run store.Run, s loop.State) bool {
 	under := s.Status.Active() || s.Status == loop.Completed
 	if p.o.Remote != "" || !under {
 		return false
@@ -216,12 +216,12 @@ func (p *pilot) wentDark(run store.Run, s loop.State) bool {
 	return run.UpdatedAt.Before(process.Booted())
 }
 
-func (p *pilot) runDir(run string) string { return runDir(p.o.StateDir, run) }
+func (p *desk) runDir(run string) string { return runDir(p.o.StateDir, run) }
 
 func runDir(stateDir, run string) string { return filepath.Join(stateDir, "runs", run) }
 
 // giveBack ends what is left of a task's run, and puts the task back.
-func (p *pilot) giveBack(ctx context.Context, r schedule.Recovery, run string) error {
+func (p *attempts) giveBack(ctx context.Context, r schedule.Recovery, run string) error {
 	for n := 2; n <= board.MaxRacers; n++ {
 		if err := p.endRacer(ctx, board.RacerName(r.Case, n)); err != nil {
 			return fmt.Errorf("cannot end what %s left running: %v", r.Case, err)

@@ -124,7 +124,7 @@ func (l *slot) setRun(s loop.State, run string) {
 
 // workSlot drives the task's run until it rests, and keeps its result. Cancelling ready
 // ends what comes before the run.
-func (p *pilot) workSlot(ctx, ready context.Context, l *slot) schedule.Outcome {
+func (p *attempts) workSlot(ctx, ready context.Context, l *slot) schedule.Outcome {
 	if why := p.reasonClaimed(ready, l); why != "" {
 		return schedule.Outcome{Status: loop.Blocked, Why: why}
 	}
@@ -143,7 +143,7 @@ func (p *pilot) workSlot(ctx, ready context.Context, l *slot) schedule.Outcome {
 }
 
 // attemptRun takes the workspace of a slot, and drives its run until it rests.
-func (p *pilot) attemptRun(ctx, ready context.Context, l *slot) (w pool.Workspace, state loop.State, err error) {
+func (p *attempts) attemptRun(ctx, ready context.Context, l *slot) (w pool.Workspace, state loop.State, err error) {
 	if w, err = p.takeToWork(ready, l); err != nil {
 		return w, state, err
 	}
@@ -158,7 +158,7 @@ func (p *pilot) attemptRun(ctx, ready context.Context, l *slot) (w pool.Workspac
 }
 
 // endAttempt keeps the result of an attempt, and gives its workspace back.
-func (p *pilot) endAttempt(ctx context.Context, l *slot, w pool.Workspace, s loop.State, err error) schedule.Outcome {
+func (p *attempts) endAttempt(ctx context.Context, l *slot, w pool.Workspace, s loop.State, err error) schedule.Outcome {
 	switch {
 	case err != nil && w.ID == "":
 		return notBegun(err)
@@ -204,7 +204,7 @@ func notBegun(err error) schedule.Outcome {
 
 // reasonClaimed: another board works on the issue of a task; "" when none does. Without an
 // answer of the forge the work begins.
-func (p *pilot) reasonClaimed(ctx context.Context, l *slot) string {
+func (p *attempts) reasonClaimed(ctx context.Context, l *slot) string {
 	if p.o.Claim == nil || l.adopt || l.task.Issue() == 0 {
 		return ""
 	}
@@ -218,13 +218,13 @@ func (p *pilot) reasonClaimed(ctx context.Context, l *slot) string {
 }
 
 // hasMoreRoom reports whether a person raised the task's limits while it ran.
-func (p *pilot) hasMoreRoom(ctx context.Context, l *slot) bool {
+func (p *attempts) hasMoreRoom(ctx context.Context, l *slot) bool {
 	limits, err := p.o.Store.CaseLimits(ctx, l.task.ID)
 	return err == nil && limits.At.After(l.planned)
 }
 
 // takeWorkspace gives the workspace of a task.
-func (p *pilot) takeWorkspace(ctx context.Context, id string) (pool.Workspace, error) {
+func (p *places) takeWorkspace(ctx context.Context, id string) (pool.Workspace, error) {
 	base, err := p.baseCommit(ctx)
 	if err != nil {
 		return pool.Workspace{}, err
@@ -233,7 +233,7 @@ func (p *pilot) takeWorkspace(ctx context.Context, id string) (pool.Workspace, e
 }
 
 // baseCommit is the commit that work begins at.
-func (p *pilot) baseCommit(ctx context.Context) (string, error) {
+func (p *places) baseCommit(ctx context.Context) (string, error) {
 	base, err := p.o.Base(ctx)
 	if err == nil && base == "" {
 		err = fmt.Errorf("the branch that work lands on, %s, is not there", p.queue.Target())
@@ -246,7 +246,7 @@ const releaseLimit = time.Minute
 
 // releaseWorkspace gives a workspace back, also of a task that is another worker's now. One that
 // cannot be is kept by the next process that looks.
-func (p *pilot) releaseWorkspace(ctx context.Context, w pool.Workspace, how pool.How) {
+func (p *places) releaseWorkspace(ctx context.Context, w pool.Workspace, how pool.How) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseLimit)
 	defer cancel()
 	if err := p.o.Pool.Release(ctx, w, how); err != nil {
@@ -255,7 +255,7 @@ func (p *pilot) releaseWorkspace(ctx context.Context, w pool.Workspace, how pool
 }
 
 // freeWorkspace gives back the workspace of a task that has landed.
-func (p *pilot) freeWorkspace(ctx context.Context, id string) error {
+func (p *places) freeWorkspace(ctx context.Context, id string) error {
 	if _, ok, err := p.o.Pool.Find(ctx, id); err != nil || !ok {
 		return err
 	}
@@ -274,7 +274,7 @@ func (p *pilot) freeWorkspace(ctx context.Context, id string) error {
 }
 
 // driveRun starts the task's run, or resumes it, and returns its state when it rests.
-func (p *pilot) driveRun(ctx, ready context.Context, l *slot, w pool.Workspace) (loop.State, error) {
+func (p *attempts) driveRun(ctx, ready context.Context, l *slot, w pool.Workspace) (loop.State, error) {
 	l.planned = time.Now()
 	task, past, last, err := p.gatherTask(ctx, l, w)
 	if err != nil {
@@ -342,7 +342,7 @@ func (p *pilot) driveRun(ctx, ready context.Context, l *slot, w pool.Workspace) 
 
 // setOthersUse sets what the runs of the task have used but one, where all of them together are
 // limited.
-func (p *pilot) setOthersUse(ctx context.Context, l *slot, pol *loop.Policy, run string) error {
+func (p *attempts) setOthersUse(ctx context.Context, l *slot, pol *loop.Policy, run string) error {
 	if pol.MaxTaskCost == nil && pol.Tokens.Task == nil && pol.Calls.Task == nil {
 		return nil
 	}
@@ -352,7 +352,7 @@ func (p *pilot) setOthersUse(ctx context.Context, l *slot, pol *loop.Policy, run
 }
 
 // gatherTask gathers what is known of the task.
-func (p *pilot) gatherTask(ctx context.Context, l *slot, w pool.Workspace) (Task, schedule.Past, store.Run, error) {
+func (p *attempts) gatherTask(ctx context.Context, l *slot, w pool.Workspace) (Task, schedule.Past, store.Run, error) {
 	t, past := Task{Name: l.name, Agent: l.agent, Racers: l.racers, Workspace: w, Asked: p.o.Asked}, schedule.Past{}
 	var last store.Run
 	var err error
@@ -380,7 +380,7 @@ func (p *pilot) gatherTask(ctx context.Context, l *slot, w pool.Workspace) (Task
 }
 
 // pastRun reads the result of the task's last run, and whether a person answered.
-func (p *pilot) pastRun(ctx context.Context, last store.Run, past *schedule.Past) error {
+func (p *desk) pastRun(ctx context.Context, last store.Run, past *schedule.Past) error {
 	s, err := engine.StateOf(last)
 	if err != nil {
 		return err
@@ -403,7 +403,7 @@ func (p *pilot) pastRun(ctx context.Context, last store.Run, past *schedule.Past
 const saveEvery = time.Second
 
 // onNotice passes on a notice of the engine, and stores what the slot does.
-func (p *pilot) onNotice(ctx context.Context, l *slot, w pool.Workspace, n engine.Notice) {
+func (p *desk) onNotice(ctx context.Context, l *slot, w pool.Workspace, n engine.Notice) {
 	l.setRun(n.State, n.Run)
 	if text := l.activityToSave(n); text != "" {
 		p.saveSlot(context.WithoutCancel(ctx), l, text)
@@ -431,7 +431,7 @@ func iterationOf(r *loop.Record) schedule.Iteration {
 }
 
 // sendLimit: a provider limits the run, or answers it again.
-func (p *pilot) sendLimit(ctx context.Context, n engine.Notice) {
+func (p *desk) sendLimit(ctx context.Context, n engine.Notice) {
 	e := schedule.Event{Kind: schedule.Limited, Named: n.Command.Agent, Why: n.Command.Why}
 	switch {
 	case n.Kind == engine.WaitStarted && n.Command.Limited:

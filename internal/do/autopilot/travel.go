@@ -94,7 +94,7 @@ type whereabouts struct {
 }
 
 // whereIs finds a task's work. What was decided last may not be stored.
-func (p *pilot) whereIs(ctx context.Context, id string) (at whereabouts, err error) {
+func (p *attempts) whereIs(ctx context.Context, id string) (at whereabouts, err error) {
 	run, err := p.o.Store.Latest(ctx, p.o.Root, id)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return at, err
@@ -133,14 +133,14 @@ const lookedAt = 100
 
 // takeToWork gives the workspace of a task. A retry begins anew at the target when
 // the workspace began at a commit that was red: what it held goes to a recovery ref.
-func (p *pilot) takeToWork(ctx context.Context, l *slot) (pool.Workspace, error) {
+func (p *attempts) takeToWork(ctx context.Context, l *slot) (pool.Workspace, error) {
 	if p.o.Remote != "" {
 		return p.bringWorkspace(ctx, l)
 	}
 	return p.takeHere(ctx, l)
 }
 
-func (p *pilot) takeHere(ctx context.Context, l *slot) (pool.Workspace, error) {
+func (p *places) takeHere(ctx context.Context, l *slot) (pool.Workspace, error) {
 	defer p.takesLong(l.name, "its clone is being made")()
 	w, err := p.takeWorkspace(ctx, l.name)
 	if err != nil || !w.Kept || l.adopt {
@@ -159,7 +159,7 @@ func (p *pilot) takeHere(ctx context.Context, l *slot) (pool.Workspace, error) {
 
 // beganRed reports whether the task is to begin anew, and its workspace began at a commit that
 // was red and is not the target any more.
-func (p *pilot) beganRed(ctx context.Context, w pool.Workspace) (bool, error) {
+func (p *places) beganRed(ctx context.Context, w pool.Workspace) (bool, error) {
 	history, err := p.o.Store.CaseHistory(ctx, board.TaskOf(w.ID))
 	if err != nil || !schedule.Retried(history) {
 		return false, err
@@ -173,7 +173,7 @@ func (p *pilot) beganRed(ctx context.Context, w pool.Workspace) (bool, error) {
 // bringWorkspace gives the workspace of a task that any machine may have worked on: the one
 // that is here, if its work was done here last, else one made from what was pushed. It
 // is kept if it has what the last iteration left.
-func (p *pilot) bringWorkspace(ctx context.Context, l *slot) (pool.Workspace, error) {
+func (p *attempts) bringWorkspace(ctx context.Context, l *slot) (pool.Workspace, error) {
 	id := l.task.ID
 	at, err := p.whereIs(ctx, id)
 	base, found := "", false
@@ -209,7 +209,7 @@ func (p *pilot) bringWorkspace(ctx context.Context, l *slot) (pool.Workspace, er
 }
 
 // warnOfLost: the work of an iteration is lost, and done again.
-func (p *pilot) warnOfLost(ctx context.Context, task string, at whereabouts, found bool) {
+func (p *attempts) warnOfLost(ctx context.Context, task string, at whereabouts, found bool) {
 	from := "begins anew"
 	if found {
 		from = "goes on from an earlier one"
@@ -220,7 +220,7 @@ func (p *pilot) warnOfLost(ctx context.Context, task string, at whereabouts, fou
 }
 
 // decidedComplete is true when the run was decided to be complete before this worker took it up.
-func (p *pilot) decidedComplete() bool {
+func (p *attempts) decidedComplete() bool {
 	if p.kernel == nil {
 		return false
 	}
@@ -234,7 +234,7 @@ var errAway = errors.New("it was complete, but its work did not leave the machin
 
 // giveUp removes the workspace of a task that another machine went on with. What is
 // in it goes to a recovery ref.
-func (p *pilot) giveUp(ctx context.Context, id, base string) error {
+func (p *attempts) giveUp(ctx context.Context, id, base string) error {
 	row, ok, err := p.o.Store.Workspace(ctx, id)
 	if err != nil || !ok {
 		return err
@@ -252,7 +252,7 @@ func (p *pilot) giveUp(ctx context.Context, id, base string) error {
 // dropTravelled removes from the remote what it has of tasks that are done or gone.
 // What landed here and was not pushed may be needed. Another board may use the remote, with
 // tasks of the same numbers: what it sent stays.
-func (p *pilot) dropTravelled(ctx context.Context) error {
+func (p *places) dropTravelled(ctx context.Context) error {
 	if p.o.Remote == "" || p.o.Elsewhere == nil {
 		return nil
 	}
@@ -288,7 +288,7 @@ func (p *pilot) dropTravelled(ctx context.Context) error {
 }
 
 // ourRefs of a task: the commits were sent by this board, or are on the target.
-func (p *pilot) ourRefs(ctx context.Context, task string, refs []string, base string) ([]string, error) {
+func (p *places) ourRefs(ctx context.Context, task string, refs []string, base string) ([]string, error) {
 	sent, err := p.o.Store.Sent(ctx, task)
 	if err != nil {
 		return nil, err
