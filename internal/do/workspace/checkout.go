@@ -41,14 +41,12 @@ type Checkout struct {
 	// Repo is the user's repository. Of a clone it has the folder of its files, and the
 	// user's rules; the clone's own .git is an agent's, and no git obeys it.
 	Repo *git.Repo
-	// Store is pawl's own repository, which has the snapshots.
-	Store *git.Repo
+	objects
 	// Notes say what the end of the machine broke of the snapshots, to people.
 	Notes []string
 
 	of       *git.Repo  // the user's repository
 	clone    *git.Clone // nil for the user's own work tree
-	shadow   *git.Shadow
 	stateDir string
 	maxFile  int64
 	hide     []string
@@ -57,6 +55,13 @@ type Checkout struct {
 	runs   map[string]memory
 	last   git.Head // what a clone had checked out when that could be read last
 	broken string   // why it cannot be read now; "" it can
+}
+
+// objects are what was seen of files: trees, snapshots and their differences.
+type objects struct {
+	// Store is pawl's own repository, which has the snapshots.
+	Store  *git.Repo
+	shadow *git.Shadow
 }
 
 // Place is where a clone is.
@@ -137,7 +142,7 @@ func open(ctx context.Context, root string, of, repo *git.Repo, o Options) (*Che
 	}
 	repo.NoModes = of.NoModes
 	return &Checkout{
-		Root: root, Repo: repo, Store: store, Notes: notes, of: of, shadow: shadow.Over(repo.Top), stateDir: state,
+		Root: root, Repo: repo, objects: objects{store, shadow.Over(repo.Top)}, Notes: notes, of: of, stateDir: state,
 		maxFile: cmp.Or(o.MaxFile, DefaultMaxFile), hide: files.NamesBelow(of.Top, o.Hide), runs: map[string]memory{},
 	}, nil
 }
@@ -214,20 +219,20 @@ const changesLimit = 10000
 
 // Changes lists how one tree or commit differs from another, by path, with
 // renames found. It lists at most 10,000; more says that there are others.
-func (c *Checkout) Changes(ctx context.Context, from, to string) (all []git.Change, more bool, err error) {
+func (c *objects) Changes(ctx context.Context, from, to string) (all []git.Change, more bool, err error) {
 	return c.shadow.Changes(ctx, from, to, true, changesLimit)
 }
 
 // Commits is the number of commits that to has and from has not. Either may
 // be empty: no commit.
-func (c *Checkout) Commits(ctx context.Context, from, to string) (int, error) {
+func (c *objects) Commits(ctx context.Context, from, to string) (int, error) {
 	return c.Store.Count(ctx, from, to)
 }
 
 // Diff is the patch from one tree or commit to another, of some paths or of all,
 // at most limit bytes of it, and whether it was cut. No program of the repository's
 // configuration has a part in it; binary files are named only.
-func (c *Checkout) Diff(ctx context.Context, from, to string, limit int, paths ...string,
+func (c *objects) Diff(ctx context.Context, from, to string, limit int, paths ...string,
 ) (patch string, cut bool, err error) {
 	return c.shadow.Diff(ctx, from, to, limit, paths...)
 }
@@ -235,13 +240,13 @@ func (c *Checkout) Diff(ctx context.Context, from, to string, limit int, paths .
 // FileChanges lists how one tree or commit differs from another, by path with
 // renames found and lines counted, at most limit paths; more says that there
 // are others.
-func (c *Checkout) FileChanges(ctx context.Context, from, to string, limit int,
+func (c *objects) FileChanges(ctx context.Context, from, to string, limit int,
 ) (all []git.FileChange, more bool, err error) {
 	return c.shadow.FileChanges(ctx, from, to, limit)
 }
 
 // DiffStat counts the files and lines that differ.
-func (c *Checkout) DiffStat(ctx context.Context, from, to string) (git.Stat, error) {
+func (c *objects) DiffStat(ctx context.Context, from, to string) (git.Stat, error) {
 	return c.shadow.DiffStat(ctx, from, to)
 }
 

@@ -427,7 +427,7 @@ func (c *Checkout) CopyTo(ctx context.Context, dir string) (err error) {
 
 // LayOver makes the files of a folder those of a tree with some changes on top. Files that git
 // ignores stay as they are. The folder dir is a copy, see [Checkout.CopyTo].
-func (c *Checkout) LayOver(ctx context.Context, dir, tree string, changes []git.Change) error {
+func (c *objects) LayOver(ctx context.Context, dir, tree string, changes []git.Change) error {
 	file := dir + ".index"
 	defer os.Remove(file)
 	x := c.shadow.Over(dir).Index(file, nil)

@@ -94,14 +94,14 @@ func unquote(v string) string {
 
 // Snapshots lists the kept snapshots of a run by number, an iteration's
 // attempts before its own.
-func (c *Checkout) Snapshots(ctx context.Context, run string) ([]Snapshot, error) {
+func (c *objects) Snapshots(ctx context.Context, run string) ([]Snapshot, error) {
 	if !validName(run) {
 		return nil, fmt.Errorf("cannot list the snapshots of %q: it is no run id", run)
 	}
 	return c.list(ctx, runPrefix+run+"/")
 }
 
-func (c *Checkout) list(ctx context.Context, prefix string) ([]Snapshot, error) {
+func (c *objects) list(ctx context.Context, prefix string) ([]Snapshot, error) {
 	refs, err := c.Store.Refs(ctx, prefix)
 	if err != nil {
 		return nil, err

@@ -224,13 +224,13 @@ func (c *Checkout) Has(path, mode, object string) bool {
 }
 
 // StoreFile stores bytes, for a change that [Checkout.Carry] makes.
-func (c *Checkout) StoreFile(ctx context.Context, data []byte) (object string, err error) {
+func (c *objects) StoreFile(ctx context.Context, data []byte) (object string, err error) {
 	return c.shadow.Store(ctx, bytes.NewReader(data))
 }
 
 // TreeChanges are the changes from one tree or commit of the store to another, by path
 // without renames.
-func (c *Checkout) TreeChanges(ctx context.Context, from, to string) ([]git.Change, error) {
+func (c *objects) TreeChanges(ctx context.Context, from, to string) ([]git.Change, error) {
 	all, _, err := c.shadow.Changes(ctx, from, to, false, 0)
 	return all, err
 }
@@ -250,7 +250,7 @@ func (c *Checkout) TreeWith(ctx context.Context, run, tree string, changes []git
 
 // Contents are blobs of the store, each at most limit bytes; one that is larger, or not
 // there, is an error.
-func (c *Checkout) Contents(ctx context.Context, limit int64, objects ...string) ([][]byte, error) {
+func (c *objects) Contents(ctx context.Context, limit int64, objects ...string) ([][]byte, error) {
 	all := make([][]byte, len(objects))
 	err := c.shadow.Blobs(ctx, objects, func(i int, size int64, body io.Reader) (err error) {
 		if size > limit {
@@ -263,7 +263,7 @@ func (c *Checkout) Contents(ctx context.Context, limit int64, objects ...string)
 }
 
 // named are the first files in which two trees differ, in brackets.
-func (c *Checkout) named(ctx context.Context, from, to string) string {
+func (c *objects) named(ctx context.Context, from, to string) string {
 	const shown = 3
 	all, more, err := c.FileChanges(ctx, from, to, shown)
 	if err != nil || len(all) == 0 {
@@ -277,7 +277,7 @@ func (c *Checkout) named(ctx context.Context, from, to string) string {
 }
 
 // find reads the snapshot at a ref.
-func (c *Checkout) find(ctx context.Context, ref string) (Snapshot, error) {
+func (c *objects) find(ctx context.Context, ref string) (Snapshot, error) {
 	all, err := c.list(ctx, ref[:strings.LastIndexByte(ref, '/')+1])
 	if err != nil {
 		return Snapshot{}, err

@@ -162,13 +162,13 @@ func (c *Checkout) Fill(ctx context.Context, run, before, tree string) error {
 
 // KeepTree keeps a tree of the store from being collected, under a name, until the run is
 // forgotten.
-func (c *Checkout) KeepTree(ctx context.Context, run, name, tree string) error {
+func (c *objects) KeepTree(ctx context.Context, run, name, tree string) error {
 	return c.Store.SetRefs(ctx, treePrefix+run+"/"+name, tree)
 }
 
 // KeepSnapshot keeps a tree of the store as the snapshot n of a run, with what is checked
 // out there; title is the first line of the commit.
-func (c *Checkout) KeepSnapshot(ctx context.Context, run string, n int, tree string, head git.Head, title string,
+func (c *objects) KeepSnapshot(ctx context.Context, run string, n int, tree string, head git.Head, title string,
 ) error {
 	snap := Snapshot{Ref: runRef(run, n, ""), Run: run, N: n, Tree: tree, Head: head.Commit, Branch: head.Branch}
 	commit, err := c.shadow.Commit(ctx, tree, snap.message(title), snap.Head)
