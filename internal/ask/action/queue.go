@@ -179,6 +179,8 @@ func (p *Operator) AskAutopilot(ctx context.Context, kind, text string, wait boo
 		p.Say("The autopilot goes on.")
 	case store.AutopilotMode:
 		p.Say("The autopilot's mode is %s.", text)
+	case store.AutopilotSlots:
+		p.Say("The autopilot has %s slots; what has begun goes on.", text)
 	case store.AutopilotStop:
 		if wait {
 			return p.awaitAutopilot(ctx, pilot)

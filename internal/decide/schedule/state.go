@@ -136,7 +136,7 @@ type State struct {
 	Alone bool `json:"alone,omitempty"`
 
 	// Slots are the taken ones, the oldest first.
-	// Invariant: len(Slots) <= max(0, Settings.MaxParallel).
+	// Nothing is started where as many as Settings.MaxParallel are taken; a person may have lowered that.
 	Slots    []Slot   `json:"slots,omitempty"`
 	Bench    []Bench  `json:"bench,omitempty"`
 	Assigned []string `json:"assigned,omitempty"` // by a person, in order
@@ -284,6 +284,7 @@ const (
 	AskResume Ask = "resume"
 	AskStop   Ask = "stop" // Cause; a second one ends at once
 	AskMode   Ask = "mode"
+	AskSlots  Ask = "slots" // Settings.MaxParallel
 	AskStart  Ask = "start" // Case
 )
 

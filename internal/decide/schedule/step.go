@@ -329,6 +329,9 @@ func (s *State) takeRequest(e *Event) {
 			s.Mode = e.Mode
 			s.lookAtBoardAgain()
 		}
+	case AskSlots:
+		s.Settings.MaxParallel = max(1, e.Settings.MaxParallel)
+		s.lookAtBoardAgain()
 	case AskStart:
 		if s.slotOf(e.Case) == nil && !slices.Contains(s.Assigned, e.Case) {
 			s.removeBench(e.Case)

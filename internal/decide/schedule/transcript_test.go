@@ -23,7 +23,7 @@ import (
 //	begin [slots=N] [threshold=N] [wip=N] [mode=M] [count=N] [for=D] [keep] [review] [batch] [pause-on-error] [running=a,b]
 //	ready a b · gone a · end TASK STATUS [why] [guard] [empty] [hold] [secret] · cannot-start TASK [task|machine|lacks]
 //	iteration TASK N [CLASS WORDS]: it ended, or failed in that way
-//	pause · resume · stop [CAUSE] · kill · mode M · assign TASK · approve TASK · land TASK · hold-queue WHY
+//	pause · resume · stop [CAUSE] · kill · mode M · slots N · assign TASK · approve TASK · land TASK · hold-queue WHY
 //	unwritable · writable: whether the database takes what is settled
 //	limited AGENT WHY · answers AGENT: a provider does · end TASK paused until=D
 //	target green|red WHY|diverged WHY|unknown · repairs TASK: it is ready, and the repair of the target
@@ -74,7 +74,7 @@ func (w *world) feed(e schedule.Event) {
 		if now, _ := json.Marshal(w.s); !bytes.Equal(now, kept) {
 			w.t.Fatalf("%s changed the state before it", e.Kind)
 		}
-		if len(after.Slots) > max(0, after.Settings.MaxParallel) {
+		if len(after.Slots) > max(0, after.Settings.MaxParallel, len(w.s.Slots)) {
 			w.t.Fatalf("%d slots are taken of %d", len(after.Slots), after.Settings.MaxParallel)
 		}
 		w.s = after
@@ -145,6 +145,12 @@ func (w *world) read(words []string) (e schedule.Event, told bool) {
 		return ask(schedule.AskResume)
 	case "mode":
 		return ask(schedule.AskMode)
+	case "slots":
+		n, err := strconv.Atoi(first)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		return schedule.Event{Kind: schedule.Asked, Ask: schedule.AskSlots, Settings: schedule.Settings{MaxParallel: n}}, true
 	case "assign":
 		return ask(schedule.AskStart)
 	case "stop", "kill":

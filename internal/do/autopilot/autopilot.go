@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -279,7 +280,7 @@ func (p *pilot) saveState(ctx context.Context) {
 		return
 	}
 	p.notifyPause(s)
-	p.row.Phase, p.row.Mode, p.row.Why = string(s.Phase), string(s.Mode), s.Why
+	p.row.Phase, p.row.Mode, p.row.Why, p.row.MaxParallel = string(s.Phase), string(s.Mode), s.Why, s.Settings.MaxParallel
 	p.row.UpdatedAt, p.row.State = time.Now(), data
 	err = p.o.Store.SaveAutopilot(ctx, p.row)
 	switch {
@@ -423,6 +424,9 @@ func controlEvent(r store.AutopilotControl) schedule.Event {
 		e = stopEvent(loop.CauseStop, false)
 	case store.AutopilotMode:
 		e.Ask, e.Mode = schedule.AskMode, schedule.Mode(r.Text)
+	case store.AutopilotSlots:
+		e.Ask = schedule.AskSlots
+		e.Settings.MaxParallel, _ = strconv.Atoi(r.Text) // what is no number is one slot
 	case store.AutopilotStart:
 		e.Ask, e.Case = schedule.AskStart, r.Text
 	}

@@ -198,6 +198,7 @@ const (
 	AutopilotResume = "resume"
 	AutopilotStop   = "stop"
 	AutopilotMode   = "mode"  // Text: the mode
+	AutopilotSlots  = "slots" // Text: their number
 	AutopilotStart  = "start" // Text: the task
 )
 

@@ -58,7 +58,7 @@ func autopilotCommand(a *command.App) *cobra.Command {
 		askAutopilotCommand(a, store.AutopilotPause, "Start nothing new; runs rest at the end of their iteration"),
 		askAutopilotCommand(a, store.AutopilotResume, "Go on after a pause"),
 		askAutopilotCommand(a, store.AutopilotStop, "End the runs and the autopilot; the tasks go back to pending"),
-		autopilotModeCommand(a), autopilotStatusCommand(a))
+		autopilotModeCommand(a), autopilotSlotsCommand(a), autopilotStatusCommand(a))
 	addAutopilotFlags(cmd, &f)
 	a.Checks[cmd] = func([]string) error { return f.checkFlags(a) }
 	cmd.Flags().BoolVar(&f.semiAuto, "semi-auto", false, "start only what 'pawl case start' assigns")

@@ -46,6 +46,19 @@ func autopilotModeCommand(a *command.App) *cobra.Command {
 		})
 }
 
+func autopilotSlotsCommand(a *command.App) *cobra.Command {
+	return command.Leaf("slots N", "Change how many tasks are worked on at once; what has begun goes on",
+		command.ExactlyOne("a number"),
+		func(ctx context.Context, args []string) error {
+			if n, err := strconv.Atoi(args[0]); err != nil || n < 1 {
+				return command.Usage("%q is no number of tasks: write 1 or more", args[0])
+			}
+			return a.WithOperator(ctx, func(p *action.Operator) error {
+				return p.AskAutopilot(ctx, store.AutopilotSlots, args[0], true)
+			})
+		})
+}
+
 func autopilotStatusCommand(a *command.App) *cobra.Command {
 	return command.Leaf("status", "Show what the autopilot does: slots, board, what needs you", command.AtMost(0),
 		func(ctx context.Context, _ []string) error {
