@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/board"
-	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
 	"github.com/pawl-dev/pawl/internal/do/gate"
@@ -109,7 +108,7 @@ func (p *pilot) judgeLanding(ctx context.Context, commit string) error {
 
 // blameLanding finds the landing that made a gate red, and takes it back or asks a person.
 func (p *pilot) blameLanding(ctx context.Context, commit string, rep gate.Report) error {
-	at := slices.IndexFunc(rep.Gates, func(g loop.Gate) bool { return g.Required && g.Status != loop.GatePassed })
+	at := slices.IndexFunc(rep.Gates, gate.IsRed)
 	spec := p.o.Late.Gates[max(at, 0)]
 	_, green := lateKeys(p.queue.Target())
 	r, _, err := p.o.Store.GateRecord(ctx, green)

@@ -98,8 +98,11 @@ func (r Report) Passed() bool {
 	if r.Stopped || r.Failure != nil {
 		return false
 	}
-	return !slices.ContainsFunc(r.Gates, func(g loop.Gate) bool { return g.Required && g.Status != loop.GatePassed })
+	return !slices.ContainsFunc(r.Gates, IsRed)
 }
+
+// IsRed reports whether a required gate did not pass, or did not run.
+func IsRed(g loop.Gate) bool { return g.Required && g.Status != loop.GatePassed }
 
 // Verify runs specs in order. The first required gate that is red stops it;
 // optional ones only warn. now is used for the times that a message names. The

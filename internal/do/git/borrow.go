@@ -74,13 +74,6 @@ func takeInto(ctx context.Context, calls func(...string) call, r *Repo, pack cal
 	return r.storePack(ctx, calls, f)
 }
 
-// Hold stores the commits want once more, with all that have does not have, so that
-// no gc removes them until done is called: a ref is to lead to them then. It fails
-// when something of them is gone already. The pack is made in dir.
-func (r *Repo) Hold(ctx context.Context, dir, have string, want ...string) (done func(), err error) {
-	return r.TakeHeld(ctx, r, dir, have, want...)
-}
-
 const (
 	keepNote = "pawl"    // what is in a file that keeps a pack
 	keepFor  = time.Hour // after that the ref is not made any more

@@ -54,7 +54,7 @@ func (q *Queue) Bisect(ctx context.Context, gates []gate.Spec, good string, trie
 		return Culprit{}, err
 	case !red:
 		return Culprit{}, fault.Refuse("it %w on %s as it is, at %.10s: there is nothing to find", ErrGreen,
-			branchName(q.target), tip)
+			branchName(q.ref), tip)
 	}
 	at, err := b.firstRed(ctx, line, good != "")
 	if err != nil {
@@ -94,7 +94,7 @@ func (q *Queue) Judge(ctx context.Context, commit string, gates []gate.Spec) (ga
 	if err != nil {
 		return gate.Report{}, err
 	}
-	r, err := q.runGates(ctx, commit, tree, gates)
+	r, err := q.checks.runGates(ctx, commit, tree, gates)
 	switch {
 	case err != nil:
 	case r.Stopped:
@@ -120,7 +120,7 @@ type revertedLanding struct{ landing, revert string }
 
 // revertedLandings lists what was taken back from the target, the last first.
 func (q *Queue) revertedLandings(ctx context.Context) (all []revertedLanding, err error) {
-	list, err := q.o.Store.Landings(ctx, q.target, "", maxStates)
+	list, err := q.o.Store.Landings(ctx, q.ref, "", maxStates)
 	reverts := map[string]string{} // by task, until the landing before it is seen
 	for _, l := range list {
 		switch revert := reverts[l.Task]; {

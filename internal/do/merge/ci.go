@@ -20,8 +20,8 @@ import (
 const reportedIn = 10 * time.Minute
 
 // checkBranch names the branch on which the forge checks a batch.
-func (q *Queue) checkBranch(b *queue.Batch) string {
-	branch := branchOf("ci/" + branchName(q.target))
+func (rs *requests) checkBranch(b *queue.Batch) string {
+	branch := branchOf("ci/" + branchName(rs.ref))
 	if b.Place > 0 {
 		branch += fmt.Sprint("-", b.Place+1)
 	}
@@ -31,10 +31,10 @@ func (q *Queue) checkBranch(b *queue.Batch) string {
 // checkAtForge gives the forge the batches that it is to check, each on a branch of pawl's own,
 // and asks about the first. A forge that does not answer is waited for as long as its
 // checks; after that the queue tries again, and blames no entry.
-func (q *Queue) checkAtForge(ctx context.Context, s *queue.State) (queue.Event, error) {
+func (rs *requests) checkAtForge(ctx context.Context, s *queue.State) (queue.Event, error) {
 	e := queue.Event{Kind: queue.Checked}
 	for i := range s.Checking {
-		if err := q.pushCheck(ctx, &s.Checking[i]); err != nil {
+		if err := rs.pushCheck(ctx, &s.Checking[i]); err != nil {
 			return e, err
 		}
 	}
@@ -43,8 +43,8 @@ func (q *Queue) checkAtForge(ctx context.Context, s *queue.State) (queue.Event, 
 	if b.Target {
 		v.Tree, commit = b.Tree, b.Tip
 	}
-	over, quiet := time.Now().After(b.Asked.Add(q.o.ChecksTimeout)), min(q.o.ChecksTimeout, reportedIn)
-	all, err := q.o.Forge.Checks(ctx, commit)
+	over, quiet := time.Now().After(b.Asked.Add(rs.o.ChecksTimeout)), min(rs.o.ChecksTimeout, reportedIn)
+	all, err := rs.o.Forge.Checks(ctx, commit)
 	if later := (*forge.LaterError)(nil); errors.As(err, &later) && !over {
 		e.Busy = true
 		return e, nil
@@ -52,41 +52,43 @@ func (q *Queue) checkAtForge(ctx context.Context, s *queue.State) (queue.Event, 
 	if err != nil {
 		return e, err
 	}
-	red, left := splitRequired(all, q.o.Required)
+	red, left := splitRequired(all, rs.o.Required)
 	e.Busy = slices.ContainsFunc(all, isPending) // what is required may begin after it
 	switch {
 	case len(red) > 0:
-		if v, err = q.redCI(ctx, red, v); err != nil {
+		names := lists.Each(red, func(k forge.Check) string { return k.Name })
+		v.Summary = "red at the forge: " + strings.Join(names, ", ")
+		if v.Log, err = rs.redLogs(ctx, red); err != nil {
 			return e, err
 		}
 	case len(left) == 0:
 		v.Green = true
 	case !e.Busy && time.Now().After(b.Busy.Add(quiet)):
-		v.Absent, v.Summary = true, reasonUnreported(all, left, quiet, q.checkBranch(b))
+		v.Absent, v.Summary = true, reasonUnreported(all, left, quiet, rs.checkBranch(b))
 	case over:
-		v.Summary = fmt.Sprintf("the forge's checks are not over after %s: %s", loop.Duration(q.o.ChecksTimeout),
+		v.Summary = fmt.Sprintf("the forge's checks are not over after %s: %s", loop.Duration(rs.o.ChecksTimeout),
 			strings.Join(left, ", "))
 	default:
 		return e, nil
 	}
 	if e.Verdict = &v; !v.Green {
-		v.By, err = q.authorText(ctx, commit)
+		v.By, err = rs.authorText(ctx, commit)
 	}
 	return e, err
 }
 
 // pushCheck pushes a batch to the branch at which the forge checks it, if that was not done.
-func (q *Queue) pushCheck(ctx context.Context, b *queue.Batch) error {
-	branch, commit := q.checkBranch(b), b.Head
+func (rs *requests) pushCheck(ctx context.Context, b *queue.Batch) error {
+	branch, commit := rs.checkBranch(b), b.Head
 	if b.Target {
 		commit = b.Tip
 	}
-	if was, err := q.o.Repo.Find(ctx, "refs/pawl/pushed/"+branch); err != nil || was == commit {
+	if was, err := rs.o.Repo.Find(ctx, "refs/pawl/pushed/"+branch); err != nil || was == commit {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, pushLimit)
 	defer cancel()
-	err := q.o.Repo.PushOwn(ctx, q.remote.name, commit, "refs/heads/"+branch)
+	err := rs.o.Repo.PushOwn(ctx, rs.remote.name, commit, "refs/heads/"+branch)
 	if errors.Is(err, git.ErrTheirs) {
 		err = fmt.Errorf("the checks cannot run: %w: delete the branch %s there", err, branch)
 	}
@@ -105,15 +107,6 @@ func reasonUnreported(all []forge.Check, left []string, after time.Duration, bra
 	}
 	return fmt.Sprintf("after %s the forge has not reported %s: %s", loop.Duration(after),
 		strings.Join(left, ", "), asked)
-}
-
-// redCI is the verdict of checks that are red, with the ends of their logs.
-func (q *Queue) redCI(ctx context.Context, red []forge.Check, v queue.Verdict) (queue.Verdict, error) {
-	names := lists.Each(red, func(k forge.Check) string { return k.Name })
-	v.Summary = "red at the forge: " + strings.Join(names, ", ")
-	var err error
-	v.Log, err = q.redLogs(ctx, red)
-	return v, err
 }
 
 // splitRequired finds the checks that have to be green and are red, and those that are

@@ -135,7 +135,7 @@ func TestChecksThatTakeTooLong(t *testing.T) {
 		r.o.Required, r.o.ChecksTimeout = []string{"test", "next"}, time.Millisecond
 		q := r.queue()
 		s := queue.State{Checking: []queue.Batch{{Head: r.git("rev-parse", "main"), Result: "tree"}}}
-		e, err := q.checkAtForge(t.Context(), &s)
+		e, err := q.requests.checkAtForge(t.Context(), &s)
 		v := e.Verdict
 		if v == nil {
 			v = new(queue.Verdict)
@@ -162,7 +162,7 @@ func TestWaitingCostsLittle(t *testing.T) {
 			ids = append(ids, id)
 		}
 		q := r.queue()
-		row, _, err := r.store.Queue(t.Context(), q.target)
+		row, _, err := r.store.Queue(t.Context(), q.ref)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -172,7 +172,7 @@ func TestWaitingCostsLittle(t *testing.T) {
 			if i == 2 {
 				before = len(hub.Calls())
 			}
-			e, err := q.lookAtRequests(t.Context(), &row.State, queue.Command{IDs: ids})
+			e, err := q.requests.lookAtRequests(t.Context(), &row.State, queue.Command{IDs: ids})
 			if err != nil || len(e.Requests) != len(ids) || e.Requests[0].Why == "" {
 				t.Fatalf("%+v, %v", e, err)
 			}

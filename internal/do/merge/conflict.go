@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
@@ -19,6 +20,15 @@ const (
 	markerSize = 37      // of conflict markers: no text has them by chance
 	conflictAt = 1 << 20 // bytes of a file in conflict that is looked into
 )
+
+// conflicts are the merges of entries with the target: what rules, commands and people make of
+// the files that git could not merge.
+type conflicts struct {
+	*target
+	checks *checks
+	mu     sync.Mutex
+	remade map[string]string // by commits that were merged: the tree with files that were made anew
+}
 
 // mergedTree is a merge with what could be resolved, or the conflict.
 type mergedTree struct {
@@ -35,39 +45,40 @@ type mergedTree struct {
 
 // mergeTrees merges an entry onto a commit, applies the rules for simple conflicts,
 // and has commands make anew what is theirs to make.
-func (q *Queue) mergeTrees(ctx context.Context, onto string, e *queue.Entry) (mergedTree, error) {
-	m, err := q.tryMerge(ctx, onto, e)
+func (cs *conflicts) mergeTrees(ctx context.Context, onto string, e *queue.Entry) (mergedTree, error) {
+	m, err := cs.tryMerge(ctx, onto, e)
 	if err != nil || len(m.regenerated) == 0 {
 		return m, err
 	}
-	return q.makeAnew(ctx, onto, e, m)
+	return cs.makeAnew(ctx, onto, e, m)
 }
 
 // tryMerge is mergeTrees without running any command.
-func (q *Queue) tryMerge(ctx context.Context, onto string, e *queue.Entry) (mergedTree, error) {
-	if err := q.bringWork(ctx, e); err != nil {
+func (cs *conflicts) tryMerge(ctx context.Context, onto string, e *queue.Entry) (mergedTree, error) {
+	if err := cs.bringWork(ctx, e); err != nil {
 		return mergedTree{}, err
 	}
-	m, err := q.o.Repo.MergeTree(ctx, onto, e.Commit)
+	m, err := cs.o.Repo.MergeTree(ctx, onto, e.Commit)
 	if err != nil || m.Clean {
 		return mergedTree{tree: m.Tree}, err
 	}
-	c, texts, err := q.readConflict(ctx, m)
+	c, texts, err := cs.readConflict(ctx, m)
 	if err != nil {
 		return mergedTree{}, err
 	}
 	if !e.Plain {
-		q.markRegenerable(&c)
+		cs.markRegenerable(&c)
 	}
 	if class, _ := queue.Classify(c); class != queue.Simple || e.Plain {
 		return mergedTree{conflict: &c}, nil
 	}
-	return q.applyRules(ctx, m.Tree, &c, texts)
+	return cs.applyRules(ctx, m.Tree, &c, texts)
 }
 
 // applyRules makes a merged tree in which each file of a simple conflict is resolved
 // by its rule, or is the target's where a command is to make it.
-func (q *Queue) applyRules(ctx context.Context, tree string, c *queue.Conflict, texts []threeWay) (mergedTree, error) {
+func (cs *conflicts) applyRules(ctx context.Context, tree string, c *queue.Conflict, texts []threeWay,
+) (mergedTree, error) {
 	out := mergedTree{pending: c}
 	var put []git.Entry
 	for i := range c.Files {
@@ -83,7 +94,7 @@ func (q *Queue) applyRules(ctx context.Context, tree string, c *queue.Conflict, 
 		if !ok {
 			return mergedTree{conflict: c}, nil
 		}
-		id, err := q.shadow.Store(ctx, bytes.NewReader(t.fillHunks(hunks)))
+		id, err := cs.shadow.Store(ctx, bytes.NewReader(t.fillHunks(hunks)))
 		if err != nil {
 			return mergedTree{}, err
 		}
@@ -91,7 +102,7 @@ func (q *Queue) applyRules(ctx context.Context, tree string, c *queue.Conflict, 
 		out.settled = append(out.settled, f.Path)
 	}
 	var err error
-	out.tree, err = q.rewriteTree(ctx, tree, put)
+	out.tree, err = cs.rewriteTree(ctx, tree, put)
 	return out, err
 }
 
@@ -122,7 +133,7 @@ func (t *threeWay) fillHunks(hunks [][]string) []byte {
 }
 
 // readConflict reads what git could not merge, and the texts of the files.
-func (q *Queue) readConflict(ctx context.Context, m git.Merge) (queue.Conflict, []threeWay, error) {
+func (cs *conflicts) readConflict(ctx context.Context, m git.Merge) (queue.Conflict, []threeWay, error) {
 	var c queue.Conflict
 	var texts []threeWay
 	for _, path := range pathsOf(m) {
@@ -130,7 +141,7 @@ func (q *Queue) readConflict(ctx context.Context, m git.Merge) (queue.Conflict, 
 			c.More++
 			continue
 		}
-		f, t, err := q.inspectFile(ctx, m, path)
+		f, t, err := cs.inspectFile(ctx, m, path)
 		if err != nil {
 			return c, nil, err
 		}
@@ -160,7 +171,7 @@ func conflictKind(m git.MergeMessage) string {
 	return strings.TrimSuffix(k, ")")
 }
 
-func (q *Queue) inspectFile(ctx context.Context, m git.Merge, path string) (queue.File, threeWay, error) {
+func (cs *conflicts) inspectFile(ctx context.Context, m git.Merge, path string) (queue.File, threeWay, error) {
 	f := queue.File{Path: path}
 	for _, msg := range m.Messages {
 		if k := conflictKind(msg); k != "" && slices.Contains(msg.Paths, path) {
@@ -190,7 +201,7 @@ func (q *Queue) inspectFile(ctx context.Context, m git.Merge, path string) (queu
 	if f.Binary || f.Special || ours.Object == "" || theirs.Object == "" {
 		return f, t, nil
 	}
-	text, ok, err := q.threeTexts(ctx, ours.Object, base.Object, theirs.Object)
+	text, ok, err := cs.threeTexts(ctx, ours.Object, base.Object, theirs.Object)
 	if err != nil || !ok {
 		f.Binary = f.Binary || !ok
 		return f, t, err
@@ -201,13 +212,13 @@ func (q *Queue) inspectFile(ctx context.Context, m git.Merge, path string) (queu
 
 // threeTexts is the merge of three blobs with markers; ok is false for a text
 // that is too long, or no text.
-func (q *Queue) threeTexts(ctx context.Context, ours, base, theirs string) (text []byte, ok bool, err error) {
+func (cs *conflicts) threeTexts(ctx context.Context, ours, base, theirs string) (text []byte, ok bool, err error) {
 	ids := []string{ours, theirs}
 	if base != "" {
 		ids = append(ids, base)
 	}
 	texts := make([][]byte, 3)
-	err = q.shadow.Blobs(ctx, ids, func(i int, size int64, r io.Reader) error {
+	err = cs.shadow.Blobs(ctx, ids, func(i int, size int64, r io.Reader) error {
 		if size > conflictAt {
 			ids = nil
 			return nil
@@ -221,7 +232,7 @@ func (q *Queue) threeTexts(ctx context.Context, ours, base, theirs string) (text
 	if ids == nil || slices.ContainsFunc(texts, func(t []byte) bool { return bytes.IndexByte(t, 0) >= 0 }) {
 		return nil, false, nil
 	}
-	dir, err := os.MkdirTemp(q.o.Dir, "merge-*")
+	dir, err := os.MkdirTemp(cs.o.Dir, "merge-*")
 	if err != nil {
 		return nil, false, fmt.Errorf("cannot merge a file: %v", err)
 	}
@@ -276,8 +287,8 @@ func markerOf(line []byte) byte {
 }
 
 // scratchIndex is the name of an index of the queue's own that does not exist.
-func (q *Queue) scratchIndex() (path string, done func(), err error) {
-	dir, err := os.MkdirTemp(q.o.Dir, "index-*")
+func (t *target) scratchIndex() (path string, done func(), err error) {
+	dir, err := os.MkdirTemp(t.o.Dir, "index-*")
 	if err != nil {
 		return "", nil, fmt.Errorf("cannot make a folder for the merge queue: %v", err)
 	}

@@ -242,7 +242,7 @@ func TestOneWorkerAtATime(t *testing.T) {
 	other.PID = 1 // somebody who lives
 	r.o.Alive = func(o store.Owner) bool { return o.PID == 1 }
 	q.o.Alive = r.o.Alive
-	if _, err := r.store.TakeQueue(t.Context(), q.target, other, time0(), r.o.Alive); err != nil {
+	if _, err := r.store.TakeQueue(t.Context(), q.ref, other, time0(), r.o.Alive); err != nil {
 		t.Fatal(err)
 	}
 	err := q.Drain(t.Context())

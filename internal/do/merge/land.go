@@ -23,45 +23,50 @@ const landLimit = 5 * time.Minute
 
 // landBatch moves the target, and the files of work trees that have it checked out.
 // The command is in the database by now. It is safe to repeat.
-func (q *Queue) landBatch(ctx context.Context, s *queue.State, c queue.Command) (queue.Event, error) {
+func (t *target) landBatch(ctx context.Context, s *queue.State, c queue.Command) (queue.Event, error) {
 	if c.From == c.To {
 		return queue.Event{Kind: queue.Landed}, nil
 	}
-	if q.o.Before != nil && len(c.IDs) > 0 {
+	if t.o.Before != nil && len(c.IDs) > 0 {
 		entries := lists.Pick(c.IDs, s.Find)
-		q.o.Before(ctx, entries, c.To)
+		t.o.Before(ctx, entries, c.To)
 	}
-	if q.isShared() {
-		return q.landThere(ctx, c)
+	if t.isShared() {
+		return t.landThere(ctx, c)
 	}
-	hold, left, err := q.lockTrees(ctx)
+	hold, left, err := t.lockTrees(ctx)
 	if err != nil {
 		return queue.Event{}, err
 	}
 	defer func() { _ = hold.Close() }()
-	landed := queue.Event{Kind: queue.Landed, Warnings: left}
-	tip, err := q.o.Repo.Find(ctx, q.target)
-	if err != nil {
+	landed, moved, err := t.compareStart(ctx, t.ref, c)
+	switch {
+	case err != nil:
 		return queue.Event{}, err
-	}
-	if tip != c.From {
-		there, err := q.o.Repo.IsAncestor(ctx, c.To, tip)
-		if err != nil || there {
-			return landed, err
-		}
+	case landed:
+		return queue.Event{Kind: queue.Landed, Warnings: left}, nil
+	case moved:
 		return refusedEvent(queue.Refusal{Moved: true}), nil
 	}
-	if !q.o.Repo.Whole(ctx, c.From, c.To) && ctx.Err() == nil { // it is made again
-		return refusedEvent(queue.Refusal{Moved: true}), nil
+	return t.moveTarget(ctx, s, c, hold)
+}
+
+// compareStart compares a ref with where a landing begins: it has landed before, or the ref has moved. What is
+// not whole any more counts as moved: it is made again.
+func (t *target) compareStart(ctx context.Context, ref string, c queue.Command) (landed, moved bool, err error) {
+	tip, err := t.o.Repo.Find(ctx, ref)
+	if err == nil && tip != c.From {
+		landed, err = t.o.Repo.IsAncestor(ctx, c.To, tip)
+		return landed, !landed, err
 	}
-	return q.moveTarget(ctx, s, c, hold)
+	return false, err == nil && !t.o.Repo.Whole(ctx, c.From, c.To) && ctx.Err() == nil, err
 }
 
 func refusedEvent(r queue.Refusal) queue.Event { return queue.Event{Kind: queue.Refused, Refusal: &r} }
 
 // moveTarget locks and compares all work trees, moves the target, then the files.
-func (q *Queue) moveTarget(ctx context.Context, s *queue.State, c queue.Command, hold *os.File) (queue.Event, error) {
-	trees, err := q.o.Repo.Checkouts(ctx, q.target)
+func (t *target) moveTarget(ctx context.Context, s *queue.State, c queue.Command, hold *os.File) (queue.Event, error) {
+	trees, err := t.o.Repo.Checkouts(ctx, t.ref)
 	if err != nil {
 		return queue.Event{}, err
 	}
@@ -73,7 +78,7 @@ func (q *Queue) moveTarget(ctx context.Context, s *queue.State, c queue.Command,
 	}()
 	for _, tree := range trees {
 		if busy := tree.Busy(); busy != "" {
-			why := fmt.Sprintf("a %s is going on in %s, where %s is checked out", busy, tree.Top, branchName(q.target))
+			why := fmt.Sprintf("a %s is going on in %s, where %s is checked out", busy, tree.Top, branchName(t.ref))
 			return refusedEvent(queue.Refusal{Why: why}), nil
 		}
 		m, err := beginMove(ctx, tree, c.From, c.To, hold)
@@ -91,24 +96,24 @@ func (q *Queue) moveTarget(ctx context.Context, s *queue.State, c queue.Command,
 		if len(paths) > 0 {
 			why := fmt.Sprintf("%s has changes of yours, or is not known to git; commit it or move it away, in %s",
 				strings.Join(paths[:min(len(paths), 5)], ", "), tree.Top)
-			ids, err := q.touchingIDs(ctx, s, c, paths)
+			ids, err := t.touchingIDs(ctx, s, c, paths)
 			return refusedEvent(queue.Refusal{Why: why, IDs: ids}), err
 		}
 	}
-	if err := (movement{Target: q.target, From: c.From, To: c.To}).writeTo(hold); err != nil {
+	if err := (movement{Target: t.ref, From: c.From, To: c.To}).writeTo(hold); err != nil {
 		return queue.Event{}, err
 	}
-	q.o.point("before ref")
+	t.o.point("before ref")
 	reason := "pawl: land " + strings.Join(c.IDs[:min(len(c.IDs), 5)], ", ")
-	changed, err := q.o.Repo.SetRef(ctx, q.target, c.To, c.From, reason)
+	changed, err := t.o.Repo.SetRef(ctx, t.ref, c.To, c.From, reason)
 	if err != nil {
 		return queue.Event{}, err
 	}
 	if changed {
 		return refusedEvent(queue.Refusal{Moved: true}), nil
 	}
-	q.o.point("after ref")
-	left, err := q.moveFiles(ctx, trees, moves, hold)
+	t.o.point("after ref")
+	left, err := t.moveFiles(ctx, trees, moves, hold)
 	return queue.Event{Kind: queue.Landed, Warnings: left}, err
 }
 
@@ -118,7 +123,7 @@ func beginMove(ctx context.Context, tree *git.Repo, from, to string, hold *os.Fi
 }
 
 // moveFiles moves the files of work trees, and forgets the movement. It returns warnings.
-func (q *Queue) moveFiles(ctx context.Context, trees []*git.Repo, moves []*git.FastForward, hold *os.File,
+func (t *target) moveFiles(ctx context.Context, trees []*git.Repo, moves []*git.FastForward, hold *os.File,
 ) ([]string, error) {
 	var warnings []string
 	for i, m := range moves {
@@ -126,7 +131,7 @@ func (q *Queue) moveFiles(ctx context.Context, trees []*git.Repo, moves []*git.F
 		if err != nil {
 			return nil, err
 		}
-		q.o.point("after files")
+		t.o.point("after files")
 		if len(left) > 0 {
 			warnings = append(warnings, fmt.Sprintf("in %s these files are yours and were left as they are: %s",
 				trees[i].Top, strings.Join(left, ", ")))
@@ -136,7 +141,7 @@ func (q *Queue) moveFiles(ctx context.Context, trees []*git.Repo, moves []*git.F
 }
 
 // touchingIDs are the entries of a batch that change one of some paths.
-func (q *Queue) touchingIDs(ctx context.Context, s *queue.State, c queue.Command, paths []string) ([]string, error) {
+func (t *target) touchingIDs(ctx context.Context, s *queue.State, c queue.Command, paths []string) ([]string, error) {
 	if s.Batch == nil {
 		return nil, nil
 	}
@@ -146,7 +151,7 @@ func (q *Queue) touchingIDs(ctx context.Context, s *queue.State, c queue.Command
 		if m.Empty {
 			continue
 		}
-		changes, err := q.o.Repo.Changes(ctx, before, m.Commit)
+		changes, err := t.o.Repo.Changes(ctx, before, m.Commit)
 		if err != nil {
 			return nil, err
 		}
@@ -191,12 +196,12 @@ func (m movement) writeTo(hold *os.File) error {
 
 // lockTrees locks the work trees against other pawls, and finishes what is left of an
 // earlier movement. It returns warnings.
-func (q *Queue) lockTrees(ctx context.Context) (*os.File, []string, error) {
-	hold, err := files.Lock(ctx, filepath.Join(q.o.Dir, "checkout.lock"))
+func (t *target) lockTrees(ctx context.Context) (*os.File, []string, error) {
+	hold, err := files.Lock(ctx, filepath.Join(t.o.Dir, "checkout.lock"))
 	if err != nil {
 		return nil, nil, err
 	}
-	warnings, err := q.finishMovement(ctx, hold)
+	warnings, err := t.finishMovement(ctx, hold)
 	if err != nil {
 		_ = hold.Close()
 		return nil, nil, err
@@ -206,7 +211,7 @@ func (q *Queue) lockTrees(ctx context.Context) (*os.File, []string, error) {
 
 // finishMovement moves the files that an earlier movement left behind to where its target is
 // now: somebody may have committed meanwhile.
-func (q *Queue) finishMovement(ctx context.Context, hold *os.File) ([]string, error) {
+func (t *target) finishMovement(ctx context.Context, hold *os.File) ([]string, error) {
 	var m movement
 	data, err := io.ReadAll(io.NewSectionReader(hold, 0, 4096))
 	if err != nil {
@@ -217,20 +222,20 @@ func (q *Queue) finishMovement(ctx context.Context, hold *os.File) ([]string, er
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), landLimit) // not ended half way
 	defer cancel()
-	tip, err := q.o.Repo.Find(ctx, m.Target)
+	tip, err := t.o.Repo.Find(ctx, m.Target)
 	if err != nil {
 		return nil, err
 	}
 	moved := false
 	if tip != "" {
-		if moved, err = q.o.Repo.IsAncestor(ctx, m.To, tip); err != nil {
+		if moved, err = t.o.Repo.IsAncestor(ctx, m.To, tip); err != nil {
 			return nil, err
 		}
 	}
 	if !moved { // nothing but locks can be left
 		tip = m.From
 	}
-	trees, err := q.o.Repo.Checkouts(ctx, m.Target)
+	trees, err := t.o.Repo.Checkouts(ctx, m.Target)
 	if err != nil {
 		return nil, err
 	}
@@ -253,5 +258,5 @@ func (q *Queue) finishMovement(ctx context.Context, hold *os.File) ([]string, er
 	if !moved {
 		return nil, hold.Truncate(0)
 	}
-	return q.moveFiles(ctx, trees, moves, hold)
+	return t.moveFiles(ctx, trees, moves, hold)
 }

@@ -75,7 +75,7 @@ func (q *Queue) prepareBatch(ctx context.Context, s *queue.State, c queue.Comman
 func (q *Queue) prepareTheirs(ctx context.Context, f queue.Facts, warnings []string, batch int64) (queue.Event, error) {
 	out := &queue.Prepare{Facts: f, Head: f.Tip, Result: f.Tree}
 	e := queue.Event{Kind: queue.Prepared, Prepared: out, Warnings: warnings}
-	merged, err := q.mergeTrees(ctx, f.Tip, &queue.Entry{ID: q.remote.name, Commit: f.Theirs})
+	merged, err := q.conflicts.mergeTrees(ctx, f.Tip, &queue.Entry{ID: q.remote.name, Commit: f.Theirs})
 	switch {
 	case err != nil:
 		return e, err
@@ -95,20 +95,26 @@ func (q *Queue) prepareTheirs(ctx context.Context, f queue.Facts, warnings []str
 
 // pinCommits keeps what is to land until it has, whatever gc the user runs. The command to land it
 // will be on the disk before it is carried out.
-func (q *Queue) pinCommits(ctx context.Context, tip, head string) error {
-	done, err := q.o.Repo.Hold(ctx, q.o.Dir, tip, head)
+func (t *target) pinCommits(ctx context.Context, tip, head string) error {
+	done, err := t.keepObjects(ctx, tip, head)
 	defer done()
 	if err == nil {
-		err = q.o.Repo.SyncObjects(ctx, tip, head)
-	}
-	if err == nil {
-		err = q.o.Repo.SetRefs(ctx, q.pinnedRef(), head)
+		err = t.o.Repo.SetRefs(ctx, t.pinnedRef(), head)
 	}
 	return err
 }
 
+// keepObjects stores a commit once more, with all that the tip does not have, so that it survives a power
+// loss, and any gc until done is called: a ref is to lead to it then.
+func (t *target) keepObjects(ctx context.Context, tip, head string) (done func(), err error) {
+	if done, err = t.o.Repo.TakeHeld(ctx, t.o.Repo, t.o.Dir, tip, head); err == nil {
+		err = t.o.Repo.SyncObjects(ctx, tip, head)
+	}
+	return done, err
+}
+
 // pinnedRef is the ref of what is to land next.
-func (q *Queue) pinnedRef() string { return "refs/pawl/landing/" + branchName(q.target) }
+func (t *target) pinnedRef() string { return "refs/pawl/landing/" + branchName(t.ref) }
 
 // place is how far a batch has come.
 type place struct{ tip, head, tree string }
@@ -116,7 +122,7 @@ type place struct{ tip, head, tree string }
 // mergeEntry merges one entry onto what is there, and says what is there then.
 func (q *Queue) mergeEntry(ctx context.Context, at place, e *queue.Entry, batch int64) (queue.Merged, place, error) {
 	m := queue.Merged{ID: e.ID}
-	merged, err := q.mergeTrees(ctx, at.head, e)
+	merged, err := q.conflicts.mergeTrees(ctx, at.head, e)
 	if err == nil {
 		m.Empty, err = q.hasLanded(ctx, at.tip, e)
 	}
@@ -125,7 +131,7 @@ func (q *Queue) mergeEntry(ctx context.Context, at place, e *queue.Entry, batch 
 		m.Commit = at.head
 		return m, at, nil
 	case err != nil:
-		m.Lost, err = q.reasonUnmergeable(ctx, e, err)
+		m.Lost, err = q.conflicts.reasonUnmergeable(ctx, e, err)
 		return m, at, err
 	case merged.conflict != nil:
 		return q.notMerged(ctx, at, e, m, merged.conflict)
@@ -157,18 +163,18 @@ const maxSince = 1000
 
 // hasLanded is true when the run of an entry has landed already. A database that machines share
 // may have lost that, and the work was done again.
-func (q *Queue) hasLanded(ctx context.Context, tip string, e *queue.Entry) (bool, error) {
-	if q.o.Travel == "" || e.Run == "" || e.Base == "" {
+func (t *target) hasLanded(ctx context.Context, tip string, e *queue.Entry) (bool, error) {
+	if t.o.Travel == "" || e.Run == "" || e.Base == "" {
 		return false, nil
 	}
-	landed, err := q.o.Repo.Landings(ctx, e.Base, tip, nil, maxSince)
+	landed, err := t.o.Repo.Landings(ctx, e.Base, tip, nil, maxSince)
 	return slices.ContainsFunc(landed, func(l git.Landing) bool {
 		return slices.Contains(strings.Split(l.Message, "\n"), "Pawl-Run: "+e.Run)
 	}), err
 }
 
 // reasonUnmergeable: a merge that failed can never be made; other errors are returned.
-func (q *Queue) reasonUnmergeable(ctx context.Context, e *queue.Entry, err error) (string, error) {
+func (cs *conflicts) reasonUnmergeable(ctx context.Context, e *queue.Entry, err error) (string, error) {
 	gone := "its commit " + e.Commit + " is not in the repository any more"
 	if errors.Is(err, errMissing) {
 		return gone, nil
@@ -180,10 +186,10 @@ func (q *Queue) reasonUnmergeable(ctx context.Context, e *queue.Entry, err error
 	if strings.Contains(failed.Stderr, "unrelated histories") {
 		return "it has no commit in common with the target", nil
 	}
-	if q.o.Travel != "" { // it is there, or the remote could not be asked
+	if cs.o.Travel != "" { // it is there, or the remote could not be asked
 		return "", err
 	}
-	if commit, ferr := q.o.Repo.Find(ctx, e.Commit); ferr == nil && commit == "" {
+	if commit, ferr := cs.o.Repo.Find(ctx, e.Commit); ferr == nil && commit == "" {
 		return gone, nil
 	}
 	return "", err
@@ -193,7 +199,7 @@ func (q *Queue) reasonUnmergeable(ctx context.Context, e *queue.Entry, err error
 func (q *Queue) notMerged(ctx context.Context, at place, e *queue.Entry, m queue.Merged, c *queue.Conflict,
 ) (queue.Merged, place, error) {
 	if at.head != at.tip {
-		alone, err := q.mergeTrees(ctx, at.tip, e)
+		alone, err := q.conflicts.mergeTrees(ctx, at.tip, e)
 		if err != nil {
 			return m, at, err
 		}
@@ -234,13 +240,13 @@ func (q *Queue) keepProtected(ctx context.Context, merged string, changes []git.
 
 // rewriteTree is a tree with some paths replaced; an entry without an object takes
 // its path away.
-func (q *Queue) rewriteTree(ctx context.Context, tree string, entries []git.Entry) (string, error) {
-	file, done, err := q.scratchIndex()
+func (t *target) rewriteTree(ctx context.Context, tree string, entries []git.Entry) (string, error) {
+	file, done, err := t.scratchIndex()
 	if err != nil {
 		return "", err
 	}
 	defer done()
-	return q.shadow.Index(file, nil).TreeWith(ctx, tree, entries)
+	return t.shadow.Index(file, nil).TreeWith(ctx, tree, entries)
 }
 
 func landingMessage(e *queue.Entry, batch int64) string {

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/board"
@@ -106,21 +105,15 @@ type Problem struct {
 // Entry is a task's change to land. Commit is in the repository.
 type Entry = queue.Entry
 
-// Queue is one target's queue, in this process.
+// Queue is one target's queue, in this process. It takes in what is asked, drives the
+// decisions and has its parts carry them out: each of them knows the target, and conflicts
+// use the checks. None of them calls the queue.
 type Queue struct {
-	o      Options
-	target string // full name
-	shadow *git.Shadow
-	remote remote
-	woken  chan struct{} // something may be to be taken in
-
-	mu    sync.Mutex
-	reds  map[string]int       // by record key: the gate that was red at first
-	waits map[string]*patience // by entry: of its open pull request
-	// reviews counts those of open pull requests, and late is the first that may ask again about
-	// one which has not changed.
-	reviews, late int
-	remade        map[string]string // by commits that were merged: the tree with files that were made anew
+	*target
+	checks    *checks
+	conflicts *conflicts
+	requests  *requests
+	woken     chan struct{} // something may be to be taken in
 }
 
 // Open prepares a queue. Nothing is landed before [Queue.Work] or [Queue.Drain].
@@ -131,17 +124,22 @@ func Open(ctx context.Context, o Options) (*Queue, error) {
 	if o.Alive == nil {
 		o.Alive = func(store.Owner) bool { return true }
 	}
+	if o.Notify == nil {
+		o.Notify = func(queue.Note) {}
+	}
 	if o.point == nil {
 		o.point = func(string) {}
 	}
 	o.Resolvers = max(o.Resolvers, 1)
 	o.Policy.Resolve = o.Resolve != nil
 	o.Policy.Checks = len(o.Required) > 0 && !o.Policy.Propose
+	t := &target{o: o, ref: Ref(o.Target)}
+	k := &checks{target: t, reds: map[string]int{}}
 	q := &Queue{
-		o: o, target: Ref(o.Target), reds: map[string]int{}, waits: map[string]*patience{}, remade: map[string]string{},
-		woken: make(chan struct{}, 1),
+		target: t, checks: k, conflicts: &conflicts{target: t, checks: k, remade: map[string]string{}},
+		requests: &requests{target: t, waits: map[string]*patience{}}, woken: make(chan struct{}, 1),
 	}
-	q.o.Policy.Key = q.recordKey("", q.o.Gates)
+	q.o.Policy.Key = q.checks.recordKey("", q.o.Gates)
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the folder of the merge queue: %v", err)
 	}
@@ -156,21 +154,6 @@ func Open(ctx context.Context, o Options) (*Queue, error) {
 	return q, err
 }
 
-// findRemote finds where the target is pushed to. One that follows no branch goes where
-// the work of other machines comes from.
-func (q *Queue) findRemote(ctx context.Context) (err error) {
-	if q.remote.name, q.remote.ref, err = q.o.Repo.UpstreamOf(ctx, q.target); err != nil {
-		return err
-	}
-	if q.remote.name != "" || q.o.Travel == "" {
-		return nil
-	}
-	if _, err := q.o.Repo.RemoteURL(ctx, q.o.Travel); err == nil {
-		q.remote.name, q.remote.ref = q.o.Travel, q.target
-	}
-	return nil
-}
-
 // Ref is the full name of a branch.
 func Ref(branch string) string {
 	if strings.HasPrefix(branch, "refs/") {
@@ -178,12 +161,6 @@ func Ref(branch string) string {
 	}
 	return "refs/heads/" + branch
 }
-
-// Target is the full name of the branch that the queue lands on.
-func (q *Queue) Target() string { return q.target }
-
-// Branch is its short name.
-func (q *Queue) Branch() string { return branchName(q.target) }
 
 // Add queues a task's change: it is stored when Add returns, and the task is
 // in review. Any process may add; the one that works on the queue sees it. A
@@ -232,20 +209,6 @@ func (q *Queue) Offer(ctx context.Context, e Entry) (store.QueueAsk, error) {
 	return q.asAsk(queue.Event{Kind: queue.Added, Entry: &e}), nil
 }
 
-// bringWork fetches the work of another machine.
-func (q *Queue) bringWork(ctx context.Context, e *Entry) error {
-	if q.o.Travel == "" {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, pushLimit)
-	defer cancel()
-	found, err := q.o.Repo.FetchWork(ctx, q.o.Travel, e.ID, e.Commit, taskRef(e.ID))
-	if err == nil && !found {
-		err = errMissing
-	}
-	return err
-}
-
 // errMissing is that a commit is neither here nor on the remote, which was asked.
 var errMissing = errors.New("there is no such commit")
 
@@ -259,5 +222,5 @@ func (q *Queue) Ask(ctx context.Context, a queue.Ask) error {
 }
 
 func (q *Queue) asAsk(e queue.Event) store.QueueAsk {
-	return store.QueueAsk{Target: q.target, Event: e, At: time.Now()}
+	return store.QueueAsk{Target: q.ref, Event: e, At: time.Now()}
 }

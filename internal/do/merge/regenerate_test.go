@@ -148,7 +148,7 @@ func TestCommandsRunOnceAndNotOnTrial(t *testing.T) {
 	}
 	e := queue.Entry{ID: second, Commit: other}
 	for range 2 {
-		m, err := q.mergeTrees(context.WithoutCancel(t.Context()), r.git("rev-parse", "main"), &e)
+		m, err := q.conflicts.mergeTrees(context.WithoutCancel(t.Context()), r.git("rev-parse", "main"), &e)
 		if err != nil || m.conflict != nil {
 			t.Fatal(m, err)
 		}

@@ -43,17 +43,26 @@ type Fork struct {
 	Owner  string // whose it is at the forge
 }
 
+// requests are what the queue has at the forge: pull requests and checks.
+type requests struct {
+	*target
+	waits map[string]*patience // by entry: of its open pull request
+	// reviews counts those of open pull requests, and late is the first that may ask again about
+	// one which has not changed.
+	reviews, late int
+}
+
 // branchOf is the branch of an entry's pull request.
 func branchOf(id string) string { return "pawl/" + id }
 
 // openRequest opens a pull request for the one entry of a batch: the merge that was
 // verified is pushed as a branch of the entry's own. A request that is open for
 // that branch already is used again, so it is safe to repeat.
-func (q *Queue) openRequest(ctx context.Context, s *queue.State, c queue.Command) (queue.Event, error) {
+func (rs *requests) openRequest(ctx context.Context, s *queue.State, c queue.Command) (queue.Event, error) {
 	switch {
-	case q.remote.name == "":
-		return queue.Event{}, fmt.Errorf("cannot open a pull request: %s %w", branchName(q.target), ErrNoRemote)
-	case q.o.Forge == nil:
+	case rs.remote.name == "":
+		return queue.Event{}, fmt.Errorf("cannot open a pull request: %s %w", branchName(rs.ref), ErrNoRemote)
+	case rs.o.Forge == nil:
 		return queue.Event{}, errors.New("cannot open a pull request: no forge is known")
 	case len(c.IDs) != 1:
 		return queue.Event{}, errors.New("cannot open a pull request: it is for one task")
@@ -64,11 +73,11 @@ func (q *Queue) openRequest(ctx context.Context, s *queue.State, c queue.Command
 	}
 	bounded, cancel := context.WithTimeout(ctx, pushLimit)
 	defer cancel()
-	remote, head := q.remote.name, branchOf(e.ID)
-	if q.o.Fork.Remote != "" {
-		remote, head = q.o.Fork.Remote, q.o.Fork.Owner+":"+head
+	remote, head := rs.remote.name, branchOf(e.ID)
+	if rs.o.Fork.Remote != "" {
+		remote, head = rs.o.Fork.Remote, rs.o.Fork.Owner+":"+head
 	}
-	err := q.o.Repo.PushOwn(bounded, remote, c.Commit, "refs/heads/"+branchOf(e.ID))
+	err := rs.o.Repo.PushOwn(bounded, remote, c.Commit, "refs/heads/"+branchOf(e.ID))
 	if errors.Is(err, git.ErrTheirs) {
 		why := err.Error() + "; bring that together, or delete the branch there: pawl queue retry " + e.ID
 		return queue.Event{Kind: queue.Proposals, Requests: []queue.Request{{ID: e.ID, Closed: why}}}, nil
@@ -76,8 +85,8 @@ func (q *Queue) openRequest(ctx context.Context, s *queue.State, c queue.Command
 	if err != nil {
 		return queue.Event{}, err
 	}
-	found, err := q.o.Forge.Propose(ctx, forge.Draft{
-		Branch: head, Base: branchName(q.remote.ref), Title: subjectOf(&e), Body: q.requestText(ctx, &e, c.Batch),
+	found, err := rs.o.Forge.Propose(ctx, forge.Draft{
+		Branch: head, Base: branchName(rs.remote.ref), Title: subjectOf(&e), Body: rs.requestText(ctx, &e, c.Batch),
 	})
 	if err != nil {
 		return queue.Event{}, err
@@ -90,9 +99,9 @@ func (q *Queue) openRequest(ctx context.Context, s *queue.State, c queue.Command
 const storyMost = 8 << 10
 
 // requestText is the text of a pull request: what was asked, and what it took.
-func (q *Queue) requestText(ctx context.Context, e *queue.Entry, batch int64) string {
+func (rs *requests) requestText(ctx context.Context, e *queue.Entry, batch int64) string {
 	var b strings.Builder
-	c, err := q.o.Store.Case(ctx, e.ID)
+	c, err := rs.o.Store.Case(ctx, e.ID)
 	switch n := c.Issue(); {
 	case err == nil && n > 0: // its words are there: quoted here, they could close others and call people
 		fmt.Fprintf(&b, "Closes #%d\n\n", n)
@@ -100,7 +109,7 @@ func (q *Queue) requestText(ctx context.Context, e *queue.Entry, batch int64) st
 		b.WriteString("## What was asked\n\n" + fault.Cut(c.Description, storyMost) + "\n\n")
 	}
 	b.WriteString("## What was done\n\n")
-	if r, err := q.o.Store.Run(ctx, e.Run); err == nil && e.Run != "" {
+	if r, err := rs.o.Store.Run(ctx, e.Run); err == nil && e.Run != "" {
 		fmt.Fprintf(&b, "- %s worked on it, in %s", cmp.Or(r.Agent, "An agent"),
 			fault.Numbered(r.Iteration, "iteration"))
 		if cost := loop.Money(loop.MicroUSD(r.Cost), r.CostKnown, r.CostPartial); cost != "" {
@@ -108,12 +117,12 @@ func (q *Queue) requestText(ctx context.Context, e *queue.Entry, batch int64) st
 		}
 		b.WriteString("\n")
 	}
-	records, _ := q.o.Store.Iterations(ctx, e.Run) // none: the run is gone
+	records, _ := rs.o.Store.Iterations(ctx, e.Run) // none: the run is gone
 	for _, proof := range report.ProofsOf(c.Acceptance, records) {
 		fmt.Fprintf(&b, "- `%s`\n", strings.ReplaceAll(report.Line(proof.String(), remarkMax), "`", "'"))
 	}
-	for _, g := range q.o.Gates {
-		fmt.Fprintf(&b, "- `%s` passes, merged onto `%s`\n", strings.ReplaceAll(g.Name, "`", "'"), branchName(q.target))
+	for _, g := range rs.o.Gates {
+		fmt.Fprintf(&b, "- `%s` passes, merged onto `%s`\n", strings.ReplaceAll(g.Name, "`", "'"), branchName(rs.ref))
 	}
 	return b.String() + "\n" + trailersOf([]queue.Entry{*e}, batch)
 }
@@ -121,15 +130,15 @@ func (q *Queue) requestText(ctx context.Context, e *queue.Entry, batch int64) st
 // lookAtRequests asks the forge what became of pull requests. One that is merged is done
 // once its commit is here and on the target. Where nothing has changed it costs
 // one call, whatever the number of requests.
-func (q *Queue) lookAtRequests(ctx context.Context, s *queue.State, c queue.Command) (queue.Event, error) {
+func (rs *requests) lookAtRequests(ctx context.Context, s *queue.State, c queue.Command) (queue.Event, error) {
 	ev := queue.Event{Kind: queue.Proposals}
-	if q.o.Forge == nil {
+	if rs.o.Forge == nil {
 		return ev, errors.New("cannot look at pull requests: no forge is known")
 	}
-	if q.reviews++; c.Fresh {
-		clear(q.waits)
+	if rs.reviews++; c.Fresh {
+		clear(rs.waits)
 	}
-	recent, err := q.o.Forge.Recent(ctx)
+	recent, err := rs.o.Forge.Recent(ctx)
 	if err != nil {
 		return ev, err
 	}
@@ -138,7 +147,7 @@ func (q *Queue) lookAtRequests(ctx context.Context, s *queue.State, c queue.Comm
 		if !ok || e.Request == "" {
 			continue
 		}
-		r, err := q.viewRequest(ctx, &e, recent)
+		r, err := rs.viewRequest(ctx, &e, recent)
 		if err != nil {
 			return ev, err
 		}
@@ -148,7 +157,8 @@ func (q *Queue) lookAtRequests(ctx context.Context, s *queue.State, c queue.Comm
 }
 
 // viewRequest is how one entry's pull request is.
-func (q *Queue) viewRequest(ctx context.Context, e *queue.Entry, recent map[int64]forge.Request) (queue.Request, error) {
+func (rs *requests) viewRequest(ctx context.Context, e *queue.Entry, recent map[int64]forge.Request,
+) (queue.Request, error) {
 	r := queue.Request{ID: e.ID, URL: e.Request, Seen: e.Seen}
 	number, err := strconv.ParseInt(path.Base(e.Request), 10, 64)
 	if err != nil {
@@ -157,21 +167,21 @@ func (q *Queue) viewRequest(ctx context.Context, e *queue.Entry, recent map[int6
 	}
 	found, ok := recent[number]
 	if !ok {
-		found, err = q.o.Forge.Request(ctx, number)
+		found, err = rs.o.Forge.Request(ctx, number)
 		if forge.Is(err, forge.NotFound) {
 			r.Closed = "its pull request is not there any more: " + e.Request
 			return r, nil
 		}
 	}
 	if err == nil && found.State == forge.Opened && e.Status == queue.Proposed {
-		found, err = q.lookAtOpen(ctx, e, found, &r)
+		found, err = rs.lookAtOpen(ctx, e, found, &r)
 	}
 	if err != nil {
 		return r, err
 	}
 	switch found.State {
 	case forge.Merged:
-		on, err := q.hasArrived(ctx, found.Commit)
+		on, err := rs.hasArrived(ctx, found.Commit)
 		if on {
 			r.Merged = found.Commit
 		}
@@ -187,15 +197,15 @@ const once = "once "
 
 // lookAtOpen looks for what people and checks say of an open request, brings it
 // up to date and merges it, in this order. What somebody else pushed to is left alone.
-func (q *Queue) lookAtOpen(ctx context.Context, e *queue.Entry, found forge.Request, r *queue.Request,
+func (rs *requests) lookAtOpen(ctx context.Context, e *queue.Entry, found forge.Request, r *queue.Request,
 ) (forge.Request, error) {
-	own, err := q.o.Repo.Find(ctx, "refs/pawl/pushed/"+branchOf(e.ID))
+	own, err := rs.o.Repo.Find(ctx, "refs/pawl/pushed/"+branchOf(e.ID))
 	if err != nil {
 		return found, err
 	}
 	if found.Head != own {
 		// A commit that is here is one of pawl's: the forge has not seen the last push yet.
-		if here, err := q.o.Repo.Find(ctx, found.Head); err != nil || here != "" {
+		if here, err := rs.o.Repo.Find(ctx, found.Head); err != nil || here != "" {
 			return found, err
 		}
 		r.Why = "somebody else pushed to it, so pawl leaves it alone"
@@ -203,7 +213,7 @@ func (q *Queue) lookAtOpen(ctx context.Context, e *queue.Entry, found forge.Requ
 	}
 	seen := found.Updated + " " + found.Head
 	if seen != e.Seen {
-		if err := q.readComments(ctx, e, found, r); err != nil || r.Said != "" {
+		if err := rs.readComments(ctx, e, found, r); err != nil || r.Said != "" {
 			return found, err
 		}
 		// Each state is looked at twice: a forge counts in seconds, and something may
@@ -212,32 +222,33 @@ func (q *Queue) lookAtOpen(ctx context.Context, e *queue.Entry, found forge.Requ
 			r.Seen = once + seen
 		}
 	}
-	patience := q.patienceFor(e.ID, seen)
+	patience := rs.patienceFor(e.ID, seen)
 	in := slices.Contains(e.Heard, queuedNote(found)) // the forge's merge queue, which drops what pawl pushes to
-	if !q.isDue(patience) {
+	if !rs.isDue(patience) {
 		if r.Why = patience.why; !in {
-			r.Behind, err = q.isBehind(ctx, found.Head)
+			r.Behind, err = rs.isBehind(ctx, found.Head)
 		}
 		return found, err
 	}
-	green, err := q.askChecks(ctx, e, found, r)
+	green, err := rs.askChecks(ctx, e, found, r)
 	if patience.why = r.Why; err != nil || r.Red != "" {
 		return found, err
 	}
-	if green && q.o.AutoMerge {
-		in, err = q.enqueueHead(ctx, found, r, in)
+	if green && rs.o.AutoMerge {
+		in, err = rs.enqueueHead(ctx, found, r, in)
 		if patience.why = r.Why; err != nil || in {
 			return found, err
 		}
 	}
-	if r.Behind, err = q.isBehind(ctx, found.Head); err != nil || r.Behind || !green || !q.o.AutoMerge || r.Why != "" {
+	r.Behind, err = rs.isBehind(ctx, found.Head)
+	if err != nil || r.Behind || !green || !rs.o.AutoMerge || r.Why != "" {
 		return found, err
 	}
-	r.Why, err = q.o.Forge.Merge(ctx, found.Number, found.Head)
+	r.Why, err = rs.o.Forge.Merge(ctx, found.Number, found.Head)
 	if patience.why = r.Why; err != nil || r.Why != "" {
 		return found, err
 	}
-	return q.o.Forge.Request(ctx, found.Number)
+	return rs.o.Forge.Request(ctx, found.Number)
 }
 
 // queuedNote is the note that a request was put into the forge's merge queue, as it is.
@@ -245,8 +256,9 @@ func queuedNote(found forge.Request) string { return "in the merge queue: " + fo
 
 // enqueueHead puts a request into the forge's merge queue, once, and follows it there. It is
 // true while it is in; where the branch has no such queue nothing is done.
-func (q *Queue) enqueueHead(ctx context.Context, found forge.Request, r *queue.Request, was bool) (in bool, err error) {
-	place, err := q.o.Forge.Enqueue(ctx, found.Number, found.Head, !was)
+func (rs *requests) enqueueHead(ctx context.Context, found forge.Request, r *queue.Request, was bool,
+) (in bool, err error) {
+	place, err := rs.o.Forge.Enqueue(ctx, found.Number, found.Head, !was)
 	switch in = place.At > 0; {
 	case in && !was:
 		r.Heard = append(r.Heard, queuedNote(found))
@@ -274,59 +286,59 @@ type patience struct {
 // number: with a review each two minutes that is six an hour, of three calls at most.
 const lateEvery = 5
 
-func (q *Queue) patienceFor(id, state string) *patience {
-	if p := q.waits[id]; p != nil && p.state == state {
+func (rs *requests) patienceFor(id, state string) *patience {
+	if p := rs.waits[id]; p != nil && p.state == state {
 		return p
 	}
 	p := &patience{state: state}
-	q.waits[id] = p
+	rs.waits[id] = p
 	return p
 }
 
 // isDue counts a look, and reports whether it is the first, the second, the fourth, and then each
 // 32nd at least, but for the bound of [lateEvery].
-func (q *Queue) isDue(p *patience) bool {
+func (rs *requests) isDue(p *patience) bool {
 	p.looks++
 	p.owed = p.owed || p.looks&(p.looks-1) == 0 || p.looks%32 == 0
 	late := p.looks > 2
-	waits := late && q.reviews < q.late
+	waits := late && rs.reviews < rs.late
 	if waits || !p.owed {
 		return false
 	}
 	if p.owed = false; late {
-		q.late = q.reviews + lateEvery
+		rs.late = rs.reviews + lateEvery
 	}
 	return true
 }
 
 // isBehind reports whether the target has commits that a request lacks.
-func (q *Queue) isBehind(ctx context.Context, head string) (bool, error) {
-	if _, err := q.askRemote(ctx, false); err != nil || !q.remote.known {
+func (rs *requests) isBehind(ctx context.Context, head string) (bool, error) {
+	if _, err := rs.askRemote(ctx, false); err != nil || !rs.remote.known {
 		return false, err
 	}
-	tip, err := q.o.Repo.Find(ctx, q.trackingRef())
+	tip, err := rs.o.Repo.Find(ctx, rs.trackingRef())
 	if err != nil || tip == "" {
 		return false, err
 	}
-	has, err := q.o.Repo.IsAncestor(ctx, tip, head)
+	has, err := rs.o.Repo.IsAncestor(ctx, tip, head)
 	return !has, err
 }
 
 // hasArrived brings the target here and reports whether a commit is on it.
-func (q *Queue) hasArrived(ctx context.Context, commit string) (bool, error) {
+func (rs *requests) hasArrived(ctx context.Context, commit string) (bool, error) {
 	if commit == "" {
 		return false, nil
 	}
-	q.remote.at = time.Time{}
+	rs.remote.at = time.Time{}
 	var f queue.Facts
-	if _, err := q.fetchTarget(ctx, &f, false); err != nil {
+	if _, err := rs.fetchTarget(ctx, &f, false); err != nil {
 		return false, err
 	}
-	tip, err := q.o.Repo.Find(ctx, q.trackingRef())
+	tip, err := rs.o.Repo.Find(ctx, rs.trackingRef())
 	if err != nil || tip == "" {
 		return false, err
 	}
-	return q.o.Repo.IsAncestor(ctx, commit, tip)
+	return rs.o.Repo.IsAncestor(ctx, commit, tip)
 }
 
 const (
@@ -336,13 +348,13 @@ const (
 
 // readComments takes in what people who may write said since. It was written outside of
 // pawl, so it is quoted.
-func (q *Queue) readComments(ctx context.Context, e *queue.Entry, found forge.Request, r *queue.Request) error {
+func (rs *requests) readComments(ctx context.Context, e *queue.Entry, found forge.Request, r *queue.Request) error {
 	heard := lists.Set(e.Heard)
-	said, err := q.o.Forge.Remarks(ctx, found.Number, heard)
+	said, err := rs.o.Forge.Remarks(ctx, found.Number, heard)
 	if err != nil || len(said) == 0 {
 		return err
 	}
-	may, err := q.o.Forge.WritersOf(ctx, said)
+	may, err := rs.o.Forge.WritersOf(ctx, said)
 	if err != nil {
 		return err
 	}
@@ -363,17 +375,17 @@ func (q *Queue) readComments(ctx context.Context, e *queue.Entry, found forge.Re
 }
 
 // askChecks asks for those that are required. Red ones are reported once for a commit.
-func (q *Queue) askChecks(ctx context.Context, e *queue.Entry, found forge.Request, r *queue.Request,
+func (rs *requests) askChecks(ctx context.Context, e *queue.Entry, found forge.Request, r *queue.Request,
 ) (green bool, err error) {
 	told := "checks of " + found.Head
-	if len(q.o.Required) == 0 || slices.Contains(e.Heard, told+" are green") {
+	if len(rs.o.Required) == 0 || slices.Contains(e.Heard, told+" are green") {
 		return true, nil
 	}
-	all, err := q.o.Forge.Checks(ctx, found.Head)
+	all, err := rs.o.Forge.Checks(ctx, found.Head)
 	if err != nil {
 		return false, err
 	}
-	red, left := splitRequired(all, q.o.Required)
+	red, left := splitRequired(all, rs.o.Required)
 	green = len(red)+len(left) == 0
 	switch {
 	case green:
@@ -382,7 +394,7 @@ func (q *Queue) askChecks(ctx context.Context, e *queue.Entry, found forge.Reque
 		r.Why = "it waits for its checks: " + strings.Join(left, ", ")
 	case !slices.Contains(e.Heard, told):
 		r.Heard = append(r.Heard, told)
-		r.Red, err = q.redLogs(ctx, red)
+		r.Red, err = rs.redLogs(ctx, red)
 	default:
 		r.Why = "its checks are red"
 	}
@@ -390,10 +402,10 @@ func (q *Queue) askChecks(ctx context.Context, e *queue.Entry, found forge.Reque
 }
 
 // redLogs is the end of what red checks printed.
-func (q *Queue) redLogs(ctx context.Context, red []forge.Check) (string, error) {
+func (rs *requests) redLogs(ctx context.Context, red []forge.Check) (string, error) {
 	var b strings.Builder
 	for _, k := range red {
-		text, err := q.o.Forge.Log(ctx, k)
+		text, err := rs.o.Forge.Log(ctx, k)
 		if err != nil {
 			return "", err
 		}

@@ -218,12 +218,12 @@ func TestAForgeWithTrouble(t *testing.T) {
 		return true
 	}
 	q := r.queue()
-	row, _, err := r.store.Queue(t.Context(), q.target)
+	row, _, err := r.store.Queue(t.Context(), q.ref)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var later *forge.LaterError
-	if _, err := q.lookAtRequests(t.Context(), &row.State, queue.Command{IDs: []string{id}}); !errors.As(err, &later) {
+	if _, err := q.requests.lookAtRequests(t.Context(), &row.State, queue.Command{IDs: []string{id}}); !errors.As(err, &later) {
 		t.Errorf("got %v", err)
 	}
 	hub.Trouble = nil

@@ -83,7 +83,7 @@ func (q *Queue) attemptResolve(ctx context.Context, e queue.Entry) (commit strin
 			return commit, err
 		}
 		if try == 0 {
-			q.notify(queue.Note{Kind: queue.NoteWaiting, ID: e.ID,
+			q.o.Notify(queue.Note{Kind: queue.NoteWaiting, ID: e.ID,
 				Text: "its agent cannot work now, and is tried again: " + later.Why})
 		}
 		wait := min(firstLater<<min(try, 20), lastLater)
@@ -112,7 +112,7 @@ func (q *Queue) resolveEntry(ctx context.Context, e queue.Entry) {
 		if err == nil {
 			return
 		}
-		q.notify(queue.Note{Kind: queue.NoteTrouble, ID: e.ID, Text: err.Error()})
+		q.o.Notify(queue.Note{Kind: queue.NoteTrouble, ID: e.ID, Text: err.Error()})
 		process.Sleep(ctx, time.Second<<min(try, 5))
 	}
 }
@@ -181,12 +181,12 @@ func (r *Regeneration) coversPath(path string) bool {
 const maxRemade = 2000
 
 // markRegenerable names the commands of files in conflict that have one.
-func (q *Queue) markRegenerable(c *queue.Conflict) {
+func (cs *conflicts) markRegenerable(c *queue.Conflict) {
 	for i := range c.Files {
 		f := &c.Files[i]
-		n := slices.IndexFunc(q.o.Regenerate, func(r Regeneration) bool { return r.coversPath(f.Path) })
+		n := slices.IndexFunc(cs.o.Regenerate, func(r Regeneration) bool { return r.coversPath(f.Path) })
 		if n >= 0 && f.Regenerable() {
-			f.Regenerate = q.o.Regenerate[n].Command
+			f.Regenerate = cs.o.Regenerate[n].Command
 		}
 	}
 }
@@ -195,18 +195,18 @@ func (q *Queue) markRegenerable(c *queue.Conflict) {
 // now: their commands make them anew from there, which keeps what is pinned.
 // Where that changes nothing, they begin with the entry's as well: what comes
 // out must be the same, or a side would be taken unseen.
-func (q *Queue) makeAnew(ctx context.Context, onto string, e *queue.Entry, m mergedTree) (mergedTree, error) {
+func (cs *conflicts) makeAnew(ctx context.Context, onto string, e *queue.Entry, m mergedTree) (mergedTree, error) {
 	key := onto + e.Commit
-	q.mu.Lock()
-	known, ok := q.remade[key]
-	q.mu.Unlock()
+	cs.mu.Lock()
+	known, ok := cs.remade[key]
+	cs.mu.Unlock()
 	if ok {
 		m.tree = known
 		return m, nil
 	}
-	tree, why, err := q.remakeFiles(ctx, onto, e, m.tree, &m)
+	tree, why, err := cs.remakeFiles(ctx, onto, e, m.tree, &m)
 	if err == nil && why == "" {
-		why, err = q.tookSide(ctx, onto, e, tree, &m)
+		why, err = cs.tookSide(ctx, onto, e, tree, &m)
 	}
 	if err != nil {
 		return m, err
@@ -219,59 +219,53 @@ func (q *Queue) makeAnew(ctx context.Context, onto string, e *queue.Entry, m mer
 		return mergedTree{conflict: m.pending}, nil
 	}
 	m.tree = tree
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if len(q.remade) >= maxRemade {
-		clear(q.remade)
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if len(cs.remade) >= maxRemade {
+		clear(cs.remade)
 	}
-	q.remade[key] = tree
+	cs.remade[key] = tree
 	return m, nil
 }
 
 // tookSide says which file is what the target has, although from the entry's
 // the commands make another one.
-func (q *Queue) tookSide(ctx context.Context, onto string, e *queue.Entry, tree string, m *mergedTree) (string, error) {
-	changed, err := q.changedPaths(ctx, m.tree, tree)
-	if err != nil || !slices.ContainsFunc(m.regenerated, func(p string) bool { return !changed[p] }) {
+func (cs *conflicts) tookSide(ctx context.Context, onto string, e *queue.Entry, tree string, m *mergedTree,
+) (string, error) {
+	changed, err := cs.sortedChanges(ctx, m.tree, tree)
+	if err != nil || !slices.ContainsFunc(m.regenerated, func(p string) bool { return !slices.Contains(changed, p) }) {
 		return "", err
 	}
-	from, err := q.rewriteTree(ctx, m.tree, m.theirs)
+	from, err := cs.rewriteTree(ctx, m.tree, m.theirs)
 	if err != nil {
 		return "", err
 	}
-	other, why, err := q.remakeFiles(ctx, onto, e, from, m)
+	other, why, err := cs.remakeFiles(ctx, onto, e, from, m)
 	if err != nil || why != "" {
 		return why, err
 	}
-	differs, err := q.changedPaths(ctx, tree, other)
+	differs, err := cs.sortedChanges(ctx, tree, other)
 	if err != nil {
 		return "", err
 	}
 	for _, p := range m.regenerated {
-		if !changed[p] && differs[p] {
+		if !slices.Contains(changed, p) && slices.Contains(differs, p) {
 			return fmt.Sprintf("%s was not made anew: %s leaves it as %s has it, and what the change did to it would "+
-				"be lost", p, strings.Join(m.commands, ", "), branchName(q.target)), nil
+				"be lost", p, strings.Join(m.commands, ", "), branchName(cs.ref)), nil
 		}
 	}
 	return "", nil
 }
 
-// changedPaths are the paths in which two trees differ.
-func (q *Queue) changedPaths(ctx context.Context, from, to string) (map[string]bool, error) {
-	changes, err := q.o.Repo.Changes(ctx, from, to)
-	set := lists.Set(lists.Each(changes, func(c git.Change) string { return c.Path }))
-	return set, err
-}
-
 // remakeFiles runs the commands of a merge on a tree in a folder of its own, and
 // returns it with what they made of all files that they are for; or why not.
-func (q *Queue) remakeFiles(ctx context.Context, onto string, e *queue.Entry, tree string, m *mergedTree,
+func (cs *conflicts) remakeFiles(ctx context.Context, onto string, e *queue.Entry, tree string, m *mergedTree,
 ) (made, why string, err error) {
-	commit, err := q.shadow.CommitTree(ctx, q.shadow.Who, tree, "pawl: make files of "+e.ID+" anew", onto, e.Commit)
+	commit, err := cs.shadow.CommitTree(ctx, cs.shadow.Who, tree, "pawl: make files of "+e.ID+" anew", onto, e.Commit)
 	if err != nil {
 		return "", "", err
 	}
-	ws, err := q.o.Integration(ctx, commit)
+	ws, err := cs.o.Integration(ctx, commit)
 	if err != nil {
 		return "", "", err
 	}
@@ -281,7 +275,7 @@ func (q *Queue) remakeFiles(ctx context.Context, onto string, e *queue.Entry, tr
 	}
 	var rules []Regeneration
 	var specs []gate.Spec
-	for _, r := range q.o.Regenerate {
+	for _, r := range cs.o.Regenerate {
 		if slices.Contains(m.commands, r.Command) {
 			rules = append(rules, r)
 			if slices.ContainsFunc(specs, func(s gate.Spec) bool { return s.Command == r.Command }) {
@@ -291,7 +285,7 @@ func (q *Queue) remakeFiles(ctx context.Context, onto string, e *queue.Entry, tr
 				Retries: gate.Retries})
 		}
 	}
-	rep, err := q.runCommands(ctx, ws, specs, nil)
+	rep, err := cs.checks.runCommands(ctx, ws, specs, nil)
 	switch {
 	case err != nil:
 		return "", "", err
@@ -300,21 +294,21 @@ func (q *Queue) remakeFiles(ctx context.Context, onto string, e *queue.Entry, tr
 	case !rep.Passed():
 		return "", fmt.Sprintf("%s not made anew: %s", pathsWere(m.regenerated), rep.Summary), nil
 	}
-	if made, err = q.takeFiles(ctx, ws.Dir, tree, rules); err != nil {
+	if made, err = cs.takeFiles(ctx, ws.Dir, tree, rules); err != nil {
 		return "", "", err
 	}
-	why, err = q.reasonNotMade(ctx, tree, made, m)
+	why, err = cs.reasonNotMade(ctx, tree, made, m)
 	return made, why, err
 }
 
 // takeFiles is a tree with what a folder has of the files that rules are for.
-func (q *Queue) takeFiles(ctx context.Context, dir, tree string, rules []Regeneration) (string, error) {
-	file, done, err := q.scratchIndex()
+func (cs *conflicts) takeFiles(ctx context.Context, dir, tree string, rules []Regeneration) (string, error) {
+	file, done, err := cs.scratchIndex()
 	if err != nil {
 		return "", err
 	}
 	defer done()
-	x := q.shadow.Over(dir).Index(file, nil)
+	x := cs.shadow.Over(dir).Index(file, nil)
 	if err := x.ReadTree(ctx, tree); err != nil {
 		return "", err
 	}
@@ -332,8 +326,8 @@ func (q *Queue) takeFiles(ctx context.Context, dir, tree string, rules []Regener
 }
 
 // reasonNotMade names a file that a command was to make and is no file afterwards.
-func (q *Queue) reasonNotMade(ctx context.Context, before, after string, m *mergedTree) (why string, err error) {
-	changes, err := q.o.Repo.Changes(ctx, before, after)
+func (cs *conflicts) reasonNotMade(ctx context.Context, before, after string, m *mergedTree) (why string, err error) {
+	changes, err := cs.o.Repo.Changes(ctx, before, after)
 	for _, c := range changes {
 		file := c.NewMode == git.ModeFile || c.NewMode == git.ModeExec
 		if !file && slices.Contains(m.regenerated, c.Path) {

@@ -13,13 +13,13 @@ import (
 // landingToRevert returns the landing of a task that is on the target now. It is an error, for the
 // person, if there is none.
 func (q *Queue) landingToRevert(ctx context.Context, id string) (queue.Landing, error) {
-	list, err := q.o.Store.Landings(ctx, q.target, id, 1)
+	list, err := q.o.Store.Landings(ctx, q.ref, id, 1)
 	if err != nil {
 		return queue.Landing{}, err
 	}
 	switch {
 	case len(list) == 0:
-		return queue.Landing{}, fault.Refuse("%s has not landed on %s", id, branchName(q.target)).
+		return queue.Landing{}, fault.Refuse("%s has not landed on %s", id, branchName(q.ref)).
 			Hint("See where it is: pawl case show %s", id)
 	case list[0].Revert:
 		return queue.Landing{}, fault.Refuse("%s was taken back already, by %.10s", id, list[0].Commit)
@@ -32,7 +32,7 @@ func (q *Queue) landingToRevert(ctx context.Context, id string) (queue.Landing, 
 	}
 	on, err := q.o.Repo.IsAncestor(ctx, list[0].Commit, tip)
 	if err == nil && !on {
-		err = fault.Refuse("%s landed as %.10s, which is not on %s any more", id, list[0].Commit, branchName(q.target))
+		err = fault.Refuse("%s landed as %.10s, which is not on %s any more", id, list[0].Commit, branchName(q.ref))
 	}
 	return list[0], err
 }

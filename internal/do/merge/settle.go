@@ -73,11 +73,11 @@ func (q *Queue) Sides(ctx context.Context, id string) (Sides, error) {
 	if err != nil {
 		return Sides{}, err
 	}
-	u, err := q.mergeUnresolved(ctx, id, tip)
+	u, err := q.conflicts.mergeUnresolved(ctx, id, tip)
 	if err != nil {
 		return Sides{}, err
 	}
-	out := Sides{Task: id, Title: u.entry.Title, Target: branchName(q.target), Commit: u.entry.Commit, Tip: tip}
+	out := Sides{Task: id, Title: u.entry.Title, Target: branchName(q.ref), Commit: u.entry.Commit, Tip: tip}
 	left := sidesMost
 	for i := range u.files {
 		f, t := &u.files[i], &u.texts[i]
@@ -125,9 +125,9 @@ func linesOf(text []byte) []string {
 }
 
 // mergeUnresolved merges the commit of an entry that waits for a person onto a commit of the target.
-func (q *Queue) mergeUnresolved(ctx context.Context, id, tip string) (unsettled, error) {
+func (cs *conflicts) mergeUnresolved(ctx context.Context, id, tip string) (unsettled, error) {
 	var u unsettled
-	row, _, err := q.o.Store.Queue(ctx, q.target)
+	row, _, err := cs.o.Store.Queue(ctx, cs.ref)
 	if err != nil {
 		return u, err
 	}
@@ -135,14 +135,14 @@ func (q *Queue) mergeUnresolved(ctx context.Context, id, tip string) (unsettled,
 	if !ok || e.Status != queue.Parked || e.Problem == nil || e.Problem.Conflict == nil {
 		return u, fault.Refuse("%s has no conflict that waits for you", id)
 	}
-	m, err := q.o.Repo.MergeTree(ctx, tip, e.Commit)
+	m, err := cs.o.Repo.MergeTree(ctx, tip, e.Commit)
 	if err != nil {
 		return u, err
 	}
 	if m.Clean {
-		return u, fault.Refuse("%s conflicts no more with %s; it can be tried again", id, branchName(q.target))
+		return u, fault.Refuse("%s conflicts no more with %s; it can be tried again", id, branchName(cs.ref))
 	}
-	c, texts, err := q.readConflict(ctx, m)
+	c, texts, err := cs.readConflict(ctx, m)
 	if err != nil {
 		return u, err
 	}
@@ -185,7 +185,7 @@ func (q *Queue) Settle(ctx context.Context, id, commit, tip string, choices []Ch
 	if past, err := q.o.Repo.IsAncestor(ctx, tip, q.targetRef()); err != nil || !past {
 		return cmp.Or[error](err, stale)
 	}
-	u, err := q.mergeUnresolved(ctx, id, tip)
+	u, err := q.conflicts.mergeUnresolved(ctx, id, tip)
 	if err != nil {
 		return err
 	}
@@ -196,15 +196,12 @@ func (q *Queue) Settle(ctx context.Context, id, commit, tip string, choices []Ch
 	if asked || u.entry.Commit != commit || len(choices) != len(u.files) {
 		return stale
 	}
-	merged, err := q.settledCommit(ctx, u, tip, choices)
+	merged, err := q.conflicts.settledCommit(ctx, u, tip, choices)
 	if err != nil {
 		return err
 	}
-	done, err := q.o.Repo.Hold(ctx, q.o.Dir, tip, merged)
+	done, err := q.keepObjects(ctx, tip, merged)
 	defer done()
-	if err == nil {
-		err = q.o.Repo.SyncObjects(ctx, tip, merged)
-	}
 	if err != nil {
 		return err
 	}
@@ -216,7 +213,7 @@ func (q *Queue) Settle(ctx context.Context, id, commit, tip string, choices []Ch
 
 // asksToSettle reports whether the queue has not yet taken in how a person resolved an entry.
 func (q *Queue) asksToSettle(ctx context.Context, id string) (bool, error) {
-	asks, err := q.o.Store.QueueAsks(ctx, q.target, asksMax)
+	asks, err := q.o.Store.QueueAsks(ctx, q.ref, asksMax)
 	return slices.ContainsFunc(asks, func(a store.QueueAsk) bool {
 		ask := a.Event.Ask
 		return ask != nil && ask.Wish == queue.WishSettle && ask.ID == id
@@ -224,7 +221,7 @@ func (q *Queue) asksToSettle(ctx context.Context, id string) (bool, error) {
 }
 
 // settledCommit is a merge with what a person chose for each file in conflict.
-func (q *Queue) settledCommit(ctx context.Context, u unsettled, tip string, choices []Choice) (string, error) {
+func (cs *conflicts) settledCommit(ctx context.Context, u unsettled, tip string, choices []Choice) (string, error) {
 	var put []git.Entry
 	for i, c := range choices {
 		f, t := &u.files[i], &u.texts[i]
@@ -237,17 +234,17 @@ func (q *Queue) settledCommit(ctx context.Context, u unsettled, tip string, choi
 			return "", fault.Refuse("cannot settle %s: %d places are settled, and it has %d", f.Path,
 				len(c.Hunks), len(f.Hunks))
 		default:
-			object, err := q.shadow.Store(ctx, bytes.NewReader(t.fillHunks(c.Hunks)))
+			object, err := cs.shadow.Store(ctx, bytes.NewReader(t.fillHunks(c.Hunks)))
 			if err != nil {
 				return "", err
 			}
 			put = append(put, git.Entry{Path: f.Path, Mode: t.ours.Mode, Object: object})
 		}
 	}
-	tree, err := q.rewriteTree(ctx, u.tree, put)
+	tree, err := cs.rewriteTree(ctx, u.tree, put)
 	if err != nil {
 		return "", err
 	}
-	return q.shadow.CommitTree(ctx, q.shadow.Who, tree, "Settle the conflict of "+subjectOf(&u.entry),
+	return cs.shadow.CommitTree(ctx, cs.shadow.Who, tree, "Settle the conflict of "+subjectOf(&u.entry),
 		u.entry.Commit, tip)
 }

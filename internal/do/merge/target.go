@@ -15,43 +15,87 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/git"
 )
 
+// target is the branch that the queue lands on: where it is, here and at its remote, and how
+// it and the files of the work trees that have it checked out are moved.
+type target struct {
+	o      Options
+	ref    string // full name
+	shadow *git.Shadow
+	remote remote
+}
+
+// Target is the full name of the branch that the queue lands on.
+func (t *target) Target() string { return t.ref }
+
+// Branch is its short name.
+func (t *target) Branch() string { return branchName(t.ref) }
+
+// findRemote finds where the target is pushed to. One that follows no branch goes where
+// the work of other machines comes from.
+func (t *target) findRemote(ctx context.Context) (err error) {
+	if t.remote.name, t.remote.ref, err = t.o.Repo.UpstreamOf(ctx, t.ref); err != nil {
+		return err
+	}
+	if t.remote.name != "" || t.o.Travel == "" {
+		return nil
+	}
+	if _, err := t.o.Repo.RemoteURL(ctx, t.o.Travel); err == nil {
+		t.remote.name, t.remote.ref = t.o.Travel, t.ref
+	}
+	return nil
+}
+
+// bringWork fetches the work of another machine.
+func (t *target) bringWork(ctx context.Context, e *Entry) error {
+	if t.o.Travel == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, pushLimit)
+	defer cancel()
+	found, err := t.o.Repo.FetchWork(ctx, t.o.Travel, e.ID, e.Commit, taskRef(e.ID))
+	if err == nil && !found {
+		err = errMissing
+	}
+	return err
+}
+
 // readFacts reads where the target is, and how that is to where it was last.
 // Before a batch the remote is asked in any case.
-func (q *Queue) readFacts(ctx context.Context, last string, batch bool) (queue.Facts, []string, error) {
+func (t *target) readFacts(ctx context.Context, last string, batch bool) (queue.Facts, []string, error) {
 	var f queue.Facts
-	if q.isShared() {
-		f.Remote = q.remote.name
+	if t.isShared() {
+		f.Remote = t.remote.name
 	}
-	hold, left, err := q.lockTrees(ctx)
+	hold, left, err := t.lockTrees(ctx)
 	if err != nil {
 		return f, nil, err
 	}
 	_ = hold.Close()
-	warnings, err := q.fetchTarget(ctx, &f, batch)
+	warnings, err := t.fetchTarget(ctx, &f, batch)
 	if err != nil {
 		return f, nil, err
 	}
 	warnings = append(left, warnings...)
-	if f.Tip, err = q.Tip(ctx); err != nil || f.Tip == "" {
+	if f.Tip, err = t.Tip(ctx); err != nil || f.Tip == "" {
 		return f, warnings, err
 	}
-	if f.Tree, err = q.o.Repo.TreeOf(ctx, f.Tip); err != nil {
+	if f.Tree, err = t.o.Repo.TreeOf(ctx, f.Tip); err != nil {
 		return f, nil, err
 	}
 	f.Past = true
 	if last == "" || last == f.Tip {
 		return f, warnings, nil
 	}
-	if f.Past, err = q.o.Repo.IsAncestor(ctx, last, f.Tip); err != nil || f.Past {
+	if f.Past, err = t.o.Repo.IsAncestor(ctx, last, f.Tip); err != nil || f.Past {
 		return f, warnings, err
 	}
-	if q.isRemoteAway() {
-		return f, warnings, q.remote.away
+	if t.isRemoteAway() {
+		return f, warnings, t.remote.away
 	}
-	if q.isShared() || !q.remote.known {
+	if t.isShared() || !t.remote.known {
 		return f, warnings, nil
 	}
-	there, err := q.o.Repo.Find(ctx, q.trackingRef())
+	there, err := t.o.Repo.Find(ctx, t.trackingRef())
 	f.Past = there == f.Tip // who rewrote it did so at both places
 	return f, warnings, err
 }
@@ -95,176 +139,181 @@ const (
 
 // trackingRef keeps the remote's state of the target, joinedRef the last one that the
 // target here had all of.
-func (q *Queue) trackingRef() string { return "refs/pawl/remote/" + branchName(q.target) }
-func (q *Queue) joinedRef() string   { return "refs/pawl/joined/" + branchName(q.target) }
+func (t *target) trackingRef() string { return "refs/pawl/remote/" + branchName(t.ref) }
+func (t *target) joinedRef() string   { return "refs/pawl/joined/" + branchName(t.ref) }
 
 // fetchTarget asks the remote for the target, and brings the target to it when the
 // remote is only ahead. A remote that does not answer is a warning: work continues
 // with what is here.
-func (q *Queue) fetchTarget(ctx context.Context, f *queue.Facts, batch bool) ([]string, error) {
-	warnings, err := q.askRemote(ctx, batch || q.isShared())
-	if err != nil || !q.remote.known {
+func (t *target) fetchTarget(ctx context.Context, f *queue.Facts, batch bool) ([]string, error) {
+	warnings, err := t.askRemote(ctx, batch || t.isShared())
+	if err != nil || !t.remote.known {
 		return warnings, err
 	}
-	if q.isRemoteAway() {
+	if t.isRemoteAway() {
 		return warnings, nil
 	}
-	if q.isShared() {
-		return append(warnings, q.followRemote(ctx)...), nil
+	if t.isShared() {
+		return append(warnings, t.followRemote(ctx)...), nil
 	}
-	here, err := q.o.Repo.Find(ctx, q.target)
-	if err != nil || here == "" {
+	here, there, err := t.bothTips(ctx)
+	if err != nil || here == "" || there == "" {
 		return warnings, err
 	}
-	there, err := q.o.Repo.Find(ctx, q.trackingRef())
-	if err != nil || there == "" {
-		return warnings, err
-	}
-	moved, err := q.compareRemote(ctx, f, here, there)
+	moved, err := t.compareRemote(ctx, f, here, there)
 	return append(warnings, moved...), err
 }
 
+// bothTips are the commits of the branch here and of the remote's; "" for one that is not there.
+func (t *target) bothTips(ctx context.Context) (here, there string, err error) {
+	if here, err = t.o.Repo.Find(ctx, t.ref); err == nil && here != "" {
+		there, err = t.o.Repo.Find(ctx, t.trackingRef())
+	}
+	return here, there, err
+}
+
 // askRemote fetches the target, unless that was done just now.
-func (q *Queue) askRemote(ctx context.Context, batch bool) (warnings []string, err error) {
-	mayBeOld := q.remote.away != nil || !batch
-	soon := mayBeOld && time.Since(q.remote.at) < fetchAgain
-	if q.remote.name == "" || soon {
+func (t *target) askRemote(ctx context.Context, batch bool) (warnings []string, err error) {
+	mayBeOld := t.remote.away != nil || !batch
+	soon := mayBeOld && time.Since(t.remote.at) < fetchAgain
+	if t.remote.name == "" || soon {
 		return nil, nil
 	}
-	q.remote.at = time.Now()
+	t.remote.at = time.Now()
 	bounded, cancel := context.WithTimeout(ctx, fetchLimit)
-	found, err := q.o.Repo.Fetch(bounded, q.remote.name, q.remote.ref, q.trackingRef())
+	found, err := t.o.Repo.Fetch(bounded, t.remote.name, t.remote.ref, t.trackingRef())
 	cancel()
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	was := q.remote.away
-	if q.remote.away = err; err == nil {
-		q.remote.known = found
+	was := t.remote.away
+	if t.remote.away = err; err == nil {
+		t.remote.known = found
 	}
-	q.remote.recordAnswer()
+	t.remote.recordAnswer()
 	switch { // a notice when it begins and when it is over
 	case err != nil && was == nil:
 		return []string{fmt.Sprintf("%v; the queue goes on with what is here, and tries again", err)}, nil
 	case err == nil && was != nil:
-		warnings = []string{q.remote.name + " answers again"}
+		warnings = []string{t.remote.name + " answers again"}
 	}
 	return warnings, nil
 }
 
 // compareRemote compares the target here with the one there, and brings it there when
 // it is only behind.
-func (q *Queue) compareRemote(ctx context.Context, f *queue.Facts, here, there string) (warnings []string, err error) {
-	last, err := q.o.Repo.Find(ctx, q.joinedRef())
+func (t *target) compareRemote(ctx context.Context, f *queue.Facts, here, there string) (warnings []string, err error) {
+	last, err := t.o.Repo.Find(ctx, t.joinedRef())
 	if moved := here != there || there != last; err != nil || !moved {
 		return nil, err
 	}
-	behind, err := q.o.Repo.IsAncestor(ctx, here, there)
+	behind, err := t.o.Repo.IsAncestor(ctx, here, there)
 	if err == nil && behind && here != there {
-		warnings, err = q.forwardTarget(ctx, here, there)
+		warnings, err = t.forwardTarget(ctx, here, there)
 	}
 	if err == nil && !behind {
-		err = q.describeDivergence(ctx, f, here, there, last)
+		err = t.describeDivergence(ctx, f, here, there, last)
 	}
 	if err != nil || f.Diverged != "" {
 		return warnings, err
 	}
-	return warnings, q.o.Repo.UpdateRef(ctx, q.joinedRef(), there, last, "pawl: together with its remote")
+	return warnings, t.o.Repo.UpdateRef(ctx, t.joinedRef(), there, last, "pawl: together with its remote")
 }
 
 // describeDivergence explains why a target that is not behind its remote cannot move: each has commits of
 // its own, or the remote's branch was forced and has not what it had, last.
-func (q *Queue) describeDivergence(ctx context.Context, f *queue.Facts, here, there, last string) error {
-	base, err := q.o.Repo.Base(ctx, here, there)
+func (t *target) describeDivergence(ctx context.Context, f *queue.Facts, here, there, last string) error {
+	base, err := t.o.Repo.Base(ctx, here, there)
 	if err != nil {
 		return err
 	}
 	forced := base == ""
 	if last != "" && !forced {
-		old, err := q.o.Repo.IsAncestor(ctx, last, there)
+		old, err := t.o.Repo.IsAncestor(ctx, last, there)
 		if err != nil {
 			return err
 		}
 		forced = !old
 	}
-	name, far := branchName(q.target), branchName(q.remote.ref)
+	name, far := branchName(t.ref), branchName(t.remote.ref)
 	switch {
 	case forced:
 		f.Theirs, f.Apart = there, true
 		f.Diverged = fmt.Sprintf("%s at %s was force-pushed, or is another history: it is at %.10s now, and has not all "+
 			"that is here from it (%.10s). Nothing was merged. To go on with what it has: git switch %s && git fetch %s "+
 			"%s && git reset --keep FETCH_HEAD. To go on with what is here: pawl queue resume, then git push "+
-			"--force-with-lease %s %s:%s", far, q.remote.name, there, cmp.Or(last, here), name, q.remote.name, far, q.remote.name, name, far)
+			"--force-with-lease %s %s:%s", far, t.remote.name, there, cmp.Or(last, here), name, t.remote.name,
+			far, t.remote.name, name, far)
 	case base != there:
 		f.Theirs = there
 		f.Diverged = fmt.Sprintf("%s here (%.10s) and at %s (%.10s) each have commits of their own; bring them "+
-			"together, or go on with what is here: pawl queue resume", name, here, q.remote.name, there)
+			"together, or go on with what is here: pawl queue resume", name, here, t.remote.name, there)
 	}
 	return nil
 }
 
 // forwardTarget moves the target to what the remote has, as a pull would.
-func (q *Queue) forwardTarget(ctx context.Context, here, there string) ([]string, error) {
+func (t *target) forwardTarget(ctx context.Context, here, there string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), landLimit) // not ended half way
 	defer cancel()
-	hold, left, err := q.lockTrees(ctx)
+	hold, left, err := t.lockTrees(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = hold.Close() }()
-	if err := q.o.Repo.SyncObjects(ctx, here, there); err != nil {
+	if err := t.o.Repo.SyncObjects(ctx, here, there); err != nil {
 		return nil, err
 	}
-	c := queue.Command{From: here, To: there, IDs: []string{"what " + q.remote.name + " has"}}
-	e, err := q.moveTarget(ctx, &queue.State{}, c, hold)
+	c := queue.Command{From: here, To: there, IDs: []string{"what " + t.remote.name + " has"}}
+	e, err := t.moveTarget(ctx, &queue.State{}, c, hold)
 	if err != nil {
 		return nil, err
 	}
 	if e.Refusal != nil && !e.Refusal.Moved {
-		return nil, fmt.Errorf("cannot bring %s to what %s has: %s", branchName(q.target), q.remote.name, e.Refusal.Why)
+		return nil, fmt.Errorf("cannot bring %s to what %s has: %s", branchName(t.ref), t.remote.name, e.Refusal.Why)
 	}
 	return append(left, e.Warnings...), nil
 }
 
 // pushTarget sends the target to its remote. Where machines share the work it was sent to land.
-func (q *Queue) pushTarget(ctx context.Context, c queue.Command) (queue.Event, error) {
+func (t *target) pushTarget(ctx context.Context, c queue.Command) (queue.Event, error) {
 	p := queue.Push{}
-	if !q.isShared() {
-		p = q.sendCommit(ctx, c.To, "")
+	if !t.isShared() {
+		p = t.sendCommit(ctx, c.To, "")
 	}
 	return queue.Event{Kind: queue.Pushed, Push: &p}, ctx.Err()
 }
 
 // sendCommit pushes a commit as the target of the remote, never with force, and only where that
 // is at from; "" is anywhere before the commit.
-func (q *Queue) sendCommit(ctx context.Context, commit, from string) (p queue.Push) {
-	if q.remote.name == "" {
+func (t *target) sendCommit(ctx context.Context, commit, from string) (p queue.Push) {
+	if t.remote.name == "" {
 		p.Refused = true
 		p.Failed = fmt.Sprintf("%s %v; name one: git remote add origin URL; or set merge.push to false",
-			branchName(q.target),
+			branchName(t.ref),
 			ErrNoRemote)
 		return p
 	}
 	ctx, cancel := context.WithTimeout(ctx, pushLimit)
 	defer cancel()
-	rejected, err := q.o.Repo.PushFrom(ctx, q.remote.name, commit, q.remote.ref, from)
+	rejected, err := t.o.Repo.PushFrom(ctx, t.remote.name, commit, t.remote.ref, from)
 	switch {
 	case rejected:
-		p.Diverged = fmt.Sprintf("%s has commits on %s that are not here; nothing was forced", q.remote.name,
-			branchName(q.remote.ref))
-		q.remote.at = time.Time{}
+		p.Diverged = fmt.Sprintf("%s has commits on %s that are not here; nothing was forced", t.remote.name,
+			branchName(t.remote.ref))
+		t.remote.at = time.Time{}
 	case errors.Is(err, git.ErrRefused):
 		p.Refused = true
 		do := "push it yourself"
-		if q.isShared() { // nothing is on the branch here
-			do = "let who works on " + q.o.Owner.Host + " push to " + branchName(q.remote.ref) + "; it is tried again"
+		if t.isShared() { // nothing is on the branch here
+			do = "let who works on " + t.o.Owner.Host + " push to " + branchName(t.remote.ref) + "; it is tried again"
 		}
 		p.Failed = err.Error() + "; " + do + ", or land by pull requests (merge.mode: pull-request)"
 	case err != nil:
 		p.Failed = err.Error()
 	default: // else the next look sets them
-		_ = q.o.Repo.UpdateRef(ctx, q.trackingRef(), commit, "", "pawl: pushed")
-		_ = q.o.Repo.UpdateRef(ctx, q.joinedRef(), commit, "", "pawl: pushed")
+		_ = t.o.Repo.UpdateRef(ctx, t.trackingRef(), commit, "", "pawl: pushed")
+		_ = t.o.Repo.UpdateRef(ctx, t.joinedRef(), commit, "", "pawl: pushed")
 	}
 	return p
 }
@@ -275,20 +324,20 @@ const maxRepair = 10_000
 // repairLandings compares what landed with the target: a task whose landing is an
 // ancestor is done, even after a crash; those whose landing is none any more are
 // returned, and stay as they are.
-func (q *Queue) repairLandings(ctx context.Context, tip string, entries []queue.Entry) ([]string, error) {
+func (t *target) repairLandings(ctx context.Context, tip string, entries []queue.Entry) ([]string, error) {
 	if tip == "" {
 		return nil, nil
 	}
-	landed, err := q.o.Store.Landings(ctx, q.target, "", maxRepair)
+	landed, err := t.o.Store.Landings(ctx, t.ref, "", maxRepair)
 	if err != nil || len(landed) == 0 {
 		return nil, err
 	}
 	commits := lists.Each(landed, func(one queue.Landing) string { return one.Commit })
-	gone, err := q.o.Repo.Unreachable(ctx, commits, tip)
+	gone, err := t.o.Repo.Unreachable(ctx, commits, tip)
 	if err != nil {
 		return nil, err
 	}
-	asks, err := q.o.Store.QueueAsks(ctx, q.target, asksMax)
+	asks, err := t.o.Store.QueueAsks(ctx, t.ref, asksMax)
 	if err != nil {
 		return nil, err
 	}
@@ -309,10 +358,10 @@ func (q *Queue) repairLandings(ctx context.Context, tip string, entries []queue.
 		}
 		state[l.Task] = state[l.Task] || !gone[l.Commit]
 	}
-	if _, err := q.o.Store.LandCases(ctx, there, time.Now()); err != nil {
+	if _, err := t.o.Store.LandCases(ctx, there, time.Now()); err != nil {
 		return nil, err
 	}
-	if q.isRemoteAway() {
+	if t.isRemoteAway() {
 		return nil, nil
 	}
 	var lost []string

@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
+	"github.com/pawl-dev/pawl/internal/do/gate"
 	"github.com/pawl-dev/pawl/internal/do/git"
-	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
 // Trial is what came of each gate on the target as it is.
@@ -29,8 +29,7 @@ type Trial struct {
 
 // Green is true if tasks can start from the target.
 func (t Trial) Green() bool {
-	red := func(g loop.Gate) bool { return g.Required && g.Status != loop.GatePassed }
-	return t.Setup == "" && !slices.ContainsFunc(t.Gates, red)
+	return t.Setup == "" && !slices.ContainsFunc(t.Gates, gate.IsRed)
 }
 
 // Try runs each gate on the target, whatever is red before it, as the queue would: in a
@@ -40,17 +39,17 @@ func (t Trial) Green() bool {
 func (q *Queue) Try(ctx context.Context, own string) (Trial, error) {
 	t := Trial{Why: map[string]string{}}
 	var err error
-	if t.Commit, err = q.o.Repo.Find(ctx, q.target); err != nil {
+	if t.Commit, err = q.o.Repo.Find(ctx, q.ref); err != nil {
 		return t, err
 	}
 	if t.Commit == "" {
-		return t, fmt.Errorf("cannot try the gates: %s has no commit yet", strings.TrimPrefix(q.target, "refs/heads/"))
+		return t, fmt.Errorf("cannot try the gates: %s has no commit yet", q.Branch())
 	}
-	tree, err := q.withFile(ctx, &t, own)
+	tree, err := q.checks.withFile(ctx, &t, own)
 	if err != nil {
 		return t, err
 	}
-	key := q.recordKey(tree, q.o.Gates)
+	key := q.checks.recordKey(tree, q.o.Gates)
 	if r, ok, err := q.o.Store.GateRecord(ctx, key); err == nil && ok && r.Verdict.Green {
 		t.Cached = r.At
 		return t, json.Unmarshal(r.Gates, &t.Gates)
@@ -59,7 +58,7 @@ func (q *Queue) Try(ctx context.Context, own string) (Trial, error) {
 	for i := range specs {
 		specs[i].Required = false // the next one runs, too
 	}
-	rep, err := q.runGates(ctx, t.Commit, tree, specs)
+	rep, err := q.checks.runGates(ctx, t.Commit, tree, specs)
 	switch {
 	case err != nil:
 		return t, err
@@ -77,26 +76,21 @@ func (q *Queue) Try(ctx context.Context, own string) (Trial, error) {
 	if !t.Green() {
 		return t, nil
 	}
-	data, err := json.Marshal(t.Gates)
-	if err != nil {
-		return t, err
-	}
-	v := queue.Verdict{Tree: tree, Green: true, Summary: rep.Summary}
-	return t, q.o.Store.PutGateRecord(ctx, store.GateRecord{Key: key, Verdict: v, Gates: data, At: time.Now()})
+	return t, q.checks.putRecord(ctx, key, queue.Verdict{Tree: tree, Green: true, Summary: rep.Summary}, t.Gates)
 }
 
 // withFile is the tree of a trial. It has the file at path, which t.Commit need not have.
-func (q *Queue) withFile(ctx context.Context, t *Trial, path string) (string, error) {
-	tree, err := q.o.Repo.TreeOf(ctx, t.Commit)
+func (k *checks) withFile(ctx context.Context, t *Trial, path string) (string, error) {
+	tree, err := k.o.Repo.TreeOf(ctx, t.Commit)
 	if err != nil || path == "" {
 		return tree, err
 	}
-	file, done, err := q.scratchIndex()
+	file, done, err := k.scratchIndex()
 	if err != nil {
 		return "", err
 	}
 	defer done()
-	x := q.shadow.Over(q.o.Repo.Top).Index(file, nil)
+	x := k.shadow.Over(k.o.Repo.Top).Index(file, nil)
 	if err := x.ReadTree(ctx, tree); err != nil {
 		return "", err
 	}
@@ -108,7 +102,7 @@ func (q *Queue) withFile(ctx context.Context, t *Trial, path string) (string, er
 		return "", err
 	}
 	if tree, err = x.WriteTree(ctx); err == nil {
-		t.Commit, err = q.shadow.CommitTree(ctx, q.shadow.Who, tree, "pawl: the target with "+path, t.Commit)
+		t.Commit, err = k.shadow.CommitTree(ctx, k.shadow.Who, tree, "pawl: the target with "+path, t.Commit)
 	}
 	return tree, err
 }
@@ -125,16 +119,16 @@ func whyRed(warnings []string, name string) string {
 
 // foreseeConflicts merges entries with the target, to see which will conflict, unless a
 // rule resolves that.
-func (q *Queue) foreseeConflicts(ctx context.Context, s *queue.State, c queue.Command) (queue.Event, error) {
+func (cs *conflicts) foreseeConflicts(ctx context.Context, s *queue.State, c queue.Command) (queue.Event, error) {
 	ev := queue.Event{Kind: queue.Foreseen}
 	for _, id := range c.IDs {
 		e, ok := s.Find(id)
 		if !ok {
 			continue
 		}
-		m, err := q.tryMerge(ctx, c.To, &e)
+		m, err := cs.tryMerge(ctx, c.To, &e)
 		if err != nil { // one that can never be merged is reported when its turn comes
-			_, err = q.reasonUnmergeable(ctx, &e, err)
+			_, err = cs.reasonUnmergeable(ctx, &e, err)
 		}
 		if err != nil {
 			return ev, err
@@ -151,8 +145,8 @@ func (q *Queue) foreseeConflicts(ctx context.Context, s *queue.State, c queue.Co
 }
 
 // sortedChanges are the paths that differ between two commits.
-func (q *Queue) sortedChanges(ctx context.Context, from, to string) ([]string, error) {
-	changes, err := q.o.Repo.Changes(ctx, from, to)
+func (t *target) sortedChanges(ctx context.Context, from, to string) ([]string, error) {
+	changes, err := t.o.Repo.Changes(ctx, from, to)
 	list := lists.Each(changes, func(c git.Change) string { return c.Path })
 	slices.Sort(list)
 	return list, err

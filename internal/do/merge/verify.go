@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
@@ -34,19 +35,26 @@ const (
 	setUpName   = "setup: "       // begins the name of a command that prepares a workspace
 )
 
+// checks are the gates that judge a tree of the target, and their records.
+type checks struct {
+	*target
+	mu   sync.Mutex
+	reds map[string]int // by record key: the gate that was red at first
+}
+
 // verifyTree gets the gate record of a tree: the stored one, or a new one. A red one
 // names the author of the commit.
-func (q *Queue) verifyTree(ctx context.Context, s *queue.State, c queue.Command) (queue.Event, error) {
-	e, err := q.gateRecord(ctx, s, c)
+func (k *checks) verifyTree(ctx context.Context, s *queue.State, c queue.Command) (queue.Event, error) {
+	e, err := k.gateRecord(ctx, s, c)
 	if err != nil || e.Verdict.Green || e.Verdict.Transient {
 		return e, err
 	}
-	e.Verdict.By, err = q.authorText(ctx, c.Commit)
+	e.Verdict.By, err = k.authorText(ctx, c.Commit)
 	return e, err
 }
 
-func (q *Queue) authorText(ctx context.Context, commit string) (string, error) {
-	author, subject, err := q.o.Repo.Author(ctx, commit)
+func (t *target) authorText(ctx context.Context, commit string) (string, error) {
+	author, subject, err := t.o.Repo.Author(ctx, commit)
 	return fmt.Sprintf("by %s (%s)", author, subject), err
 }
 
@@ -56,18 +64,18 @@ func (q *Queue) WasRed(ctx context.Context, commit string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	r, ok, err := q.o.Store.GateRecord(ctx, q.recordKey(tree, q.o.Gates))
+	r, ok, err := q.o.Store.GateRecord(ctx, q.checks.recordKey(tree, q.o.Gates))
 	return ok && !r.Verdict.Green, err
 }
 
-func (q *Queue) gateRecord(ctx context.Context, s *queue.State, c queue.Command) (queue.Event, error) {
-	specs, err := q.gatesOf(ctx, s, c)
+func (k *checks) gateRecord(ctx context.Context, s *queue.State, c queue.Command) (queue.Event, error) {
+	specs, err := k.gatesOf(ctx, s, c)
 	if err != nil {
 		return queue.Event{}, err
 	}
-	key := q.recordKey(c.Tree, specs)
+	key := k.recordKey(c.Tree, specs)
 	if !c.Again {
-		r, ok, err := q.o.Store.GateRecord(ctx, key)
+		r, ok, err := k.o.Store.GateRecord(ctx, key)
 		if err != nil {
 			return queue.Event{}, err
 		}
@@ -78,18 +86,18 @@ func (q *Queue) gateRecord(ctx context.Context, s *queue.State, c queue.Command)
 			return queue.Event{Kind: queue.Verified, Verdict: &v}, nil
 		}
 	}
-	v, gates, err := q.judgeTree(ctx, c, key, specs)
-	v.Empty = v.Empty && !q.o.Policy.Checks
+	v, gates, err := k.judgeTree(ctx, c, key, specs)
+	v.Empty = v.Empty && !k.o.Policy.Checks
 	if err != nil {
 		return queue.Event{}, err
 	}
 	// A red one counts when it has had its second try, unless its cause passes.
 	redForGood := c.Again && !v.Transient
 	if v.Green || redForGood {
-		err := q.putRecord(ctx, key, v, gates)
-		if common := q.recordKey(c.Tree, q.o.Gates); err == nil && v.Green && common != key { // these were among them
+		err := k.putRecord(ctx, key, v, gates)
+		if common := k.recordKey(c.Tree, k.o.Gates); err == nil && v.Green && common != key { // these were among them
 			isOfTask := func(g loop.Gate) bool { return g.Origin != "" }
-			err = q.putRecord(ctx, common, v, slices.DeleteFunc(gates, isOfTask))
+			err = k.putRecord(ctx, common, v, slices.DeleteFunc(gates, isOfTask))
 		}
 		if err != nil {
 			return queue.Event{}, err
@@ -98,50 +106,50 @@ func (q *Queue) gateRecord(ctx context.Context, s *queue.State, c queue.Command)
 	return queue.Event{Kind: queue.Verified, Verdict: &v}, nil
 }
 
-func (q *Queue) putRecord(ctx context.Context, key string, v queue.Verdict, gates []loop.Gate) error {
+func (k *checks) putRecord(ctx context.Context, key string, v queue.Verdict, gates []loop.Gate) error {
 	data, err := json.Marshal(gates)
 	if err != nil {
 		return err
 	}
-	return q.o.Store.PutGateRecord(ctx, store.GateRecord{Key: key, Verdict: v, Gates: data, At: time.Now()})
+	return k.o.Store.PutGateRecord(ctx, store.GateRecord{Key: key, Verdict: v, Gates: data, At: time.Now()})
 }
 
 // gatesOf are the gates that a tree has to pass: the project's, then the checks of each task
 // whose work is tried in it, and not taken back.
-func (q *Queue) gatesOf(ctx context.Context, s *queue.State, c queue.Command) ([]gate.Spec, error) {
-	specs := slices.Clone(q.o.Gates)
-	if c.Target || q.o.TaskGates == nil {
+func (k *checks) gatesOf(ctx context.Context, s *queue.State, c queue.Command) ([]gate.Spec, error) {
+	specs := slices.Clone(k.o.Gates)
+	if c.Target || k.o.TaskGates == nil {
 		return specs, nil
 	}
 	for _, id := range c.IDs {
 		if e, ok := s.Find(id); ok && e.Revert != "" {
 			continue
 		}
-		c, err := q.o.Store.Case(ctx, id)
+		c, err := k.o.Store.Case(ctx, id)
 		switch {
 		case errors.Is(err, store.ErrNoCase):
 		case err != nil:
 			return nil, err
 		default:
-			specs = append(specs, q.o.TaskGates(&c)...)
+			specs = append(specs, k.o.TaskGates(&c)...)
 		}
 	}
 	return specs, nil
 }
 
 // recordKey of a verdict: tree, definition of the gates, and environment.
-func (q *Queue) recordKey(tree string, specs []gate.Spec) string {
+func (k *checks) recordKey(tree string, specs []gate.Spec) string {
 	h := sha256.New()
 	for _, g := range specs {
 		h.Write([]byte(g.Key()))
 	}
-	fmt.Fprintf(h, "%s\n%s/%s\n%s", tree, runtime.GOOS, runtime.GOARCH, q.o.Environment)
+	fmt.Fprintf(h, "%s\n%s/%s\n%s", tree, runtime.GOOS, runtime.GOARCH, k.o.Environment)
 	return hex.EncodeToString(h.Sum(nil))
 }
 
 // judgeTree runs the gates. A second try begins at the gate that was red. On the target itself
 // that one is tried more often: everything waits for it.
-func (q *Queue) judgeTree(ctx context.Context, c queue.Command, key string, specs []gate.Spec,
+func (k *checks) judgeTree(ctx context.Context, c queue.Command, key string, specs []gate.Spec,
 ) (queue.Verdict, []loop.Gate, error) {
 	v := queue.Verdict{Tree: c.Tree, Retried: c.Again}
 	if len(specs) == 0 {
@@ -149,17 +157,17 @@ func (q *Queue) judgeTree(ctx context.Context, c queue.Command, key string, spec
 		return v, nil, nil
 	}
 	first := 0
-	q.mu.Lock()
+	k.mu.Lock()
 	if c.Again {
-		first = q.reds[key]
+		first = k.reds[key]
 	}
-	delete(q.reds, key)
-	q.mu.Unlock()
+	delete(k.reds, key)
+	k.mu.Unlock()
 	if specs = slices.Clone(specs[min(first, len(specs)-1):]); c.Again {
-		tip, err := q.Tip(ctx)
+		tip, err := k.Tip(ctx)
 		specs[0].Doubted = err == nil && tip == c.Commit
 	}
-	rep, err := q.runGates(ctx, c.Commit, c.Tree, q.affectedGates(ctx, c, specs))
+	rep, err := k.runGates(ctx, c.Commit, c.Tree, k.affectedGates(ctx, c, specs))
 	switch {
 	case err != nil:
 		return v, nil, err
@@ -169,11 +177,10 @@ func (q *Queue) judgeTree(ctx context.Context, c queue.Command, key string, spec
 	v.Green, v.Summary, v.Warnings = rep.Passed(), rep.Summary, rep.Warnings
 	v.Transient = rep.Failure != nil && rep.Failure.Transient
 	if !v.Green {
-		q.mu.Lock()
-		red := func(g loop.Gate) bool { return g.Required && g.Status != loop.GatePassed }
-		q.reds[key] = first + max(0, slices.IndexFunc(rep.Gates, red))
-		q.mu.Unlock()
-		if only := q.onlyInCheckout(ctx, c.Tree, v.Summary); only != "" {
+		k.mu.Lock()
+		k.reds[key] = first + max(0, slices.IndexFunc(rep.Gates, gate.IsRed))
+		k.mu.Unlock()
+		if only := k.onlyInCheckout(ctx, c.Tree, v.Summary); only != "" {
 			v.Summary += "; " + only + " is in your checkout, and not committed"
 		}
 	}
@@ -181,13 +188,13 @@ func (q *Queue) judgeTree(ctx context.Context, c queue.Command, key string, spec
 }
 
 // affectedGates marks the gates that are about files which the tree has as the target has them.
-func (q *Queue) affectedGates(ctx context.Context, c queue.Command, specs []gate.Spec) []gate.Spec {
-	return gate.SkipUnaffected(specs, q.o.Folder, func() ([]string, bool) {
-		tip, err := q.Tip(ctx)
+func (k *checks) affectedGates(ctx context.Context, c queue.Command, specs []gate.Spec) []gate.Spec {
+	return gate.SkipUnaffected(specs, k.o.Folder, func() ([]string, bool) {
+		tip, err := k.Tip(ctx)
 		if err != nil || c.Target {
 			return nil, false
 		}
-		changes, err := q.o.Repo.Changes(ctx, tip, c.Tree)
+		changes, err := k.o.Repo.Changes(ctx, tip, c.Tree)
 		return lists.Each(changes, func(c git.Change) string { return c.Path }), err == nil
 	})
 }
@@ -197,11 +204,11 @@ var isMissing = lazy.Regexp(`(?i)not found|no such file|can(not|'t) (open|find)|
 
 // onlyInCheckout is the first file that a text misses and that the person has, but not the
 // tree: a gate of theirs needs what they forgot to commit. "" is none.
-func (q *Queue) onlyInCheckout(ctx context.Context, tree, text string) string {
+func (k *checks) onlyInCheckout(ctx context.Context, tree, text string) string {
 	if !isMissing().MatchString(text) {
 		return ""
 	}
-	names, err := q.o.Repo.FilesOf(ctx, tree)
+	names, err := k.o.Repo.FilesOf(ctx, tree)
 	if err != nil {
 		return ""
 	}
@@ -212,7 +219,7 @@ func (q *Queue) onlyInCheckout(ctx context.Context, tree, text string) string {
 		if !filepath.IsLocal(name) || committed[name] {
 			continue
 		}
-		if info, err := os.Lstat(filepath.Join(q.o.Repo.Top, name)); err == nil && info.Mode().IsRegular() {
+		if info, err := os.Lstat(filepath.Join(k.o.Repo.Top, name)); err == nil && info.Mode().IsRegular() {
 			return name
 		}
 	}
@@ -220,8 +227,8 @@ func (q *Queue) onlyInCheckout(ctx context.Context, tree, text string) string {
 }
 
 // runGates runs gates on a commit that is checked out for them alone.
-func (q *Queue) runGates(ctx context.Context, commit, tree string, specs []gate.Spec) (gate.Report, error) {
-	ws, err := q.o.Integration(ctx, commit)
+func (k *checks) runGates(ctx context.Context, commit, tree string, specs []gate.Spec) (gate.Report, error) {
+	ws, err := k.o.Integration(ctx, commit)
 	if err != nil {
 		return gate.Report{}, err
 	}
@@ -235,17 +242,17 @@ func (q *Queue) runGates(ctx context.Context, commit, tree string, specs []gate.
 			Name: setUpName + command, Command: command, Required: true, Retries: gate.Retries,
 		})
 	}
-	index, done, err := q.scratchIndex()
+	index, done, err := k.scratchIndex()
 	if err != nil {
 		return gate.Report{}, err
 	}
 	defer done()
-	w, files, err := q.watchFiles(ctx, ws, index, tree)
+	w, files, err := k.watchFiles(ctx, ws, index, tree)
 	if err != nil {
 		return gate.Report{}, err
 	}
-	ws.guarded = q.o.Protect.Covers(ws.Dir, files)
-	rep, err := q.runCommands(ctx, ws, specs, w.afterCommand)
+	ws.guarded = k.o.Protect.Covers(ws.Dir, files)
+	rep, err := k.runCommands(ctx, ws, specs, w.afterCommand)
 	rep.Gates = rep.Gates[min(setup, len(rep.Gates)):]
 	return rep, err
 }
@@ -253,24 +260,24 @@ func (q *Queue) runGates(ctx context.Context, commit, tree string, specs []gate.
 // watched is a folder that is judged: each command begins with the files that are to land. A
 // command runs what an agent wrote, which could change them for the commands after it.
 type watched struct {
-	q     *Queue
+	k     *checks
 	ws    Workspace
 	index *git.Index
 	known map[string]bool // what is not compared
 }
 
 // watchFiles returns the names of all files, too.
-func (q *Queue) watchFiles(ctx context.Context, ws Workspace, indexFile, tree string) (*watched, []string, error) {
+func (k *checks) watchFiles(ctx context.Context, ws Workspace, indexFile, tree string) (*watched, []string, error) {
 	dir := filepath.Dir(indexFile)
-	own, err := q.o.Repo.OpenOwn(ctx, filepath.Join(dir, "own"))
+	own, err := k.o.Repo.OpenOwn(ctx, filepath.Join(dir, "own"))
 	if err != nil {
 		return nil, nil, err
 	}
-	shadow, err := git.OpenShadow(ctx, q.o.Repo, own, filepath.Join(dir, "git"))
+	shadow, err := git.OpenShadow(ctx, k.o.Repo, own, filepath.Join(dir, "git"))
 	if err != nil {
 		return nil, nil, err
 	}
-	w := &watched{q: q, ws: ws, index: shadow.Over(ws.Dir).Index(indexFile, nil), known: map[string]bool{}}
+	w := &watched{k: k, ws: ws, index: shadow.Over(ws.Dir).Index(indexFile, nil), known: map[string]bool{}}
 	if err := w.index.ReadTree(ctx, tree); err != nil {
 		return nil, nil, err
 	}
@@ -303,12 +310,12 @@ func (w *watched) afterCommand(ctx context.Context, n int, e *gate.Exec) error {
 			}
 		}
 	}
-	e.Tampered = gate.Tampered(all, w.q.o.Protect)
+	e.Tampered = gate.Tampered(all, w.k.o.Protect)
 	if n >= len(w.ws.Setup) {
 		e.Changed, e.Added = changed, added
 		return w.putBack(ctx, changed, added)
 	}
-	filled, err := w.q.o.Repo.Filtered(ctx, changed)
+	filled, err := w.k.o.Repo.Filtered(ctx, changed)
 	for _, path := range slices.Concat(filled, added) {
 		w.known[path] = true
 	}
@@ -355,10 +362,10 @@ func checkTree(ctx context.Context, ws Workspace, tree string) error {
 
 // runCommands runs commands in a folder, one after the other, up to the first
 // required one that fails, or that changes a protected file.
-func (q *Queue) runCommands(ctx context.Context, ws Workspace, specs []gate.Spec,
+func (k *checks) runCommands(ctx context.Context, ws Workspace, specs []gate.Spec,
 	after func(ctx context.Context, n int, e *gate.Exec) error,
 ) (gate.Report, error) {
-	dir := filepath.Join(q.o.Dir, "gates", time.Now().UTC().Format("20060102T150405.000000000"))
+	dir := filepath.Join(k.o.Dir, "gates", time.Now().UTC().Format("20060102T150405.000000000"))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return gate.Report{}, fmt.Errorf("cannot make a folder for the gates: %v", err)
 	}
@@ -377,12 +384,14 @@ func (q *Queue) runCommands(ctx context.Context, ws Workspace, specs []gate.Spec
 	}
 	ws.Environ = slices.Concat(ws.Environ, env, shows)
 	defer func() { _ = files.RemoveAll(filepath.Join(dir, "tmp")) }() // pruning tries again
-	client, err := q.startSupervisor(ctx, dir, ws.Box == nil)
+	client, err := supervisor.Start(ctx, supervisor.Options{
+		RunDir: dir, Exe: k.o.Exe, Args: k.o.Args, Lease: k.o.Lease, Run: k.runMark(), Unboxed: ws.Box == nil,
+	})
 	if err != nil {
 		return gate.Report{}, err
 	}
 	rep, err := gate.Verify(ctx, specs, func(ctx context.Context, n int, s gate.Spec) (gate.Exec, error) {
-		e, err := q.runGate(ctx, client, ws, dir, n, s)
+		e, err := k.runGate(ctx, client, ws, dir, n, s)
 		if err == nil && after != nil && !e.Stopped {
 			err = after(ctx, n, &e)
 		}
@@ -394,25 +403,17 @@ func (q *Queue) runCommands(ctx context.Context, ws Workspace, specs []gate.Spec
 	return rep, err
 }
 
-// startSupervisor starts the process that owns what the queue starts, without a box if
-// unboxed. It works in dir.
-func (q *Queue) startSupervisor(ctx context.Context, dir string, unboxed bool) (*supervisor.Client, error) {
-	return supervisor.Start(ctx, supervisor.Options{
-		RunDir: dir, Exe: q.o.Exe, Args: q.o.Args, Lease: q.o.Lease, Run: q.runMark(), Unboxed: unboxed,
-	})
-}
-
-func (q *Queue) runGate(ctx context.Context, client *supervisor.Client, ws Workspace, dir string, n int, s gate.Spec,
+func (k *checks) runGate(ctx context.Context, client *supervisor.Client, ws Workspace, dir string, n int, s gate.Spec,
 ) (gate.Exec, error) {
 	if s.Timeout <= 0 {
 		s.Timeout = gateTimeout
 	}
-	if q.o.Begins != nil {
-		q.o.Begins(s.Name)
+	if k.o.Begins != nil {
+		k.o.Begins(s.Name)
 	}
 	begun := time.Now()
 	defer time.AfterFunc(gate.Slow, func() {
-		q.notify(queue.Note{Kind: queue.NoteSlow, Text: "in the merge queue, " + gate.SlowText(s, begun)})
+		k.o.Notify(queue.Note{Kind: queue.NoteSlow, Text: "in the merge queue, " + gate.SlowText(s, begun)})
 	}).Stop()
 	own, back, err := gate.LayFiles(ws.Dir, s.Files)
 	if err != nil {
@@ -427,7 +428,7 @@ func (q *Queue) runGate(ctx context.Context, client *supervisor.Client, ws Works
 	job := supervisor.Job{
 		ID:    fmt.Sprintf("gate/%d/%d", n+1, time.Now().UnixNano()), // a job runs once, and a gate may run again
 		Files: filepath.Join(dir, fmt.Sprintf("gate-%d", n+1)), Dir: ws.Dir,
-		Args: []string{"sh", "-c", s.Command}, Env: slices.Concat(q.o.Environ, ws.Environ), Merge: true,
+		Args: []string{"sh", "-c", s.Command}, Env: slices.Concat(k.o.Environ, ws.Environ), Merge: true,
 		Limits: supervisor.Limits{Wall: s.Timeout}, Box: ws.Box,
 	}
 	res, err := client.Run(ctx, job, nil)
@@ -443,15 +444,15 @@ func (q *Queue) runGate(ctx context.Context, client *supervisor.Client, ws Works
 }
 
 // runMark is the run that the queue's processes carry.
-func (q *Queue) runMark() string {
-	sum := sha256.Sum256([]byte(q.o.Dir + "\n" + q.target))
+func (k *checks) runMark() string {
+	sum := sha256.Sum256([]byte(k.o.Dir + "\n" + k.ref))
 	return "queue-" + hex.EncodeToString(sum[:8])
 }
 
 // endLeftovers ends what a pawl that was killed left: gates and their supervisor. Only
 // the owner of the queue may.
-func (q *Queue) endLeftovers(ctx context.Context) error {
-	ended, err := process.Sweep(ctx, supervisor.Mark(q.runMark()), 2*time.Second)
+func (k *checks) endLeftovers(ctx context.Context) error {
+	ended, err := process.Sweep(ctx, supervisor.Mark(k.runMark()), 2*time.Second)
 	if err == nil && ended.Left > 0 {
 		err = fmt.Errorf("cannot end %d processes of gates that an earlier pawl left", ended.Left)
 	}

@@ -50,7 +50,7 @@ func (q *Queue) Drain(ctx context.Context) error { return q.workQueue(ctx, true)
 // it, without landing anything. Done is false when another one does, or the target's
 // remote is away; who works on it next takes it in.
 func (q *Queue) Absorb(ctx context.Context) (done bool, err error) {
-	row, err := q.o.Store.TakeQueue(ctx, q.target, q.o.Owner, time.Now(), q.o.Alive)
+	row, err := q.o.Store.TakeQueue(ctx, q.ref, q.o.Owner, time.Now(), q.o.Alive)
 	if _, owned := errors.AsType[*store.QueueOwnedError](err); owned {
 		return false, nil
 	}
@@ -77,9 +77,9 @@ func (q *Queue) Absorb(ctx context.Context) (done bool, err error) {
 func (w *worker) leaveQueue(ctx context.Context) {
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	err := w.q.o.Store.LeaveQueue(after, w.q.target, w.q.o.Owner)
+	err := w.q.o.Store.LeaveQueue(after, w.q.ref, w.q.o.Owner)
 	if err != nil && !errors.Is(err, store.ErrNotOwner) { // else another one has it already
-		w.q.notify(queue.Note{Kind: queue.NoteTrouble, Text: err.Error()})
+		w.q.o.Notify(queue.Note{Kind: queue.NoteTrouble, Text: err.Error()})
 	}
 }
 
@@ -100,7 +100,7 @@ type worker struct {
 }
 
 func (q *Queue) workQueue(ctx context.Context, drain bool) error {
-	row, err := q.o.Store.TakeQueue(ctx, q.target, q.o.Owner, time.Now(), q.o.Alive)
+	row, err := q.o.Store.TakeQueue(ctx, q.ref, q.o.Owner, time.Now(), q.o.Alive)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil
@@ -113,8 +113,8 @@ func (q *Queue) workQueue(ctx context.Context, drain bool) error {
 	}
 	defer w.leaveQueue(ctx)
 	defer w.endAgents()
-	if err := q.endLeftovers(ctx); err != nil {
-		q.notify(queue.Note{Kind: queue.NoteWarning, Text: err.Error()})
+	if err := q.checks.endLeftovers(ctx); err != nil {
+		q.o.Notify(queue.Note{Kind: queue.NoteWarning, Text: err.Error()})
 	}
 	if err := w.openTarget(ctx); err != nil || ctx.Err() != nil {
 		return err
@@ -146,7 +146,7 @@ func (w *worker) openTarget(ctx context.Context) error {
 			return err
 		}
 		if text := q.errorText(err); text != said || time.Since(at) > time.Minute {
-			q.notify(queue.Note{Kind: queue.NoteTrouble, Text: text})
+			q.o.Notify(queue.Note{Kind: queue.NoteTrouble, Text: text})
 			said, at = text, time.Now()
 		}
 		process.Sleep(ctx, 5*time.Second)
@@ -210,7 +210,7 @@ func (w *worker) takeAsks(ctx context.Context) error {
 	if err == nil && version == w.seen && w.seen != 0 {
 		return nil
 	}
-	asks, err := db.QueueAsks(ctx, w.q.target, asksMax)
+	asks, err := db.QueueAsks(ctx, w.q.ref, asksMax)
 	if err != nil {
 		w.retryLater(ctx, err)
 		return nil
@@ -235,15 +235,15 @@ func (w *worker) takeAsks(ctx context.Context) error {
 // retryLater notes what could not be asked, and is asked again. At the end it is none.
 func (w *worker) retryLater(ctx context.Context, err error) {
 	if ctx.Err() == nil {
-		w.q.notify(queue.Note{Kind: queue.NoteTrouble, Text: err.Error()})
+		w.q.o.Notify(queue.Note{Kind: queue.NoteTrouble, Text: err.Error()})
 		process.Sleep(ctx, poll)
 	}
 }
 
 // isLanded is true when what an entry is to do with its task is done: its last landing is on the target, or was
 // taken back.
-func (q *Queue) isLanded(ctx context.Context, e *queue.Entry) (bool, error) {
-	list, err := q.o.Store.Landings(ctx, q.target, e.ID, 1)
+func (t *target) isLanded(ctx context.Context, e *queue.Entry) (bool, error) {
+	list, err := t.o.Store.Landings(ctx, t.ref, e.ID, 1)
 	if err != nil || len(list) == 0 {
 		return false, err
 	}
@@ -251,11 +251,11 @@ func (q *Queue) isLanded(ctx context.Context, e *queue.Entry) (bool, error) {
 	if e.Revert != "" || wasReverted {
 		return e.Revert != "" && wasReverted, nil
 	}
-	tip, err := q.Tip(ctx)
+	tip, err := t.Tip(ctx)
 	if err != nil || tip == "" {
 		return false, err
 	}
-	return q.o.Repo.IsAncestor(ctx, list[0].Commit, tip)
+	return t.o.Repo.IsAncestor(ctx, list[0].Commit, tip)
 }
 
 // takeEvent takes an event in. It is stored before any notice or action: while the
@@ -270,7 +270,7 @@ func (w *worker) takeEvent(ctx context.Context, e queue.Event, taken ...int64) e
 		return nil
 	}
 	w.q.o.point("before " + string(e.Kind))
-	row := store.Queue{Target: w.q.target, N: w.n + 1, Owner: w.q.o.Owner}
+	row := store.Queue{Target: w.q.ref, N: w.n + 1, Owner: w.q.o.Owner}
 	stored := store.QueueStep{Queue: row, Before: before.Entries, State: after, Taken: taken, At: e.At}
 	if err := w.commitStep(ctx, stored); err != nil {
 		return err
@@ -281,7 +281,7 @@ func (w *worker) takeEvent(ctx context.Context, e queue.Event, taken ...int64) e
 		w.set = set
 	}
 	for _, n := range after.Out.Notes {
-		w.q.notify(n)
+		w.q.o.Notify(n)
 	}
 	w.q.unpinLanded(context.WithoutCancel(ctx), after.Out.Landings)
 	return nil
@@ -292,14 +292,12 @@ func (w *worker) takeEvent(ctx context.Context, e queue.Event, taken ...int64) e
 func (w *worker) commitStep(ctx context.Context, step store.QueueStep) error {
 	for try := 0; ; try++ {
 		err := w.q.o.Store.CommitQueue(context.WithoutCancel(ctx), step)
-		if err == nil || errors.Is(err, store.ErrNotOwner) || errors.Is(err, store.ErrOutOfOrder) {
-			return err
-		}
 		if !errors.Is(err, store.ErrUnwritable) && !errors.Is(err, store.ErrBusy) {
 			return err
 		}
 		if try == 0 {
-			w.q.notify(queue.Note{Kind: queue.NoteTrouble, Text: err.Error() + "; the queue stands still until it can"})
+			w.q.o.Notify(queue.Note{Kind: queue.NoteTrouble, Text: err.Error() +
+				"; the queue stands still until it can"})
 		}
 		if process.Sleep(ctx, min(time.Second<<min(try, 5), 30*time.Second)); ctx.Err() != nil {
 			return err
@@ -309,30 +307,24 @@ func (w *worker) commitStep(ctx context.Context, step store.QueueStep) error {
 
 // unpinLeft lets go of commits that are on the target: a git that was killed when
 // it was to do that leaves them, and locks.
-func (q *Queue) unpinLeft(ctx context.Context, tip string) {
-	refs, err := q.o.Repo.Refs(ctx, taskRef(""))
+func (t *target) unpinLeft(ctx context.Context, tip string) {
+	refs, err := t.o.Repo.Refs(ctx, taskRef(""))
 	if err != nil || len(refs) == 0 || tip == "" {
 		return
 	}
 	commits := lists.Each(refs, func(r git.Ref) string { return r.Commit })
-	if gone, err := q.o.Repo.Unreachable(ctx, commits, tip); err == nil {
-		_ = q.o.Repo.DeleteRefs(ctx, slices.DeleteFunc(refs, func(r git.Ref) bool { return gone[r.Commit] }))
+	if gone, err := t.o.Repo.Unreachable(ctx, commits, tip); err == nil {
+		_ = t.o.Repo.DeleteRefs(ctx, slices.DeleteFunc(refs, func(r git.Ref) bool { return gone[r.Commit] }))
 	}
 }
 
 // unpinLanded lets go of the commits of what has landed. A ref that stays does no harm.
-func (q *Queue) unpinLanded(ctx context.Context, landed []queue.Landing) {
+func (t *target) unpinLanded(ctx context.Context, landed []queue.Landing) {
 	names := lists.Each(landed, func(l queue.Landing) string { return taskRef(l.Task) })
 	if len(landed) > 0 {
-		names = append(names, q.pinnedRef())
+		names = append(names, t.pinnedRef())
 	}
-	_ = q.o.Repo.DropRefs(ctx, names...)
-}
-
-func (q *Queue) notify(n queue.Note) {
-	if q.o.Notify != nil {
-		q.o.Notify(n)
-	}
+	_ = t.o.Repo.DropRefs(ctx, names...)
 }
 
 // carryOut carries out a command, and gives the event that answers it; one without
@@ -364,8 +356,8 @@ func isLasting(err error) bool {
 
 // errorText words an error of pawl's own for a person. Git does not always say that a
 // disk is full.
-func (q *Queue) errorText(err error) string {
-	for _, dir := range []string{q.o.Repo.Common, q.o.Dir} {
+func (t *target) errorText(err error) string {
+	for _, dir := range []string{t.o.Repo.Common, t.o.Dir} {
 		if files.Full(dir) {
 			return fmt.Sprintf("the disk of %s is full, make room: %v", dir, err)
 		}
@@ -397,19 +389,19 @@ func (q *Queue) performCommand(ctx context.Context, s *queue.State, c queue.Comm
 	case queue.DoPrepare:
 		return q.prepareBatch(ctx, s, c)
 	case queue.DoVerify:
-		return q.verifyTree(ctx, s, c)
+		return q.checks.verifyTree(ctx, s, c)
 	case queue.DoCheck:
-		return q.checkAtForge(ctx, s)
+		return q.requests.checkAtForge(ctx, s)
 	case queue.DoLand:
 		return q.landBatch(ctx, s, c)
 	case queue.DoForesee:
-		return q.foreseeConflicts(ctx, s, c)
+		return q.conflicts.foreseeConflicts(ctx, s, c)
 	case queue.DoPush:
 		return q.pushTarget(ctx, c)
 	case queue.DoPropose:
-		return q.openRequest(ctx, s, c)
+		return q.requests.openRequest(ctx, s, c)
 	case queue.DoReview:
-		return q.lookAtRequests(ctx, s, c)
+		return q.requests.lookAtRequests(ctx, s, c)
 	}
 	return queue.Event{}, fmt.Errorf("cannot carry out %q", c.Kind)
 }
