@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/do/git/command"
 )
 
 // describeBorrowed returns the parts of a .git with what r has checked out, its branches and tags,
@@ -18,8 +20,8 @@ func (r *Repo) describeBorrowed(ctx context.Context) (made, error) {
 	if err != nil {
 		return made{}, err
 	}
-	refs, err := runGit(ctx, r.newCall("for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/tags",
-		"refs/remotes"))
+	refs, err := command.Run(ctx, r.newCall("for-each-ref", "--format=%(objectname) %(refname)", "refs/heads",
+		"refs/tags", "refs/remotes"))
 	if err != nil {
 		return made{}, err
 	}
@@ -62,10 +64,10 @@ func takeInto(ctx context.Context, calls func(...string) call, r *Repo, pack cal
 	if have != "" {
 		revs += "^" + have + "\n"
 	}
-	pack.args = []string{"pack-objects", "-q", "--revs", "--stdout", "--delta-base-offset"}
-	pack.stdin = strings.NewReader(revs)
-	pack.into = f
-	if _, err := runGit(ctx, pack); err != nil {
+	pack.Args = []string{"pack-objects", "-q", "--revs", "--stdout", "--delta-base-offset"}
+	pack.Stdin = strings.NewReader(revs)
+	pack.Into = f
+	if _, err := command.Run(ctx, pack); err != nil {
 		return done, fmt.Errorf("cannot read the work: %w", err)
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
@@ -96,8 +98,8 @@ func (r *Repo) storePack(ctx context.Context, calls func(...string) call, pack i
 	}
 	r.dropKeeps()
 	keep := calls("index-pack", "--stdin", "--strict", "--fix-thin", "--keep="+keepNote)
-	keep.stdin = pack
-	out, err := runGit(ctx, keep)
+	keep.Stdin = pack
+	out, err := command.Run(ctx, keep)
 	if err != nil {
 		return done, fmt.Errorf("cannot store the work in the repository: %w", err)
 	}

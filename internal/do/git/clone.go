@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/do/git/command"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 )
 
@@ -146,7 +147,7 @@ func (c *Clone) newCall(args ...string) call {
 // that was cleaned only what differs is written. The agent's .git is not used
 // and not touched.
 func (c *Clone) Checkout(ctx context.Context, commit string) error {
-	_, err := runGit(ctx, c.newCall("read-tree", "--reset", "-u", commit))
+	_, err := command.Run(ctx, c.newCall("read-tree", "--reset", "-u", commit))
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
@@ -174,7 +175,7 @@ func (r *Repo) isPartial(ctx context.Context) (bool, error) {
 // files and nested repositories too, and puts back what was changed. It leaves
 // .git alone.
 func (c *Clone) Clean(ctx context.Context, commit string) error {
-	if _, err := runGit(ctx, c.newCall("clean", "-ffdxq")); err != nil {
+	if _, err := command.Run(ctx, c.newCall("clean", "-ffdxq")); err != nil {
 		return fmt.Errorf("cannot clean the work tree: %w", err)
 	}
 	if err := c.emptyModules(ctx); err != nil {
@@ -392,8 +393,8 @@ func (r *Repo) moduleURLs(ctx context.Context, settings []Setting) (string, erro
 	if info, err := os.Lstat(file); err != nil || !info.Mode().IsRegular() {
 		return "", nil //nolint:nilerr // it has none
 	}
-	out, err := runGit(ctx, r.newCall("config", "--file", file, "-z", "--get-regexp", `^submodule\..*\.url$`))
-	if exitCode(err) == 1 {
+	out, err := command.Run(ctx, r.newCall("config", "--file", file, "-z", "--get-regexp", `^submodule\..*\.url$`))
+	if command.ExitCode(err) == 1 {
 		return "", nil
 	}
 	if err != nil {
@@ -401,7 +402,7 @@ func (r *Repo) moduleURLs(ctx context.Context, settings []Setting) (string, erro
 	}
 	remote := cmp.Or(known["remote.origin.url"], r.Top)
 	var lines strings.Builder
-	for _, record := range splitRecords(out) {
+	for _, record := range command.SplitRecords(out) {
 		key, url, _ := strings.Cut(record, "\n")
 		name := strings.TrimSuffix(strings.TrimPrefix(key, "submodule."), ".url")
 		if own := known[key]; own != "" {
@@ -485,7 +486,7 @@ func (c *Clone) AfterBoot(ctx context.Context, base string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := runGit(ctx, c.newCall("rev-list", "--objects", "--quiet", head.Commit, "^"+base)); err != nil {
+	if _, err := command.Run(ctx, c.newCall("rev-list", "--objects", "--quiet", head.Commit, "^"+base)); err != nil {
 		return fmt.Errorf("%w: the history of %q is not whole", ErrBroken, head.Commit)
 	}
 	return nil

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/pawl-dev/pawl/internal/do/git/command"
 )
 
 // ErrBroken says that an agent left its clone's .git in a state in which what is
@@ -28,8 +30,8 @@ func (c *Clone) ResetIndex(ctx context.Context, commit string) error {
 	if err := c.checkCountable(ctx, commit); err != nil {
 		return err
 	}
-	if _, err := runGit(ctx, c.newCall("read-tree", "-m", commit)); err != nil {
-		if _, err := runGit(ctx, c.newCall("read-tree", "--reset", commit)); err != nil {
+	if _, err := command.Run(ctx, c.newCall("read-tree", "-m", commit)); err != nil {
+		if _, err := command.Run(ctx, c.newCall("read-tree", "--reset", commit)); err != nil {
 			return fmt.Errorf("cannot read commit %s: %w", commit, err)
 		}
 	}
@@ -44,8 +46,8 @@ const namesMost = 128 << 20
 // times in the next, have any number, and git would keep all in memory.
 func (c *Clone) checkCountable(ctx context.Context, commit string) error {
 	k := c.newCall("ls-tree", "-r", "-z", "--name-only", commit)
-	k.max = namesMost
-	_, more, err := runOnce(ctx, k)
+	k.Max = namesMost
+	_, more, err := command.RunOnce(ctx, k)
 	if err == nil && more {
 		err = fmt.Errorf("%w: commit %s has too many files", ErrBroken, commit)
 	}
@@ -72,7 +74,7 @@ func (c *Clone) Tree(ctx context.Context) (string, error) { return c.index.Write
 
 // TreeOf is the tree of a commit that the clone or its lender has.
 func (c *Clone) TreeOf(ctx context.Context, commit string) (string, error) {
-	out, err := runGit(ctx, c.newCall("rev-parse", "--verify", "-q", commit+"^{tree}"))
+	out, err := command.Run(ctx, c.newCall("rev-parse", "--verify", "-q", commit+"^{tree}"))
 	if err != nil {
 		return "", fmt.Errorf("%w: commit %s cannot be read: %v", ErrBroken, commit, err)
 	}
@@ -120,7 +122,7 @@ func (c *Clone) Commit(ctx context.Context, tree, message string, parents ...str
 // Made reports whether the lender's commit is what [Clone.Commit] made of these, at
 // another time.
 func (c *Clone) Made(ctx context.Context, commit, tree, message, parent string) bool {
-	out, err := runGit(ctx, c.Of.newCall("cat-file", "commit", commit))
+	out, err := command.Run(ctx, c.Of.newCall("cat-file", "commit", commit))
 	text := string(out)
 	begins := strings.HasPrefix(text, "tree "+tree+"\nparent "+parent+"\nauthor ")
 	ends := strings.HasSuffix(strings.TrimRight(text, "\n"), "\n\n"+strings.TrimRight(message, "\n"))
@@ -130,8 +132,8 @@ func (c *Clone) Made(ctx context.Context, commit, tree, message, parent string) 
 // BasedOn reports whether commit has base in its history, as the clone and its
 // lender have it.
 func (c *Clone) BasedOn(ctx context.Context, commit, base string) (bool, error) {
-	_, err := runGit(ctx, c.newCall("merge-base", "--is-ancestor", base, commit))
-	if exitCode(err) == 1 {
+	_, err := command.Run(ctx, c.newCall("merge-base", "--is-ancestor", base, commit))
+	if command.ExitCode(err) == 1 {
 		return false, nil
 	}
 	if err != nil {
@@ -167,7 +169,7 @@ func (c *Clone) SetHead(ctx context.Context, to Head) error {
 	}
 	var err error
 	if to.Commit == "" {
-		_, err = runGit(ctx, c.newCall("read-tree", "--empty"))
+		_, err = command.Run(ctx, c.newCall("read-tree", "--empty"))
 	} else {
 		err = c.ResetIndex(ctx, to.Commit)
 	}
@@ -222,8 +224,8 @@ func (c *Clone) Heads(ctx context.Context, ids []string, not ...string) ([]strin
 		}
 	}
 	k := c.newCall("rev-list", "--ignore-missing", "--parents", "--max-count="+strconv.Itoa(headsLimit), "--stdin")
-	k.stdin = strings.NewReader(in.String())
-	out, err := runGit(ctx, k)
+	k.Stdin = strings.NewReader(in.String())
+	out, err := command.Run(ctx, k)
 	if err != nil {
 		return nil, fmt.Errorf("%w: its history cannot be read: %v", ErrBroken, err)
 	}

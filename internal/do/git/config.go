@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
+	"github.com/pawl-dev/pawl/internal/do/git/command"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 )
 
@@ -26,12 +27,12 @@ type Setting struct {
 
 // Config lists the effective configuration, included files too, in git's order.
 func (r *Repo) Config(ctx context.Context) ([]Setting, error) {
-	out, err := runGit(ctx, r.newCall("config", "--list", "--show-scope", "--show-origin", "--includes", "-z"))
+	out, err := command.Run(ctx, r.newCall("config", "--list", "--show-scope", "--show-origin", "--includes", "-z"))
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the git configuration: %w", err)
 	}
 	var all []Setting
-	for f := range slices.Chunk(splitRecords(out), 3) {
+	for f := range slices.Chunk(command.SplitRecords(out), 3) {
 		if len(f) < 3 {
 			return nil, errors.New("cannot read the git configuration: odd answer")
 		}
@@ -75,8 +76,8 @@ func (r *Repo) ConfigBool(ctx context.Context, settings []Setting, key string) (
 }
 
 func (r *Repo) configValue(ctx context.Context, kind, key string) (string, error) {
-	out, err := runGit(ctx, r.newCall("config", "-z", "--type="+kind, "--get", key))
-	if exitCode(err) == 1 {
+	out, err := command.Run(ctx, r.newCall("config", "-z", "--type="+kind, "--get", key))
+	if command.ExitCode(err) == 1 {
 		return "", nil
 	}
 	if err != nil {

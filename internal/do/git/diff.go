@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/decide/lists"
+	"github.com/pawl-dev/pawl/internal/do/git/command"
 )
 
 // Change is one path that differs between two trees.
@@ -53,12 +54,12 @@ func (r *Repo) diffTree(ctx context.Context, c call, from, to string, renames bo
 	if renames {
 		detect = "-M"
 	}
-	c.args = []string{"diff-tree", "-r", "-z", "--raw", "--no-ext-diff", detect, "-l" + renameLimit, from, to}
-	out, err := runGit(ctx, c)
+	c.Args = []string{"diff-tree", "-r", "-z", "--raw", "--no-ext-diff", detect, "-l" + renameLimit, from, to}
+	out, err := command.Run(ctx, c)
 	if err != nil {
 		return nil, false, fmt.Errorf("cannot compare two trees: %w", err)
 	}
-	return r.readChanges(splitRecords(out), limit)
+	return r.readChanges(command.SplitRecords(out), limit)
 }
 
 func (r *Repo) readChanges(f []string, limit int) ([]Change, bool, error) {
@@ -99,9 +100,9 @@ func (s *Shadow) Diff(ctx context.Context, from, to string, limit int, paths ...
 	args := []string{"diff-tree", "-p", "-r", "-M", "-l" + renameLimit, "--no-ext-diff", "--no-textconv", "--no-color",
 		from, to, "--"}
 	c := s.newCall(append(args, paths...)...)
-	c.env = append(c.env, "GIT_LITERAL_PATHSPECS=1")
-	c.max = int64(limit)
-	out, cut, err := runOnce(ctx, c)
+	c.Env = append(c.Env, "GIT_LITERAL_PATHSPECS=1")
+	c.Max = int64(limit)
+	out, cut, err := command.RunOnce(ctx, c)
 	if err != nil {
 		return "", false, fmt.Errorf("cannot compare two trees: %w", err)
 	}
@@ -128,13 +129,13 @@ func diffStat(ctx context.Context, call func(args ...string) call, from, to stri
 	if from == to {
 		return Stat{}, nil
 	}
-	out, err := runGit(ctx, call("diff-tree", "-r", "-z", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv",
-		from, to))
+	out, err := command.Run(ctx, call("diff-tree", "-r", "-z", "--numstat", "--no-renames", "--no-ext-diff",
+		"--no-textconv", from, to))
 	if err != nil {
 		return Stat{}, fmt.Errorf("cannot compare two trees: %w", err)
 	}
 	var st Stat
-	for _, n := range readCounts(splitRecords(out)) {
+	for _, n := range readCounts(command.SplitRecords(out)) {
 		st.Files++
 		st.Added += n.added
 		st.Deleted += n.deleted
@@ -158,12 +159,12 @@ func (s *Shadow) FileChanges(ctx context.Context, from, to string, limit int) ([
 	if from == to {
 		return nil, false, nil
 	}
-	out, err := runGit(ctx, s.newCall("diff-tree", "-r", "-z", "--raw", "--numstat", "--no-ext-diff", "--no-textconv",
-		"-M", "-l"+renameLimit, from, to))
+	out, err := command.Run(ctx, s.newCall("diff-tree", "-r", "-z", "--raw", "--numstat", "--no-ext-diff",
+		"--no-textconv", "-M", "-l"+renameLimit, from, to))
 	if err != nil {
 		return nil, false, fmt.Errorf("cannot compare two trees: %w", err)
 	}
-	f := splitRecords(out)
+	f := command.SplitRecords(out)
 	counts := 0 // where the lines of --numstat begin: those of --raw have a colon
 	for counts < len(f) && strings.HasPrefix(f[counts], ":") {
 		meta := strings.Fields(f[counts])

@@ -1,4 +1,5 @@
-// Package git is the git command (2.38 or newer), typed. No other package runs it.
+// Package git is the git command (2.38 or newer), typed. Package command runs it, for
+// this room and those below it alone.
 //
 // Every call sets what git would otherwise take from its surroundings: hooks,
 // the file-system monitor, external diff, text conversion and network

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/decide/lists"
+	"github.com/pawl-dev/pawl/internal/do/git/command"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 )
@@ -136,8 +137,8 @@ func copyIndex(from, to string, synced bool) error {
 
 func (a *FastForward) newCall(args ...string) call {
 	c := a.repo.newCall(args...)
-	c.env = append(c.env, "GIT_INDEX_FILE="+a.private, "GIT_OPTIONAL_LOCKS=1")
-	c.lock, c.settings = a.hold, a.unfilter
+	c.Env = append(c.Env, "GIT_INDEX_FILE="+a.private, "GIT_OPTIONAL_LOCKS=1")
+	c.Lock, c.Settings = a.hold, a.unfilter
 	return c
 }
 
@@ -145,8 +146,8 @@ func (a *FastForward) newCall(args ...string) call {
 // program of a filter is not there, none is run: files that one filters, and whose times have
 // changed, then count as changed.
 func (a *FastForward) refreshIndex(ctx context.Context) error {
-	_, err := runGit(ctx, a.newCall("update-index", "-q", "--refresh"))
-	code := exitCode(err)
+	_, err := command.Run(ctx, a.newCall("update-index", "-q", "--refresh"))
+	code := command.ExitCode(err)
 	if code == 128 && a.unfilter == nil {
 		settings, cerr := a.repo.Config(ctx)
 		if cerr != nil {
@@ -196,8 +197,8 @@ func (a *FastForward) Overlap(ctx context.Context) ([]string, error) {
 	if len(found) > 0 {
 		return found, nil
 	}
-	_, err = runGit(ctx, a.newCall("read-tree", "-n", "-m", "-u", a.from, a.to))
-	if e, ok := errors.AsType[*Error](err); ok && e.Code > 0 {
+	_, err = command.Run(ctx, a.newCall("read-tree", "-n", "-m", "-u", a.from, a.to))
+	if e, ok := errors.AsType[*command.Error](err); ok && e.Code > 0 {
 		return []string{inWay(e.Stderr)}, nil
 	}
 	return nil, err
@@ -221,11 +222,11 @@ func (a *FastForward) changedPaths(ctx context.Context, commit string) (map[stri
 	set := map[string]bool{}
 	for _, args := range [][]string{{"diff-files"}, {"diff-index", "--cached", commit}} {
 		c := a.newCall(slices.Concat(args[:1], onlyNames, args[1:])...)
-		out, err := runGit(ctx, c)
+		out, err := command.Run(ctx, c)
 		if err != nil {
 			return nil, fmt.Errorf("cannot look for changes in %s: %w", a.repo.Top, err)
 		}
-		for _, p := range splitRecords(out) {
+		for _, p := range command.SplitRecords(out) {
 			set[p] = true
 		}
 	}
@@ -233,11 +234,11 @@ func (a *FastForward) changedPaths(ctx context.Context, commit string) (map[stri
 }
 
 func (a *FastForward) knownPaths(ctx context.Context) (map[string]bool, error) {
-	out, err := runGit(ctx, a.newCall("ls-files", "-z"))
+	out, err := command.Run(ctx, a.newCall("ls-files", "-z"))
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the index of %s: %w", a.repo.Top, err)
 	}
-	set := lists.Set(splitRecords(out))
+	set := lists.Set(command.SplitRecords(out))
 	return set, nil
 }
 
@@ -264,8 +265,8 @@ func (a *FastForward) isOccupied(path string, known map[string]bool) bool {
 // user's; those are returned.
 func (a *FastForward) Move(ctx context.Context) (left []string, err error) {
 	a.cut = true
-	_, err = runGit(ctx, a.newCall("read-tree", "-m", "-u", a.from, a.to))
-	if _, refused := errors.AsType[*Error](err); refused && ctx.Err() == nil {
+	_, err = command.Run(ctx, a.newCall("read-tree", "-m", "-u", a.from, a.to))
+	if _, refused := errors.AsType[*command.Error](err); refused && ctx.Err() == nil {
 		left, err = a.moveFiles(ctx)
 	}
 	if err != nil {
@@ -331,8 +332,8 @@ func (a *FastForward) moveFiles(ctx context.Context) (left []string, err error) 
 	}
 	if len(write) > 0 {
 		c := a.newCall("checkout-index", "-f", "-u", "-q", "-z", "--stdin")
-		c.stdin = joinPaths(write)
-		if _, err := runGit(ctx, c); err != nil {
+		c.Stdin = command.JoinPaths(write)
+		if _, err := command.Run(ctx, c); err != nil {
 			return left, err
 		}
 	}
@@ -362,7 +363,7 @@ func (a *FastForward) isHalfWritten(ctx context.Context, c Change) bool {
 	if len(bytes.Trim(data, "\x00")) == 0 {
 		return true
 	}
-	is, err := runGit(ctx, a.repo.newCall("cat-file", "--filters", "--path="+c.Path, c.NewObject))
+	is, err := command.Run(ctx, a.repo.newCall("cat-file", "--filters", "--path="+c.Path, c.NewObject))
 	return err == nil && len(data)%sector == 0 && len(data) < len(is) && bytes.HasPrefix(is, data)
 }
 
@@ -394,18 +395,18 @@ func (a *FastForward) resetIndex(ctx context.Context, commit string, staged map[
 		in.WriteString(mode + " " + object + "\t" + c.Path + "\x00")
 	}
 	put := a.newCall("update-index", "-z", "--index-info")
-	put.stdin = &in
-	if _, err := runGit(ctx, put); err != nil {
+	put.Stdin = &in
+	if _, err := command.Run(ctx, put); err != nil {
 		return nil, err
 	}
 	if err := a.refreshIndex(ctx); err != nil {
 		return nil, err
 	}
-	out, err := runGit(ctx, a.newCall(append([]string{"diff-files"}, onlyNames...)...))
+	out, err := command.Run(ctx, a.newCall(append([]string{"diff-files"}, onlyNames...)...))
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range splitRecords(out) {
+	for _, p := range command.SplitRecords(out) {
 		if slices.ContainsFunc(a.changes, func(c Change) bool { return c.Path == p }) {
 			set[p] = true
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/decide/lists"
+	"github.com/pawl-dev/pawl/internal/do/git/command"
 	"github.com/pawl-dev/pawl/internal/test/gittest"
 )
 
@@ -104,8 +105,8 @@ func TestHeadOfALinkedWorktree(t *testing.T) {
 func TestRefsInAReftable(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	cmd := prepareCommand(t.Context(), call{dir: dir, args: []string{"init", "-q", "-b", "main", "--ref-format=reftable"}})
-	if cmd.cmd.Run() != nil {
+	_, err := command.Run(t.Context(), call{Dir: dir, Args: []string{"init", "-q", "-b", "main", "--ref-format=reftable"}})
+	if err != nil {
 		t.Skip("this git has no reftable")
 	}
 	gittest.Git(t, dir, "commit", "-q", "--allow-empty", "-m", "first")

@@ -1,17 +1,16 @@
 package git
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/pawl-dev/pawl/internal/do/git/command"
 	"github.com/pawl-dev/pawl/internal/test/gittest"
 )
 
@@ -96,7 +95,7 @@ func TestOpenRefuses(t *testing.T) {
 
 func TestNoGit(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	if _, err := Open(t.Context(), t.TempDir()); !errors.Is(err, ErrNoGit) {
+	if _, err := Open(t.Context(), t.TempDir()); !errors.Is(err, command.ErrNoGit) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -127,20 +126,9 @@ func TestCallersVariablesDoNotAimElsewhere(t *testing.T) {
 	for _, v := range []string{"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"} {
 		t.Setenv(v, filepath.Join(other, ".git"))
 	}
-	t.Setenv("GIT_EXTERNAL_DIFF", "false")
-	t.Setenv("LC_ALL", "de_DE.UTF-8")
 	r, err := Open(t.Context(), dir)
 	if err != nil || r.Top != dir {
 		t.Fatalf("got %+v, %v", r, err)
-	}
-	env := cleanEnvironment(os.Environ())
-	for _, v := range env {
-		if strings.HasPrefix(v, "GIT_DIR=") || strings.HasPrefix(v, "GIT_EXTERNAL") || v == "LC_ALL=de_DE.UTF-8" {
-			t.Errorf("%s is passed on", v)
-		}
-	}
-	if !slices.Contains(env, "GIT_CONFIG_NOSYSTEM=1") || !slices.Contains(env, "LC_ALL=C") || !slices.Contains(env, "GIT_ALLOC_LIMIT=2g") {
-		t.Errorf("got %q", env)
 	}
 }
 
@@ -150,11 +138,11 @@ func TestOutputIsCapped(t *testing.T) {
 	put(t, filepath.Join(dir, "big"), strings.Repeat("x", 4<<20))
 	id := gittest.Git(t, dir, "hash-object", "-w", "big")
 	c := r.newCall("cat-file", "blob", id)
-	c.max = 1000
-	if _, err := runGit(t.Context(), c); err == nil || !strings.Contains(err.Error(), "is over") {
+	c.Max = 1000
+	if _, err := command.Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "is over") {
 		t.Errorf("got %v", err)
 	}
-	if out, more, err := runOnce(t.Context(), c); err != nil || !more || len(out) != 1000 {
+	if out, more, err := command.RunOnce(t.Context(), c); err != nil || !more || len(out) != 1000 {
 		t.Errorf("got %d bytes, %v, %v", len(out), more, err)
 	}
 }
@@ -164,7 +152,7 @@ func TestErrorsSayWhatGitSaid(t *testing.T) {
 	dir, r := repository(t, "r")
 	head := gittest.Git(t, dir, "rev-parse", "HEAD")
 	err := r.UpdateRef(t.Context(), "refs/pawl/x", head, head, "no such ref yet")
-	var e *Error
+	var e *command.Error
 	if !errors.As(err, &e) || e.Command != "update-ref" || e.Code == 0 || !strings.Contains(err.Error(), "git update-ref: fatal") {
 		t.Errorf("got %v", err)
 	}
@@ -173,34 +161,6 @@ func TestErrorsSayWhatGitSaid(t *testing.T) {
 	}
 	if err := r.UpdateRef(t.Context(), "refs/pawl/x", head, r.Zero(), "again"); err == nil {
 		t.Error("a ref was created twice")
-	}
-}
-
-// TestContextEndsTheProcessGroup stops a call whose git waits for a child.
-func TestContextEndsTheProcessGroup(t *testing.T) {
-	bin := t.TempDir()
-	fifo := filepath.Join(bin, "started")
-	if out, err := exec.Command("mkfifo", fifo).CombinedOutput(); err != nil {
-		t.Fatalf("%v %s", err, out)
-	}
-	put(t, filepath.Join(bin, "git"), "#!/bin/sh\n(echo > '"+fifo+"'; exec sleep 600)\n")
-	if err := os.Chmod(filepath.Join(bin, "git"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() {
-		_, err := runGit(ctx, call{dir: bin, args: []string{"version"}})
-		ended <- err
-	}()
-	if _, err := os.ReadFile(fifo); err != nil { // waits until the child runs
-		t.Fatal(err)
-	}
-	cancel()
-	// The child holds the output pipe: run returns at once only if it is gone too.
-	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
 	}
 }
 
@@ -335,7 +295,7 @@ func TestProgramsOfTrees(t *testing.T) {
 	}
 	elsewhere := *r // a clone's, whose repository is r
 	elsewhere.Top = t.TempDir()
-	if _, err := runGit(t.Context(), (&Shadow{Repo: &elsewhere, Dir: r.Dir}).newCall("version")); err != nil {
+	if _, err := command.Run(t.Context(), (&Shadow{Repo: &elsewhere, Dir: r.Dir}).newCall("version")); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(marker); err == nil {

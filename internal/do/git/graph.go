@@ -10,13 +10,14 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/decide/lists"
+	"github.com/pawl-dev/pawl/internal/do/git/command"
 )
 
 // Find is the commit that a ref or another name stands for; empty when
 // there is none.
 func (r *Repo) Find(ctx context.Context, name string) (string, error) {
-	out, err := runGit(ctx, r.newCall("rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}"))
-	if exitCode(err) == 1 || exitCode(err) == 128 {
+	out, err := command.Run(ctx, r.newCall("rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}"))
+	if command.ExitCode(err) == 1 || command.ExitCode(err) == 128 {
 		return "", nil
 	}
 	if err != nil {
@@ -27,22 +28,15 @@ func (r *Repo) Find(ctx context.Context, name string) (string, error) {
 
 // TreeOf is the tree of a commit.
 func (r *Repo) TreeOf(ctx context.Context, commit string) (string, error) {
-	out, err := runGit(ctx, r.newCall("rev-parse", "--verify", "--quiet", "--end-of-options", commit+"^{tree}"))
-	if err != nil {
-		return "", fmt.Errorf("cannot find the tree of %s: %w", commit, err)
-	}
-	return strings.TrimSpace(string(out)), nil
+	c := r.newCall("rev-parse", "--verify", "--quiet", "--end-of-options", commit+"^{tree}")
+	return command.Text(ctx, c, "find the tree of "+commit)
 }
 
 // FilesOf are the paths of all files of a commit or a tree.
 func (r *Repo) FilesOf(ctx context.Context, commit string) ([]string, error) {
 	c := r.newCall("ls-tree", "-r", "-z", "--name-only", commit)
-	c.max = namesMost
-	out, err := runGit(ctx, c)
-	if err != nil {
-		return nil, fmt.Errorf("cannot list the files of %s: %w", commit, err)
-	}
-	return splitRecords(out), nil
+	c.Max = namesMost
+	return command.Records(ctx, c, "list the files of "+commit)
 }
 
 // IsAncestor reports whether one commit can be reached from another, or is it.
@@ -51,11 +45,11 @@ func (r *Repo) IsAncestor(ctx context.Context, commit, of string) (bool, error) 
 	if commit == of {
 		return true, nil
 	}
-	_, err := runGit(ctx, r.newCall("merge-base", "--is-ancestor", commit, of))
+	_, err := command.Run(ctx, r.newCall("merge-base", "--is-ancestor", commit, of))
 	switch {
 	case err == nil:
 		return true, nil
-	case exitCode(err) == 1:
+	case command.ExitCode(err) == 1:
 		return false, nil
 	}
 	if found, ferr := r.Find(ctx, commit); ferr == nil && found == "" {
@@ -72,8 +66,8 @@ func (r *Repo) Whole(ctx context.Context, have string, want ...string) bool {
 	if have != "" {
 		in += "^" + have + "\n"
 	}
-	c.stdin = strings.NewReader(in)
-	_, err := runGit(ctx, c)
+	c.Stdin = strings.NewReader(in)
+	_, err := command.Run(ctx, c)
 	return err == nil
 }
 
@@ -85,8 +79,8 @@ func (r *Repo) Unreachable(ctx context.Context, list []string, to string) (map[s
 		return gone, nil
 	}
 	ask := r.newCall("cat-file", "--batch-check=%(objecttype)", "--buffer")
-	ask.stdin = strings.NewReader(strings.Join(list, "\n") + "\n")
-	out, err := runGit(ctx, ask)
+	ask.Stdin = strings.NewReader(strings.Join(list, "\n") + "\n")
+	out, err := command.Run(ctx, ask)
 	if err != nil {
 		return nil, fmt.Errorf("cannot look for commits: %w", err)
 	}
@@ -101,8 +95,8 @@ func (r *Repo) Unreachable(ctx context.Context, list []string, to string) (map[s
 	}
 	in.WriteString("^" + to + "\n")
 	walk := r.newCall("rev-list", "--stdin")
-	walk.stdin = strings.NewReader(in.String())
-	if out, err = runGit(ctx, walk); err != nil {
+	walk.Stdin = strings.NewReader(in.String())
+	if out, err = command.Run(ctx, walk); err != nil {
 		return nil, fmt.Errorf("cannot look for commits: %w", err)
 	}
 	outside := strings.Fields(string(out))
@@ -116,8 +110,8 @@ func (r *Repo) Unreachable(ctx context.Context, list []string, to string) (map[s
 
 // Base is a best common ancestor of two commits; empty when they have none.
 func (r *Repo) Base(ctx context.Context, a, b string) (string, error) {
-	out, err := runGit(ctx, r.newCall("merge-base", a, b))
-	if exitCode(err) == 1 {
+	out, err := command.Run(ctx, r.newCall("merge-base", a, b))
+	if command.ExitCode(err) == 1 {
 		return "", nil
 	}
 	if err != nil {
@@ -135,7 +129,7 @@ func (r *Repo) Changes(ctx context.Context, from, to string) ([]Change, error) {
 
 // Author is who wrote a commit, and the first line of its message.
 func (r *Repo) Author(ctx context.Context, commit string) (name, subject string, err error) {
-	out, err := runGit(ctx, r.newCall("log", "-1", "-z", "--no-show-signature", "--format=%an%n%s", commit, "--"))
+	out, err := command.Run(ctx, r.newCall("log", "-1", "-z", "--no-show-signature", "--format=%an%n%s", commit, "--"))
 	if err != nil {
 		return "", "", fmt.Errorf("cannot find who wrote %s: %w", commit, err)
 	}
@@ -146,12 +140,8 @@ func (r *Repo) Author(ctx context.Context, commit string) (name, subject string,
 // Own are commits that can be reached from to and not from from, the last first, each as
 // its short name and the first line of its message.
 func (r *Repo) Own(ctx context.Context, from, to string, limit int) ([]string, error) {
-	out, err := runGit(ctx, r.newCall("log", "-z", "--no-show-signature", "--format=%h %s", fmt.Sprintf("-n%d", limit),
-		"^"+from, to, "--"))
-	if err != nil {
-		return nil, fmt.Errorf("cannot list commits: %w", err)
-	}
-	return splitRecords(out), nil
+	return command.Records(ctx, r.newCall("log", "-z", "--no-show-signature", "--format=%h %s",
+		fmt.Sprintf("-n%d", limit), "^"+from, to, "--"), "list commits")
 }
 
 // Landing is a merge on the first-parent line of a branch.
@@ -166,12 +156,12 @@ func (r *Repo) Landings(ctx context.Context, from, to string, paths []string, li
 		args = append(args, "^"+from)
 	}
 	args = append(append(args, "--"), literalPaths(paths)...)
-	out, err := runGit(ctx, r.newCall(args...))
+	out, err := command.Run(ctx, r.newCall(args...))
 	if err != nil {
 		return nil, fmt.Errorf("cannot list what landed: %w", err)
 	}
 	var list []Landing
-	for _, one := range splitRecords(out) {
+	for _, one := range command.SplitRecords(out) {
 		id, message, ok := strings.Cut(strings.TrimLeft(one, "\n"), "\n")
 		if !ok {
 			return nil, errors.New("cannot list what landed: odd answer")
@@ -194,7 +184,7 @@ func (r *Repo) SetRef(ctx context.Context, name, commit, old, reason string) (ch
 	if err == nil {
 		return false, nil
 	}
-	var e *Error
+	var e *command.Error
 	if !errors.As(err, &e) {
 		return false, err
 	}
@@ -213,7 +203,7 @@ const (
 // Tips are the commits that branches, remote branches and tags are at, without
 // repetition; of many, the 300 that were committed last.
 func (r *Repo) Tips(ctx context.Context) ([]string, error) {
-	out, err := runGit(ctx, r.newCall("for-each-ref", "--sort=-creatordate",
+	out, err := command.Run(ctx, r.newCall("for-each-ref", "--sort=-creatordate",
 		"--format=%(objecttype) %(objectname) %(*objecttype) %(*objectname)",
 		"refs/heads", "refs/remotes", "refs/tags"))
 	if err != nil {
@@ -247,7 +237,7 @@ func (r *Repo) Tips(ctx context.Context) ([]string, error) {
 // keeps all of them. Its files are those of one of them. The same commits make the same one.
 func (r *Repo) CommitWithParents(ctx context.Context, commits []string) (string, error) {
 	c := r.newCall()
-	c.env = append(c.env, "GIT_AUTHOR_DATE=@0 +0000", "GIT_COMMITTER_DATE=@0 +0000")
+	c.Env = append(c.Env, "GIT_AUTHOR_DATE=@0 +0000", "GIT_COMMITTER_DATE=@0 +0000")
 	parents := slices.Compact(slices.Sorted(slices.Values(commits)))
 	return commitTree(ctx, c, pawl, parents[0]+"^{tree}", "pawl: what workspaces borrow\n", parents)
 }
@@ -255,7 +245,7 @@ func (r *Repo) CommitWithParents(ctx context.Context, commits []string) (string,
 // Tags are the tags in the history of a commit, the newest first; of many, the
 // first 100. Commit is what the ref is at: a tag object or a commit.
 func (r *Repo) Tags(ctx context.Context, commit string) (all []Ref, objects []string, err error) {
-	out, err := runGit(ctx, r.newCall("for-each-ref", "--sort=-creatordate", fmt.Sprintf("--count=%d", tagsLimit),
+	out, err := command.Run(ctx, r.newCall("for-each-ref", "--sort=-creatordate", fmt.Sprintf("--count=%d", tagsLimit),
 		"--merged="+commit,
 		"--format=%(objecttype) %(objectname) %(refname)", "refs/tags"))
 	if err != nil {
@@ -281,13 +271,13 @@ func (c *Clone) copyTags(ctx context.Context, objects []string) error {
 		return nil
 	}
 	pack := c.Of.newCall("pack-objects", "-q", "--stdout")
-	pack.stdin = strings.NewReader(strings.Join(objects, "\n") + "\n")
-	data, err := runGit(ctx, pack)
+	pack.Stdin = strings.NewReader(strings.Join(objects, "\n") + "\n")
+	data, err := command.Run(ctx, pack)
 	if err == nil {
 		store := c.newCall("index-pack", "--stdin")
-		store.env = append(store.env, "GIT_OBJECT_DIRECTORY="+filepath.Join(c.Top, ".git", "objects"))
-		store.stdin = bytes.NewReader(data)
-		_, err = runGit(ctx, store)
+		store.Env = append(store.Env, "GIT_OBJECT_DIRECTORY="+filepath.Join(c.Top, ".git", "objects"))
+		store.Stdin = bytes.NewReader(data)
+		_, err = command.Run(ctx, store)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot copy tags: %w", err)

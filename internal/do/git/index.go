@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/lists"
+	"github.com/pawl-dev/pawl/internal/do/git/command"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 )
 
@@ -46,8 +47,8 @@ func (s *Shadow) Index(file string, lock *os.File) *Index {
 
 func (x *Index) newCall(args ...string) call {
 	c := x.shadow.newCall(args...)
-	c.env = append(c.env, "GIT_INDEX_FILE="+x.file)
-	c.lock = x.lock
+	c.Env = append(c.Env, "GIT_INDEX_FILE="+x.file)
+	c.Lock = x.lock
 	return c
 }
 
@@ -85,25 +86,25 @@ func (x *Index) scanTree(ctx context.Context, which, near string, tracked bool) 
 	if err := x.forgetRecent(); err != nil {
 		return s, nil, err
 	}
-	var warned capped
+	var warned bytes.Buffer
 	status := x.newCall("status", "--porcelain=v2", "-z", "--untracked-files=all", "--ignored="+which, "--no-renames",
 		"--ignore-submodules=all")
-	status.env = append(status.env, "GIT_OPTIONAL_LOCKS=1")
-	status.warned = &warned
+	status.Env = append(status.Env, "GIT_OPTIONAL_LOCKS=1")
+	status.Warned = &warned
 	if near != "" { // git status names each file that is not as in the commit
 		own := filepath.Dir(x.file)
 		if err := keepFile(filepath.Join(own, "HEAD"), []byte(near+"\n")); err != nil {
 			return s, nil, fmt.Errorf("cannot scan the work tree: %w", err)
 		}
-		status.env = append(status.env, "GIT_DIR="+own, "GIT_COMMON_DIR="+x.shadow.Dir)
+		status.Env = append(status.Env, "GIT_DIR="+own, "GIT_COMMON_DIR="+x.shadow.Dir)
 	}
 	calls := []call{status}
 	if tracked {
 		calls = append(calls, x.newCall("ls-files", "-z", "-c", "-i", "--exclude-standard"))
 	}
-	outs, err := runAll(ctx, calls...)
+	outs, err := command.RunAll(ctx, calls...)
 	// Files in a folder that cannot be listed are missing in the untracked ones, but can be opened.
-	if bytes.Contains(warned.buf.Bytes(), []byte("could not open directory")) && files.Mend(x.shadow.Repo.Top) {
+	if bytes.Contains(warned.Bytes(), []byte("could not open directory")) && files.Mend(x.shadow.Repo.Top) {
 		return x.scanTree(ctx, which, near, tracked)
 	}
 	if err != nil && near != "" && ctx.Err() == nil { // the commit may be what cannot be read
@@ -113,9 +114,9 @@ func (x *Index) scanTree(ctx context.Context, which, near string, tracked bool) 
 		return s, nil, fmt.Errorf("cannot scan the work tree: %w", err)
 	}
 	if tracked {
-		s.Ignored = splitRecords(outs[1])
+		s.Ignored = command.SplitRecords(outs[1])
 	}
-	for _, line := range splitRecords(outs[0]) {
+	for _, line := range command.SplitRecords(outs[0]) {
 		if name, is := strings.CutPrefix(line, "! "); is {
 			ignored = append(ignored, name)
 		} else if err := s.readStatus(line); err != nil {
@@ -153,24 +154,24 @@ func (s *Scan) readStatus(line string) error {
 // UntrackedBy lists the files that are not in the index and not ignored by the
 // rules in the file, which stand alone: no .gitignore is read.
 func (x *Index) UntrackedBy(ctx context.Context, rules string) ([]string, error) {
-	out, err := runGit(ctx, x.newCall("ls-files", "-z", "-o", "--exclude-from="+rules))
-	return splitRecords(out), err
+	out, err := command.Run(ctx, x.newCall("ls-files", "-z", "-o", "--exclude-from="+rules))
+	return command.SplitRecords(out), err
 }
 
 // Others lists what is on disk and not in the index: what is ignored, where a folder whose files
 // are all ignored is one entry, which ends with a slash; and the top folders that neither the
 // index nor git's rules for what is ignored know a file of: empty ones, too.
 func (x *Index) Others(ctx context.Context) (ignored, folders []string, err error) {
-	outs, err := runAll(ctx, x.newCall("ls-files", "-z", "-o", "-i", "--directory", "--exclude-standard"),
+	outs, err := command.RunAll(ctx, x.newCall("ls-files", "-z", "-o", "-i", "--directory", "--exclude-standard"),
 		x.newCall("ls-files", "-z", "-o", "--directory", "--exclude-standard"))
 	isFile := func(name string) bool { return !strings.HasSuffix(name, "/") }
-	return splitRecords(outs[0]), slices.DeleteFunc(splitRecords(outs[1]), isFile), err
+	return command.SplitRecords(outs[0]), slices.DeleteFunc(command.SplitRecords(outs[1]), isFile), err
 }
 
 // Names lists the paths of the index.
 func (x *Index) Names(ctx context.Context) ([]string, error) {
-	out, err := runGit(ctx, x.newCall("ls-files", "-z"))
-	return splitRecords(out), err
+	out, err := command.Run(ctx, x.newCall("ls-files", "-z"))
+	return command.SplitRecords(out), err
 }
 
 // Entries lists the index.
@@ -186,11 +187,11 @@ func (r *Repo) IndexEntries(ctx context.Context) ([]Entry, error) {
 var lsEntries = []string{"ls-files", "-z", "-s", "-v"}
 
 func listEntries(ctx context.Context, c call) ([]Entry, error) {
-	out, err := runGit(ctx, c)
+	out, err := command.Run(ctx, c)
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the index: %w", err)
 	}
-	lines := splitRecords(out)
+	lines := command.SplitRecords(out)
 	all := make([]Entry, 0, len(lines))
 	for _, l := range lines {
 		meta, path, _ := strings.Cut(l, "\t")
@@ -225,8 +226,8 @@ func (x *Index) updatePaths(ctx context.Context, paths []string, flags ...string
 		return nil
 	}
 	c := x.newCall(append([]string{"update-index", "-z"}, flags...)...)
-	c.stdin = joinPaths(paths)
-	_, err := runGit(ctx, c)
+	c.Stdin = command.JoinPaths(paths)
+	_, err := command.Run(ctx, c)
 	return err
 }
 
@@ -242,9 +243,9 @@ func setEntries(ctx context.Context, c call, all []Entry) error {
 	for _, e := range all {
 		in.WriteString(e.Mode + " " + e.Object + " " + strconv.Itoa(e.Stage) + "\t" + e.Path + "\x00")
 	}
-	c.args = []string{"update-index", "-z", "--add", "--replace", "--index-info"}
-	c.stdin = strings.NewReader(in.String())
-	_, err := runGit(ctx, c)
+	c.Args = []string{"update-index", "-z", "--add", "--replace", "--index-info"}
+	c.Stdin = strings.NewReader(in.String())
+	_, err := command.Run(ctx, c)
 	return err
 }
 
@@ -254,7 +255,7 @@ func (x *Index) ReadTree(ctx context.Context, tree string) error {
 	if tree == "" {
 		args[1] = "--empty"
 	}
-	_, err := runGit(ctx, x.newCall(args...))
+	_, err := command.Run(ctx, x.newCall(args...))
 	return err
 }
 
@@ -263,10 +264,10 @@ func (x *Index) ReadTree(ctx context.Context, tree string) error {
 // work on the files meanwhile.
 func (x *Index) Fill(ctx context.Context, tree string) error {
 	fill := x.newCall("read-tree", "--reset", "-u", tree)
-	if _, err := runGit(ctx, fill); err != nil {
+	if _, err := command.Run(ctx, fill); err != nil {
 		return err
 	}
-	if _, err := runGit(ctx, x.newCall("clean", "-ffdq")); err != nil {
+	if _, err := command.Run(ctx, x.newCall("clean", "-ffdq")); err != nil {
 		return err
 	}
 	return x.noteScan(time.Now())
@@ -278,8 +279,8 @@ func (x *Index) Restore(ctx context.Context, paths []string) error {
 		return nil
 	}
 	c := x.newCall("checkout-index", "-f", "-u", "-z", "--stdin")
-	c.stdin = joinPaths(paths)
-	_, err := runGit(ctx, c)
+	c.Stdin = command.JoinPaths(paths)
+	_, err := command.Run(ctx, c)
 	return err
 }
 
@@ -287,8 +288,8 @@ func (x *Index) Restore(ctx context.Context, paths []string) error {
 // have worked on the files since the last scan.
 func (x *Index) Refresh(ctx context.Context) error {
 	c := x.newCall("update-index", "-q", "--refresh")
-	_, err := runGit(ctx, c)
-	if code := exitCode(err); err != nil && code <= 0 { // it was killed, or never began
+	_, err := command.Run(ctx, c)
+	if code := command.ExitCode(err); err != nil && code <= 0 { // it was killed, or never began
 		return err
 	}
 	return x.noteScan(time.Now())
@@ -297,24 +298,20 @@ func (x *Index) Refresh(ctx context.Context) error {
 // WriteTree stores the index as a tree. Objects that a partial clone has not
 // fetched may be missing.
 func (x *Index) WriteTree(ctx context.Context) (string, error) {
-	out, err := runGit(ctx, x.newCall("write-tree", "--missing-ok"))
-	if err != nil {
-		return "", fmt.Errorf("cannot store the tree: %w", err)
-	}
-	return strings.TrimSpace(string(out)), nil
+	return command.Text(ctx, x.newCall("write-tree", "--missing-ok"), "store the tree")
 }
 
 // readAttributes returns the values of attributes by path, of more than one the last. A path for
 // which none is set has none.
 func readAttributes(ctx context.Context, c call, paths []string, names ...string) (map[string]string, error) {
-	c.args = append([]string{"check-attr", "-z", "--stdin"}, names...)
-	c.stdin = joinPaths(paths)
-	out, err := runGit(ctx, c)
+	c.Args = append([]string{"check-attr", "-z", "--stdin"}, names...)
+	c.Stdin = command.JoinPaths(paths)
+	out, err := command.Run(ctx, c)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the attributes of files: %w", err)
 	}
 	values := map[string]string{}
-	for f := range slices.Chunk(splitRecords(out), 3) {
+	for f := range slices.Chunk(command.SplitRecords(out), 3) {
 		if len(f) == 3 && f[2] != "unspecified" && f[2] != "unset" {
 			values[f[0]] = f[2]
 		}
@@ -351,8 +348,8 @@ func (x *Index) TreeWith(ctx context.Context, tree string, entries []Entry) (str
 // EmptyTree is the tree without files. Git has it without storing it.
 func (r *Repo) EmptyTree(ctx context.Context) (string, error) {
 	c := r.newCall("hash-object", "-t", "tree", "--stdin")
-	c.stdin = strings.NewReader("")
-	out, err := runGit(ctx, c)
+	c.Stdin = strings.NewReader("")
+	out, err := command.Run(ctx, c)
 	return strings.TrimSpace(string(out)), err
 }
 
@@ -371,8 +368,8 @@ func (r *Repo) writeIndex(ctx context.Context, all []Entry) error {
 			continue
 		}
 		c := r.newCall("update-index", "-z", flag, "--stdin")
-		c.stdin = joinPaths(paths)
-		if _, err := runGit(ctx, c); err != nil {
+		c.Stdin = command.JoinPaths(paths)
+		if _, err := command.Run(ctx, c); err != nil {
 			return err
 		}
 	}
@@ -386,12 +383,8 @@ func (r *Repo) Tracked(ctx context.Context, paths []string) ([]string, error) {
 		return nil, nil
 	}
 	c := r.newCall(append([]string{"ls-files", "-z", "--"}, paths...)...)
-	c.env = append(c.env, "GIT_LITERAL_PATHSPECS=1")
-	out, err := runGit(ctx, c)
-	if err != nil {
-		return nil, fmt.Errorf("cannot list the tracked files: %w", err)
-	}
-	return splitRecords(out), nil
+	c.Env = append(c.Env, "GIT_LITERAL_PATHSPECS=1")
+	return command.Records(ctx, c, "list the tracked files")
 }
 
 // InHistory returns the first file at or below one of the paths, which are relative to the top level,
@@ -401,12 +394,9 @@ func (r *Repo) InHistory(ctx context.Context, paths []string) (string, error) {
 		return "", nil
 	}
 	c := r.newCall(append([]string{"log", "-1", "-z", "--all", "--format=", "--name-only", "--no-renames", "--"}, paths...)...)
-	c.env = append(c.env, "GIT_LITERAL_PATHSPECS=1")
-	out, err := runGit(ctx, c)
-	if err != nil {
-		return "", fmt.Errorf("cannot search the commits: %w", err)
-	}
-	return strings.TrimSpace(slices.Concat(splitRecords(out), []string{""})[0]), nil
+	c.Env = append(c.Env, "GIT_LITERAL_PATHSPECS=1")
+	found, err := command.Records(ctx, c, "search the commits")
+	return strings.TrimSpace(slices.Concat(found, []string{""})[0]), err
 }
 
 // Untracked lists the files that git does not track and that fit one of the
@@ -418,12 +408,12 @@ func (r *Repo) Untracked(ctx context.Context, dir string, patterns []string) (ig
 	ask := func(args ...string) call {
 		c := r.newCall(append(append([]string{"ls-files", "-z", "-o", "--exclude-standard", "--full-name"}, args...),
 			append([]string{"--"}, specs...)...)...)
-		c.dir = dir
+		c.Dir = dir
 		return c
 	}
-	outs, err := runAll(ctx, ask("-i"), ask())
+	outs, err := command.RunAll(ctx, ask("-i"), ask())
 	if err != nil {
 		return nil, nil, err
 	}
-	return splitRecords(outs[0]), splitRecords(outs[1]), nil
+	return command.SplitRecords(outs[0]), command.SplitRecords(outs[1]), nil
 }

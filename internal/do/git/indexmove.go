@@ -11,6 +11,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/do/git/command"
 	"github.com/pawl-dev/pawl/internal/do/process"
 )
 
@@ -131,8 +132,8 @@ func (a *FastForward) MoveIndex(ctx context.Context, staged ...Entry) error {
 	}
 	if in.Len() > 0 {
 		put := a.newCall("update-index", "-z", "--add", "--replace", "--index-info")
-		put.stdin = &in
-		if _, err := runGit(ctx, put); err != nil {
+		put.Stdin = &in
+		if _, err := command.Run(ctx, put); err != nil {
 			return fmt.Errorf("cannot move the index of %s: %w", a.repo.Top, err)
 		}
 		if err := copyIndex(a.private, a.repo.Index, true); err != nil {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/do/git/command"
 )
 
 // Merge is git's merge of two commits, without a checkout.
@@ -30,10 +32,10 @@ type MergeMessage struct {
 // work tree are not read, so that no merge driver is chosen by what is merged.
 func (r *Repo) MergeTree(ctx context.Context, ours, theirs string) (Merge, error) {
 	c := r.newCall("merge-tree", "--write-tree", "-z", "--messages", ours, theirs)
-	c.dir = r.Dir
-	c.env = append(c.env, "GIT_WORK_TREE="+r.Dir, "GIT_INDEX_FILE="+filepath.Join(r.Dir, "pawl-none"))
-	out, err := runGit(ctx, c)
-	conflict := exitCode(err) == 1 && len(out) > 0 // a name that it does not know is 1 too
+	c.Dir = r.Dir
+	c.Env = append(c.Env, "GIT_WORK_TREE="+r.Dir, "GIT_INDEX_FILE="+filepath.Join(r.Dir, "pawl-none"))
+	out, err := command.Run(ctx, c)
+	conflict := command.ExitCode(err) == 1 && len(out) > 0 // a name that it does not know is 1 too
 	if err != nil && !conflict {
 		return Merge{}, fmt.Errorf("cannot merge %s into %s: %w", theirs, ours, err)
 	}
@@ -84,8 +86,8 @@ func MergeFile(ctx context.Context, dir string, ours, base, theirs []byte, marke
 	}
 	args := []string{"merge-file", "-p", "-q", "--diff3", "--marker-size=" + strconv.Itoa(marker),
 		"-L", "ours", "-L", "base", "-L", "theirs"}
-	out, err := runGit(ctx, call{dir: dir, args: append(args, names...)})
-	conflicts := exitCode(err) > 0 && exitCode(err) < 128
+	out, err := command.Run(ctx, call{Dir: dir, Args: append(args, names...)})
+	conflicts := command.ExitCode(err) > 0 && command.ExitCode(err) < 128
 	if err != nil && !conflicts {
 		return nil, fmt.Errorf("cannot merge a file: %w", err)
 	}

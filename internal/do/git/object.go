@@ -3,7 +3,6 @@ package git
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"compress/zlib"
 	"context"
 	"crypto/sha1" //nolint:gosec // git's own name for objects, not a protection
@@ -18,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/do/git/command"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 )
 
@@ -33,33 +33,25 @@ func (s *Shadow) CommitTree(ctx context.Context, who Person, tree, message strin
 }
 
 func commitTree(ctx context.Context, c call, who Person, tree, message string, parents []string) (string, error) {
-	c.args = []string{"commit-tree", tree}
+	c.Args = []string{"commit-tree", tree}
 	for _, p := range parents {
 		if p != "" {
-			c.args = append(c.args, "-p", p)
+			c.Args = append(c.Args, "-p", p)
 		}
 	}
-	c.env = append(c.env, who.commitEnvironment()...)
+	c.Env = append(c.Env, who.commitEnvironment()...)
 	if who.SignsOff {
 		message = who.SignOff(message)
 	}
-	c.stdin = strings.NewReader(message)
-	out, err := runGit(ctx, c)
-	if err != nil {
-		return "", fmt.Errorf("cannot store a commit: %w", err)
-	}
-	return strings.TrimSpace(string(out)), nil
+	c.Stdin = strings.NewReader(message)
+	return command.Text(ctx, c, "store a commit")
 }
 
 // Store stores bytes as a blob.
 func (s *Shadow) Store(ctx context.Context, data io.Reader) (string, error) {
 	c := s.newCall("hash-object", "-w", "--no-filters", "--stdin")
-	c.stdin = data
-	out, err := runGit(ctx, c)
-	if err != nil {
-		return "", fmt.Errorf("cannot store a blob: %w", err)
-	}
-	return strings.TrimSpace(string(out)), nil
+	c.Stdin = data
+	return command.Text(ctx, c, "store a blob")
 }
 
 // Sizes returns the size in bytes of each blob, in order; -1 for one that is
@@ -69,8 +61,8 @@ func (s *Shadow) Sizes(ctx context.Context, objects []string) ([]int64, error) {
 		return nil, nil
 	}
 	c := s.newCall("cat-file", "--batch-check=%(objectsize)", "--buffer")
-	c.stdin = strings.NewReader(strings.Join(objects, "\n") + "\n")
-	out, err := runGit(ctx, c)
+	c.Stdin = strings.NewReader(strings.Join(objects, "\n") + "\n")
+	out, err := command.Run(ctx, c)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the sizes of objects: %w", err)
 	}
@@ -94,23 +86,10 @@ func (s *Shadow) Blobs(ctx context.Context, objects []string, each func(i int, s
 		return nil
 	}
 	c := s.newCall("cat-file", "--batch", "--buffer")
-	c.stdin = strings.NewReader(strings.Join(objects, "\n") + "\n")
-	p := prepareCommand(ctx, c)
-	defer p.cancel()
-	pipe, err := p.cmd.StdoutPipe()
-	if err != nil {
-		return fmt.Errorf("cannot read objects: %w", err)
-	}
-	if err := p.startCommand(); err != nil {
-		return err
-	}
-	err = streamObjects(bufio.NewReaderSize(pipe, 64<<10), objects, each)
-	if err != nil {
-		p.cancel()
-		_ = p.cmd.Wait() // killed: its status says nothing new
-		return cmp.Or(ctx.Err(), err)
-	}
-	return p.failureOf(ctx, p.cmd.Wait())
+	c.Stdin = strings.NewReader(strings.Join(objects, "\n") + "\n")
+	return command.Stream(ctx, c, func(pipe io.Reader) error {
+		return streamObjects(bufio.NewReaderSize(pipe, 64<<10), objects, each)
+	})
 }
 
 func streamObjects(r *bufio.Reader, objects []string, each func(int, int64, io.Reader) error) error {
@@ -160,7 +139,7 @@ func (r *Repo) newHash() hash.Hash {
 
 // Loose counts the objects that are files of their own.
 func (r *Repo) Loose(ctx context.Context) (int, error) {
-	out, err := runGit(ctx, r.newCall("count-objects"))
+	out, err := command.Run(ctx, r.newCall("count-objects"))
 	if err != nil {
 		return 0, fmt.Errorf("cannot count loose objects: %w", err)
 	}
@@ -176,7 +155,7 @@ func (r *Repo) Loose(ctx context.Context) (int, error) {
 // so that nothing is lost that somebody works with. The files go when git finds
 // them in a pack, which is at the next call.
 func (r *Repo) PackLoose(ctx context.Context) error {
-	if _, err := runGit(ctx, r.newCall("maintenance", "run", "--task=loose-objects", "--quiet")); err != nil {
+	if _, err := command.Run(ctx, r.newCall("maintenance", "run", "--task=loose-objects", "--quiet")); err != nil {
 		return fmt.Errorf("cannot pack loose objects: %w", err)
 	}
 	return nil
@@ -194,8 +173,8 @@ func (r *Repo) SyncObjects(ctx context.Context, have string, want ...string) err
 	if have != "" {
 		in += "^" + have + "\n"
 	}
-	c.stdin = strings.NewReader(in)
-	out, err := runGit(ctx, c)
+	c.Stdin = strings.NewReader(in)
+	out, err := command.Run(ctx, c)
 	if err != nil {
 		return fmt.Errorf("cannot list what is to be kept: %w", err)
 	}

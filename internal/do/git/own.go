@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/decide/lists"
+	"github.com/pawl-dev/pawl/internal/do/git/command"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 )
 
@@ -152,7 +153,7 @@ func (c *Clone) CommitAgain(ctx context.Context, of, parent string) (string, err
 }
 
 func commitAgain(ctx context.Context, calls func(...string) call, of, tree, parent string) (string, error) {
-	out, err := runGit(ctx, calls("cat-file", "commit", of))
+	out, err := command.Run(ctx, calls("cat-file", "commit", of))
 	if err != nil {
 		return "", fmt.Errorf("cannot read commit %s: %w", of, err)
 	}
@@ -168,11 +169,8 @@ func commitAgain(ctx context.Context, calls func(...string) call, of, tree, pare
 		}
 	}
 	c := calls("hash-object", "-t", "commit", "-w", "--stdin")
-	c.stdin = strings.NewReader(text + "\n" + message)
-	if out, err = runGit(ctx, c); err != nil {
-		return "", fmt.Errorf("cannot store a commit: %w", err)
-	}
-	return strings.TrimSpace(string(out)), nil
+	c.Stdin = strings.NewReader(text + "\n" + message)
+	return command.Text(ctx, c, "store a commit")
 }
 
 // Since are the commits that lead from one commit to another, oldest first, each after
@@ -182,7 +180,7 @@ func (r *Repo) Since(ctx context.Context, from, to string) (commits [][]string, 
 	if from != "" {
 		args = append(args, "^"+from)
 	}
-	out, err := runGit(ctx, r.newCall(args...))
+	out, err := command.Run(ctx, r.newCall(args...))
 	if err != nil {
 		return nil, fmt.Errorf("cannot list commits: %w", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/lists"
+	"github.com/pawl-dev/pawl/internal/do/git/command"
 )
 
 // Ref is a ref that points to a commit, with what the commit says.
@@ -50,7 +51,7 @@ func plainRef(name string) bool {
 // prefix is a whole name or ends at a slash.
 func (r *Repo) Refs(ctx context.Context, prefixes ...string) ([]Ref, error) {
 	const format = "--format=%(refname)%00%(objectname)%00%(tree)%00%(parent)%00%(committerdate:unix)%00%(contents)%00"
-	out, err := runGit(ctx, r.newCall(append([]string{"for-each-ref", format}, prefixes...)...))
+	out, err := command.Run(ctx, r.newCall(append([]string{"for-each-ref", format}, prefixes...)...))
 	if err != nil {
 		return nil, fmt.Errorf("cannot list refs: %w", err)
 	}
@@ -96,7 +97,7 @@ func (r *Repo) KeepRefs(ctx context.Context, pairs ...string) error {
 }
 
 func (r *Repo) keepRefs(ctx context.Context, c call, names ...string) error {
-	c.settings = []string{"-c", "core.fsync=reference"}
+	c.Settings = []string{"-c", "core.fsync=reference"}
 	if err := r.runRefs(ctx, c); err != nil {
 		return err
 	}
@@ -106,7 +107,7 @@ func (r *Repo) keepRefs(ctx context.Context, c call, names ...string) error {
 // changeRefs is a transaction of lines as update and DeleteRefs make them.
 func (r *Repo) changeRefs(reason string, lines ...string) call {
 	c := r.newCall("update-ref", "-z", "--stdin", "-m", reason)
-	c.stdin = strings.NewReader(strings.Join(lines, ""))
+	c.Stdin = strings.NewReader(strings.Join(lines, ""))
 	return c
 }
 
@@ -164,7 +165,7 @@ func (r *Repo) Count(ctx context.Context, from, to string) (int, error) {
 	if from != "" {
 		args = append(args, "^"+from)
 	}
-	out, err := runGit(ctx, r.newCall(args...))
+	out, err := command.Run(ctx, r.newCall(args...))
 	if err != nil {
 		return 0, fmt.Errorf("cannot count commits: %w", err)
 	}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/do/git/command"
 )
 
 // overNetwork allows what every other call forbids: git's own transports, with
@@ -17,9 +19,9 @@ func (r *Repo) overNetwork(ctx context.Context, args ...string) (call, error) {
 	if err != nil {
 		return c, err
 	}
-	c.env = append(c.env, "GIT_ALLOW_PROTOCOL=file:git:http:https:ssh")
+	c.Env = append(c.Env, "GIT_ALLOW_PROTOCOL=file:git:http:https:ssh")
 	if latestValues(settings)["core.sshcommand"] == "" {
-		c.env = append(c.env, "GIT_SSH_COMMAND=ssh -oBatchMode=yes -oConnectTimeout=10")
+		c.Env = append(c.Env, "GIT_SSH_COMMAND=ssh -oBatchMode=yes -oConnectTimeout=10")
 	}
 	return c, nil
 }
@@ -81,11 +83,7 @@ func (r *Repo) PushRemoteOf(ctx context.Context, branch string) (remote string, 
 
 // RemoteURL is the address of a remote, as git uses it.
 func (r *Repo) RemoteURL(ctx context.Context, remote string) (string, error) {
-	out, err := runGit(ctx, r.newCall("remote", "get-url", "--", remote))
-	if err != nil {
-		return "", fmt.Errorf("cannot read the address of %s: %w", remote, err)
-	}
-	return strings.TrimSpace(string(out)), nil
+	return command.Text(ctx, r.newCall("remote", "get-url", "--", remote), "read the address of "+remote)
 }
 
 // Fetch brings one ref of a remote here as into, whatever was there. ctx
@@ -97,8 +95,8 @@ func (r *Repo) Fetch(ctx context.Context, remote, ref, into string) (found bool,
 	if err != nil {
 		return false, err
 	}
-	_, err = runGit(ctx, c)
-	if e, ok := errors.AsType[*Error](err); ok && strings.Contains(e.Stderr, "couldn't find remote ref") {
+	_, err = command.Run(ctx, c)
+	if e, ok := errors.AsType[*command.Error](err); ok && strings.Contains(e.Stderr, "couldn't find remote ref") {
 		return false, nil
 	}
 	if err != nil {
@@ -124,7 +122,7 @@ func (r *Repo) PushFrom(ctx context.Context, remote, commit, ref, old string) (r
 	if err != nil {
 		return false, err
 	}
-	out, err := runGit(ctx, c)
+	out, err := command.Run(ctx, c)
 	if err == nil {
 		return false, nil
 	}
@@ -149,7 +147,7 @@ func remoteSaid(out string, err error) (reason, said string) {
 		}
 	}
 	var lines []string
-	if e, ok := errors.AsType[*Error](err); ok {
+	if e, ok := errors.AsType[*command.Error](err); ok {
 		for line := range strings.Lines(e.Stderr) {
 			if text, ok := strings.CutPrefix(strings.TrimSpace(line), "remote:"); ok {
 				lines = append(lines, strings.TrimSpace(text))
@@ -216,8 +214,8 @@ func (r *Repo) pushOver(ctx context.Context, remote, commit, ref, last string) e
 	if err != nil {
 		return err
 	}
-	_, err = runGit(ctx, c)
-	if e, ok := errors.AsType[*Error](err); ok && strings.Contains(e.Stderr, "[rejected]") {
+	_, err = command.Run(ctx, c)
+	if e, ok := errors.AsType[*command.Error](err); ok && strings.Contains(e.Stderr, "[rejected]") {
 		return fmt.Errorf("cannot push to %s of %s: %w", strings.TrimPrefix(ref, "refs/heads/"), remote, ErrTheirs)
 	}
 	if err != nil {
@@ -266,7 +264,7 @@ func (r *Repo) Work(ctx context.Context, remote string) (tasks map[string][]stri
 	if err != nil {
 		return nil, err
 	}
-	out, err := runGit(ctx, c)
+	out, err := command.Run(ctx, c)
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the work at %s: %w", remote, err)
 	}
@@ -288,7 +286,7 @@ func (r *Repo) DropWork(ctx context.Context, remote string, refs []string) error
 	for some := range slices.Chunk(refs, atOnce) {
 		c, err := r.pushWith(ctx, append([]string{"--delete", "--end-of-options", remote}, some...)...)
 		if err == nil {
-			_, err = runGit(ctx, c)
+			_, err = command.Run(ctx, c)
 		}
 		if err != nil {
 			return fmt.Errorf("cannot remove work from %s: %w", remote, err)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/pawl-dev/pawl/internal/do/git/command"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 )
@@ -186,15 +187,15 @@ func (r *Repo) MendRefs(ctx context.Context) (gone []string, err error) {
 // dropUnfollowable removes refs that cannot be followed to their ends. What the user's
 // own refs lead to is not looked at.
 func (r *Repo) dropUnfollowable(ctx context.Context, gone []string) ([]string, error) {
-	out, err := runGit(ctx, r.newCall("for-each-ref", "--format=%(objectname) %(refname)", "refs/pawl"))
+	out, err := command.Run(ctx, r.newCall("for-each-ref", "--format=%(objectname) %(refname)", "refs/pawl"))
 	if err != nil {
 		return gone, err
 	}
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 	follow := func(ids ...string) bool {
 		c := r.newCall("rev-list", "--objects", "--quiet", "--stdin", "--not", "--branches", "--tags", "--remotes")
-		c.stdin = strings.NewReader(strings.Join(ids, "\n") + "\n")
-		_, err := runGit(ctx, c)
+		c.Stdin = strings.NewReader(strings.Join(ids, "\n") + "\n")
+		_, err := command.Run(ctx, c)
 		return err == nil
 	}
 	var ids []string
@@ -211,7 +212,7 @@ func (r *Repo) dropUnfollowable(ctx context.Context, gone []string) ([]string, e
 		if follow(id) {
 			continue
 		}
-		if _, err := runGit(ctx, r.newCall("update-ref", "--no-deref", "-d", name)); err != nil {
+		if _, err := command.Run(ctx, r.newCall("update-ref", "--no-deref", "-d", name)); err != nil {
 			return gone, err
 		}
 		gone = append(gone, name)
@@ -235,13 +236,13 @@ func beforeBoot(path string) bool {
 // The lock of an index is never removed: there may be something in it. Time is what git waits, and
 // no clock.
 func (r *Repo) runRefs(ctx context.Context, c call) error {
-	_, err := runGit(ctx, c)
+	_, err := command.Run(ctx, c)
 	if lockIn(err) == "" {
 		return err
 	}
 	seen := r.refLocks()
 	holders, ok := process.Users("git", r.Top, r.Common, r.Dir)
-	if !ok || len(holders) > 0 || seen[lockIn(err)] == nil || !c.canRepeat() {
+	if !ok || len(holders) > 0 || seen[lockIn(err)] == nil || !c.CanRepeat() {
 		return err
 	}
 	now := r.refLocks()
@@ -250,13 +251,13 @@ func (r *Repo) runRefs(ctx context.Context, c call) error {
 			_ = os.Remove(path) // or git says that it is there
 		}
 	}
-	_, err = runGit(ctx, c)
+	_, err = command.Run(ctx, c)
 	return err
 }
 
 // lockIn is the lock that a command failed at; empty for any other error.
 func lockIn(err error) string {
-	var e *Error
+	var e *command.Error
 	if !errors.As(err, &e) {
 		return ""
 	}

@@ -15,12 +15,49 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/lists"
+	"github.com/pawl-dev/pawl/internal/do/git/command"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 )
 
 // ErrNotRepository says that a folder is not inside the work tree of a git
 // repository.
 var ErrNotRepository = errors.New("not a git repository")
+
+// ErrNoGit is returned when there is no git command on the path.
+var ErrNoGit = command.ErrNoGit
+
+// call is a command on one of the repositories here.
+type call = command.Call
+
+// Error is a git command that ended with a status other than 0.
+type Error = command.Error
+
+// machineSays are messages of git and the system about a machine that lacks a resource.
+var machineSays = []string{
+	"No space left on device", "Disk quota exceeded", "Out of diskspace", "File too large", "Input/output error",
+	"Read-only file system", "Cannot allocate memory", "Out of memory", "out of memory", "Too many open files",
+	"Resource temporarily unavailable",
+}
+
+// OfMachine reports whether an error of this package is the machine's: git was killed, or met a
+// full disk or the like. The same may work later.
+func OfMachine(err error) bool {
+	if err == nil || command.WasKilled(err) {
+		return err != nil
+	}
+	text := err.Error()
+	return slices.ContainsFunc(machineSays, func(part string) bool { return strings.Contains(text, part) })
+}
+
+// NamesRepository reports whether a variable names the repository, index or objects that git works
+// on, as git's hooks have it. It reaches no program that pawl starts.
+func NamesRepository(variable string) bool { return slices.Contains(ofRepository, variable) }
+
+var ofRepository = []string{
+	"GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_INDEX_VERSION", "GIT_OBJECT_DIRECTORY",
+	"GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE", "GIT_PREFIX", "GIT_QUARANTINE_PATH", "GIT_SHALLOW_FILE",
+	"GIT_GRAFT_FILE", "GIT_REPLACE_REF_BASE", "GIT_IMPLICIT_WORK_TREE", "GIT_INTERNAL_SUPER_PREFIX",
+}
 
 // Repo is a git repository with a work tree: a plain checkout, a linked
 // worktree or the checkout of a submodule. Its folders are absolute and were
@@ -54,7 +91,7 @@ func openRepo(ctx context.Context, dir string, bareToo bool) (*Repo, error) {
 		return nil, err
 	}
 	facts := []string{"--is-bare-repository", "--is-inside-work-tree", "--show-object-format"}
-	out, err := runGit(ctx, revParse(dir, slices.Concat(facts, slices.Concat(folders...))...))
+	out, err := command.Run(ctx, revParse(dir, slices.Concat(facts, slices.Concat(folders...))...))
 	says := bytes.SplitN(out, []byte("\n"), 4)
 	if len(says) != 4 {
 		return nil, openError(dir, cmp.Or(err, fmt.Errorf("git rev-parse said %q", out)))
@@ -89,7 +126,7 @@ var folders = [][]string{
 }
 
 func revParse(dir string, what ...string) call {
-	return call{dir: dir, args: append([]string{"rev-parse", "--path-format=absolute"}, what...)}
+	return call{Dir: dir, Args: append([]string{"rev-parse", "--path-format=absolute"}, what...)}
 }
 
 // findFolders fills in the folders. A path may hold a line break: then the lines of one answer are
@@ -102,7 +139,7 @@ func (r *Repo) findFolders(ctx context.Context, dir string, paths []byte, bare b
 	answers := bytes.Split(bytes.TrimSuffix(paths, []byte("\n")), []byte("\n"))
 	if len(answers) != len(asks) {
 		alone := lists.Each(asks, func(what []string) call { return revParse(dir, what...) })
-		if answers, err = runAll(ctx, alone...); err != nil {
+		if answers, err = command.RunAll(ctx, alone...); err != nil {
 			return err
 		}
 	}
@@ -120,7 +157,7 @@ func (r *Repo) findFolders(ctx context.Context, dir string, paths []byte, bare b
 }
 
 func openError(dir string, err error) error {
-	var e *Error
+	var e *command.Error
 	if !errors.As(err, &e) {
 		return err
 	}
@@ -141,15 +178,15 @@ var fit sync.Map
 const answersWithin = 20 * time.Second
 
 func checkVersion(ctx context.Context, dir string) error {
-	c := call{dir: dir, args: []string{"version"}}
-	_, path := c.programPath()
+	c := call{Dir: dir, Args: []string{"version"}}
+	_, path := c.ProgramPath()
 	if was, known := fit.Load(path); known {
 		err, _ := was.(error)
 		return err
 	}
 	short, cancel := context.WithTimeout(ctx, answersWithin)
 	defer cancel()
-	out, err := runGit(short, c)
+	out, err := command.Run(short, c)
 	switch {
 	case ctx.Err() == nil && short.Err() != nil:
 		err = fmt.Errorf("cannot use git: it did not say its version within %s", answersWithin)
@@ -172,7 +209,7 @@ func isRecent(version string) bool {
 
 // newCall makes a call on the user's repository.
 func (r *Repo) newCall(args ...string) call {
-	return call{dir: r.Top, args: args, trees: r.Trees(), env: []string{
+	return call{Dir: r.Top, Args: args, Trees: r.Trees(), Env: []string{
 		"GIT_DIR=" + r.Dir, "GIT_WORK_TREE=" + r.Top, "GIT_COMMON_DIR=" + r.Common,
 	}}
 }
@@ -188,7 +225,7 @@ type Head struct {
 
 // Head reads what is checked out.
 func (r *Repo) Head(ctx context.Context) (Head, error) {
-	out, err := runGit(ctx, r.newCall("rev-parse", "HEAD", "--symbolic-full-name", "HEAD"))
+	out, err := command.Run(ctx, r.newCall("rev-parse", "HEAD", "--symbolic-full-name", "HEAD"))
 	commit, branch, two := strings.Cut(strings.TrimSuffix(string(out), "\n"), "\n")
 	if err == nil && two {
 		if branch == "HEAD" {
@@ -196,10 +233,10 @@ func (r *Repo) Head(ctx context.Context) (Head, error) {
 		}
 		return Head{Commit: commit, Branch: branch}, nil
 	}
-	if err != nil && exitCode(err) == 0 {
+	if err != nil && command.ExitCode(err) == 0 {
 		return Head{}, err
 	}
-	out, err = runGit(ctx, r.newCall("symbolic-ref", "-q", "HEAD"))
+	out, err = command.Run(ctx, r.newCall("symbolic-ref", "-q", "HEAD"))
 	if err != nil {
 		return Head{}, fmt.Errorf("cannot read HEAD: %w", err)
 	}
@@ -229,7 +266,7 @@ func Init(ctx context.Context, dir, message string) error {
 		{"add", "--all"},
 		{"-c", "commit.gpgSign=false", "commit", "--quiet", "--no-verify", "--message=" + message},
 	} {
-		if _, err := runGit(ctx, call{dir: dir, env: pawl.commitEnvironment(), args: args}); err != nil {
+		if _, err := command.Run(ctx, call{Dir: dir, Env: pawl.commitEnvironment(), Args: args}); err != nil {
 			return fmt.Errorf("cannot make a repository of %s: %w", dir, err)
 		}
 	}
@@ -240,7 +277,7 @@ func Init(ctx context.Context, dir, message string) error {
 // branch is checked out, or in which something is going on that will come back
 // to it. One whose folder is gone is left out.
 func (r *Repo) Checkouts(ctx context.Context, branch string) ([]*Repo, error) {
-	out, err := runGit(ctx, r.newCall("worktree", "list", "--porcelain", "-z"))
+	out, err := command.Run(ctx, r.newCall("worktree", "list", "--porcelain", "-z"))
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the work trees: %w", err)
 	}

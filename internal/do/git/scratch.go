@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/do/git/command"
 )
 
 // NewScratch makes a repository of its own in dir, which it makes, with a commit of r checked out on the branch main.
@@ -27,15 +29,15 @@ func (r *Repo) NewScratch(ctx context.Context, dir, commit string, borrow bool) 
 	if err == nil && !borrow {
 		to := filepath.Join(dir, ".git", "objects", "pack", "pack")
 		pack := r.newCall("pack-objects", "-q", "--revs", "--delta-base-offset", to)
-		pack.stdin = strings.NewReader(commit + "\n")
-		_, err = runGit(ctx, pack)
+		pack.Stdin = strings.NewReader(commit + "\n")
+		_, err = command.Run(ctx, pack)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a repository of %.10s: %w", commit, err)
 	}
 	scratch, err := Open(ctx, dir)
 	if err == nil {
-		_, err = runGit(ctx, scratch.newCall("reset", "--quiet", "--hard", commit))
+		_, err = command.Run(ctx, scratch.newCall("reset", "--quiet", "--hard", commit))
 	}
 	return scratch, err
 }

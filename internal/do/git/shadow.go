@@ -98,7 +98,7 @@ func (s *Shadow) SetExclude(rules []byte) error {
 
 // newCall makes a call in the shadow, without an index.
 func (s *Shadow) newCall(args ...string) call {
-	return call{dir: s.Repo.Top, args: args, trees: s.Repo.Trees(), env: []string{
+	return call{Dir: s.Repo.Top, Args: args, Trees: s.Repo.Trees(), Env: []string{
 		"GIT_DIR=" + s.Dir, "GIT_WORK_TREE=" + s.Repo.Top, "GIT_OBJECT_DIRECTORY=" + cmp.Or(s.objects, s.Repo.Objects),
 		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_ATTR_NOSYSTEM=1",
 	}}

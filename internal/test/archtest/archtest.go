@@ -51,7 +51,7 @@ var rules = []rule{
 	{"order", "the order of a map changes from run to run, and a recorded decision must come out the same: sort the keys, or say `// order does not show: <reason>` on the line or the line before", checkOrder},
 	{"go", "who starts a goroutine must wait for it; few rooms may start one, so that this can be seen: see rooms.go", checkGo},
 	{"env", "configuration comes from one place with its provenance; only config reads the environment for it: see rooms.go", checkEnv},
-	{"git", "the user's git has hooks, filters and configuration that pawl must switch off; internal/do/git does that for every call", checkGit},
+	{"git", "the user's git has hooks, filters and configuration that pawl must switch off; internal/do/git/command does that for every call", checkGit},
 	{"opens", "an agent may put a link, a pipe or another file's name in the place of any file that it can write: package files opens what lies below a work tree or a .git; opens.go lists what else may be opened", checkOpens},
 	{"sql", "all the SQL there is lives in internal/keep/store and below, one file per noun, so that a migration sees every reader", checkSQL},
 	{"plural", "1 file(s) reads like a form; fault.Numbered says 1 file and 2 files", checkPlural},

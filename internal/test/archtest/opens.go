@@ -7,7 +7,7 @@ import (
 )
 
 // hostile are the rooms that handle what agents write: work trees and git folders.
-var hostile = []string{"config", "delivery", "gate", "git", "planner", "trust", "workspace"}
+var hostile = []string{"config", "delivery", "gate", "git", "git/command", "planner", "trust", "workspace"}
 
 // openers are the files of those rooms that open a path by themselves, with what it
 // is.

@@ -128,7 +128,7 @@ func checkEnv(t *tree, found report) {
 
 func checkGit(t *tree, found report) {
 	t.each(func(p *pkg, f *file) {
-		if p.room == "git" || p.floor == Testing {
+		if p.room == "git/command" || p.floor == Testing {
 			return
 		}
 		t.inspect(f, func(n ast.Node, line int) {

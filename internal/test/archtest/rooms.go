@@ -98,7 +98,8 @@ var uses = map[string][]string{
 	"gateway":        {"agent", "peer", "process", "ratelimit", "supervisor"},
 	"merge":          {"drive", "files", "forge", "gate", "git", "process", "sandbox", "store", "supervisor"},
 	"trust":          {"files", "process"},
-	"git":            {"files", "process"},
+	"git":            {"files", "git/command", "process"},
+	"git/command":    {"files", "process"},
 	"agent/*":        {"agent", "agent/*"},
 	"agent/jsonline": {"agent"},
 	"agent/program":  {"agent"},
@@ -149,7 +150,7 @@ var stdlib = map[string]struct {
 	why   string
 }{
 	"database/sql": {[]string{"store", "store/database", "store/postgres", "store/sqlite"}, "the database has one door"},
-	"os/exec":      {[]string{"agent/acp", "agent/agents", "agent/script", "cli/command", "cli/setup", "boxpolicy", "git", "process"}, "a child is started by process or git, so that it has limits and an end; cli and agent only look programs up, boxpolicy asks go for a setting"},
+	"os/exec":      {[]string{"agent/acp", "agent/agents", "agent/script", "cli/command", "cli/setup", "boxpolicy", "git/command", "process"}, "a child is started by process or git, so that it has limits and an end; cli and agent only look programs up, boxpolicy asks go for a setting"},
 	"net/http":     {[]string{"web", "web/bounds", "web/preview", "web/shell", "mcp", "egress", "forge", "gateway", "hook", "telemetry"}, "pawl talks to nobody but a browser, a webhook, an agent's model, a forge and the user's collector"},
 	"testing":      {nil, "test code in a program"},
 	"plugin":       {nil, "one static binary"},
@@ -172,7 +173,7 @@ var starters = map[string]string{
 	"engine":       "signals, and a last look that a second one cuts short",
 	"outputs":      "the copy of what a run prints for other machines",
 	"terminal":     "keys, output and the size of a window, until the command ends",
-	"git":          "commands that are run side by side, which it waits for",
+	"git/command":  "commands that are run side by side, which it waits for",
 	"hook":         "one per run and receiver that has something to be told, and the waits for them",
 	"egress":       "one per client of the proxy, and one per direction",
 	"gateway":      "the end of its server; requests have those of net/http",
@@ -194,6 +195,7 @@ var readers = map[string]string{
 	"agent/agents": "the agents' own variables, such as a key that is set, handed to the adapters",
 	"cli":          "what describes the terminal (NO_COLOR, TERM, COLUMNS); never configuration",
 	"git":          "where git itself looks for its configuration, to tell when it has changed",
+	"git/command":  "what git gets of it: PATH, and no variable that aims it elsewhere",
 	"workspace":    "where git itself looks for the user-wide ignore file",
 	"process":      "the mark of a run in a child's environment",
 	"supervisor":   "the mark of a run, and what a parent hands to its re-executed self",
@@ -201,4 +203,4 @@ var readers = map[string]string{
 }
 
 // inheritors is who may pass the whole environment on to a child.
-var inheritors = []string{"cli", "config", "reexec", "engine", "gate", "git", "process", "sandbox", "supervisor"}
+var inheritors = []string{"cli", "config", "reexec", "engine", "gate", "git", "git/command", "process", "sandbox", "supervisor"}

@@ -1,4 +1,8 @@
-package git
+// Package command runs git. It has what every call needs: a clean environment, no hooks, no
+// transports, limits of time, memory and output, a process group of its own, and errors with what
+// git said. It knows no subcommand and no repository: that is the room git above it. No other
+// room starts git.
+package command
 
 import (
 	"bytes"
@@ -50,56 +54,39 @@ func (e *Error) Error() string {
 	return "git " + e.Command + ": " + said
 }
 
-// machineSays are messages of git and the system about a machine that lacks a resource.
-var machineSays = []string{
-	"No space left on device", "Disk quota exceeded", "Out of diskspace", "File too large", "Input/output error",
-	"Read-only file system", "Cannot allocate memory", "Out of memory", "out of memory", "Too many open files",
-	"Resource temporarily unavailable",
+// Call is one git command to run.
+type Call struct {
+	Dir      string
+	Env      []string // added to the clean environment
+	Args     []string // subcommand first
+	Settings []string // of git's own, beside those of every call
+	Trees    []string // in which agents work, beside the one of dir: no program is taken from there
+	Stdin    io.Reader
+	Max      int64         // bytes of output; 0 is outputLimit
+	Memory   uint64        // bytes of memory; 0 is memoryLimit
+	Into     *os.File      // gets the output; nil keeps it in memory
+	Warned   *bytes.Buffer // gets git's messages too; may be nil
+	Lock     *os.File      // inherited by git, so that a lock on it outlives pawl as long as git runs
 }
 
-// OfMachine reports whether an error of this package is the machine's: git was killed, or met a
-// full disk or the like. The same may work later.
-func OfMachine(err error) bool {
-	if err == nil || wasKilled(err) {
-		return err != nil
-	}
-	text := err.Error()
-	return slices.ContainsFunc(machineSays, func(part string) bool { return strings.Contains(text, part) })
-}
-
-// call is one git command to run.
-type call struct {
-	dir      string
-	env      []string // added to the clean environment
-	args     []string // subcommand first
-	settings []string // of git's own, beside those of every call
-	trees    []string // in which agents work, beside the one of dir: no program is taken from there
-	stdin    io.Reader
-	max      int64    // bytes of output; 0 is outputLimit
-	memory   uint64   // bytes of memory; 0 is memoryLimit
-	into     *os.File // gets the output; nil keeps it in memory
-	warned   *capped  // gets git's messages too; may be nil
-	lock     *os.File // inherited by git, so that a lock on it outlives pawl as long as git runs
-}
-
-// canRepeat readies the call for a second try, after its command was killed: the index that is its
+// CanRepeat readies the call for a second try, after its command was killed: the index that is its
 // own has no other user. It is false when the input was used up.
-func (c *call) canRepeat() bool {
-	for _, v := range c.env {
+func (c *Call) CanRepeat() bool {
+	for _, v := range c.Env {
 		if index, ok := strings.CutPrefix(v, "GIT_INDEX_FILE="); ok {
 			_ = os.Remove(index + ".lock") // or git says that it is there
 		}
 	}
-	if c.into != nil {
-		_, err := c.into.Seek(0, io.SeekStart)
-		if err = errors.Join(err, c.into.Truncate(0)); err != nil {
+	if c.Into != nil {
+		_, err := c.Into.Seek(0, io.SeekStart)
+		if err = errors.Join(err, c.Into.Truncate(0)); err != nil {
 			return false
 		}
 	}
-	if c.stdin == nil {
+	if c.Stdin == nil {
 		return true
 	}
-	s, ok := c.stdin.(io.Seeker)
+	s, ok := c.Stdin.(io.Seeker)
 	if !ok {
 		return false
 	}
@@ -152,11 +139,11 @@ var quiet = []string{
 // noProgram is looked for, and not found, where git is in trees only.
 const noProgram = "git-outside-of-the-work-tree"
 
-// programPath returns the PATH of git and of all that it starts, and the git that is found there.
+// ProgramPath returns the PATH of git and of all that it starts, and the git that is found there.
 // What lies in a work tree, as in node_modules/.bin, may be an agent's.
-func (c call) programPath() (path, git string) {
-	trees := slices.Clone(c.trees)
-	if tree := treeOf(c.dir); tree != "" {
+func (c Call) ProgramPath() (path, git string) {
+	trees := slices.Clone(c.Trees)
+	if tree := treeOf(c.Dir); tree != "" {
 		trees = append(trees, tree)
 	}
 	path = keptPath(os.Getenv("PATH"), trees)
@@ -194,29 +181,25 @@ func keptPath(path string, trees []string) string {
 }
 
 // prepareCommand makes the command without starting it.
-func prepareCommand(ctx context.Context, c call) *running {
+func prepareCommand(ctx context.Context, c Call) *running {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	p := &running{ctx: ctx, cancel: cancel, name: c.args[0], memory: cmp.Or(c.memory, mostMemory())}
-	path, git := c.programPath()
-	p.cmd = exec.CommandContext(ctx, git, slices.Concat(quiet, c.settings, c.args)...)
-	p.cmd.Dir = c.dir
-	p.cmd.Env = append(append(cleanEnvironment(os.Environ()), "PATH="+path), c.env...)
-	p.cmd.Stdin = c.stdin
+	p := &running{ctx: ctx, cancel: cancel, name: c.Args[0], memory: cmp.Or(c.Memory, mostMemory())}
+	path, git := c.ProgramPath()
+	p.cmd = exec.CommandContext(ctx, git, slices.Concat(quiet, c.Settings, c.Args)...)
+	p.cmd.Dir = c.Dir
+	p.cmd.Env = append(append(cleanEnvironment(os.Environ()), "PATH="+path), c.Env...)
+	p.cmd.Stdin = c.Stdin
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	p.cmd.Cancel = func() error { return syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) }
 	p.cmd.WaitDelay = 10 * time.Second
-	if c.lock != nil {
-		p.cmd.ExtraFiles = []*os.File{c.lock}
+	if c.Lock != nil {
+		p.cmd.ExtraFiles = []*os.File{c.Lock}
 	}
-	p.out.max = cmp.Or(c.max, outputLimit)
+	p.out.max = cmp.Or(c.Max, outputLimit)
 	p.out.full = cancel
 	p.errs.max = stderrLimit
 	p.cmd.Stderr = &p.errs
-	if c.warned != nil {
-		c.warned.max = stderrLimit
-		p.cmd.Stderr = io.MultiWriter(&p.errs, c.warned)
-	}
-	if tree := treeOf(c.dir); tree != "" {
+	if tree := treeOf(c.Dir); tree != "" {
 		stop := files.MendAfter(slowCall, tree)
 		p.cancel = func() { cancel(); stop() }
 	}
@@ -234,19 +217,15 @@ var mostMemory = sync.OnceValue(func() uint64 {
 
 func (p *running) startCommand() error {
 	if err := p.cmd.Start(); err != nil {
-		return startError(p.name, err)
+		if errors.Is(err, exec.ErrNotFound) {
+			return ErrNoGit
+		}
+		return fmt.Errorf("cannot run git %s: %w", p.name, err)
 	}
 	// Ignore rules can keep git busy for ever, also when pawl is gone. Where a limit is
 	// refused, git goes without.
 	_ = process.Limit(p.cmd.Process.Pid, p.memory, callLimit*time.Duration(runtime.NumCPU()))
 	return nil
-}
-
-func startError(name string, err error) error {
-	if errors.Is(err, exec.ErrNotFound) {
-		return ErrNoGit
-	}
-	return fmt.Errorf("cannot run git %s: %w", name, err)
 }
 
 // failureOf returns the error of a command. When the context ended first, it is the context's.
@@ -278,51 +257,92 @@ func printableRune(r rune) rune {
 	return r
 }
 
-// runGit runs one command to its end. One that was killed, as when memory runs out, is run once
+// Run runs one command to its end. One that was killed, as when memory runs out, is run once
 // more.
-func runGit(ctx context.Context, c call) ([]byte, error) {
-	out, more, err := runOnce(ctx, c)
-	if wasKilled(err) && c.canRepeat() {
-		out, more, err = runOnce(ctx, c)
+func Run(ctx context.Context, c Call) ([]byte, error) {
+	out, more, err := RunOnce(ctx, c)
+	if WasKilled(err) && c.CanRepeat() {
+		out, more, err = RunOnce(ctx, c)
 	}
 	if more {
-		return nil, fmt.Errorf("cannot read the output of git %s: it is over %d MB", c.args[0],
-			cmp.Or(c.max, outputLimit)>>20)
+		return nil, fmt.Errorf("cannot read the output of git %s: it is over %d MB", c.Args[0],
+			cmp.Or(c.Max, outputLimit)>>20)
 	}
 	return out, err
 }
 
-// runOnce runs a command. With more output than it may have it is ended, and more is true.
-func runOnce(ctx context.Context, c call) (out []byte, more bool, err error) {
+// Text is the output of a command, without the space around it. The error says what cannot be done.
+func Text(ctx context.Context, c Call, todo string) (string, error) {
+	out, err := Run(ctx, c)
+	if err != nil {
+		return "", fmt.Errorf("cannot %s: %w", todo, err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// Records are the NUL-terminated records of a command's output. The error says what cannot be done.
+func Records(ctx context.Context, c Call, todo string) ([]string, error) {
+	out, err := Run(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("cannot %s: %w", todo, err)
+	}
+	return SplitRecords(out), nil
+}
+
+// RunOnce runs a command. With more output than it may have it is ended, and more is true.
+func RunOnce(ctx context.Context, c Call) (out []byte, more bool, err error) {
 	p := prepareCommand(ctx, c)
 	defer p.cancel()
 	p.cmd.Stdout = &p.out
-	if c.into != nil {
-		p.cmd.Stdout = c.into
+	if c.Into != nil {
+		p.cmd.Stdout = c.Into
 	}
 	if err := p.startCommand(); err != nil {
 		return nil, false, err
 	}
 	err = p.cmd.Wait()
+	if c.Warned != nil {
+		c.Warned.Write(p.errs.buf.Bytes())
+	}
 	if p.out.over {
 		return p.out.buf.Bytes(), true, nil
 	}
 	return p.out.buf.Bytes(), false, p.failureOf(ctx, err)
 }
 
-// wasKilled reports whether a command was ended by a signal that is not pawl's.
-func wasKilled(err error) bool {
+// Stream runs a command and hands its output to read, which takes in all of it. An error of
+// read ends the command.
+func Stream(ctx context.Context, c Call, read func(io.Reader) error) error {
+	p := prepareCommand(ctx, c)
+	defer p.cancel()
+	pipe, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return fmt.Errorf("cannot read objects: %w", err)
+	}
+	if err := p.startCommand(); err != nil {
+		return err
+	}
+	if err := read(pipe); err != nil {
+		p.cancel()
+		_ = p.cmd.Wait() // killed: its status says nothing new
+		return cmp.Or(ctx.Err(), err)
+	}
+	return p.failureOf(ctx, p.cmd.Wait())
+}
+
+// WasKilled reports whether a command was ended by a signal that is not pawl's.
+func WasKilled(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Signal != 0
 }
 
-// runAll runs commands side by side and returns their outputs in order. Every
+// RunAll runs commands side by side and returns their outputs in order. Every
 // one has ended when it returns; the error is that of the first which failed.
-func runAll(ctx context.Context, calls ...call) ([][]byte, error) {
+func RunAll(ctx context.Context, calls ...Call) ([][]byte, error) {
 	outs, errs := make([][]byte, len(calls)), make([]error, len(calls))
 	var all sync.WaitGroup
 	for i, c := range calls {
-		all.Go(func() { outs[i], errs[i] = runGit(ctx, c) })
+		all.Go(func() { outs[i], errs[i] = Run(ctx, c) })
 	}
 	all.Wait()
 	for _, err := range errs {
@@ -337,16 +357,6 @@ func runAll(ctx context.Context, calls ...call) ([][]byte, error) {
 var inherited = []string{
 	"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM",
 	"GIT_CEILING_DIRECTORIES", "GIT_DISCOVERY_ACROSS_FILESYSTEM", "GIT_EXEC_PATH",
-}
-
-// NamesRepository reports whether a variable names the repository, index or objects that git works
-// on, as git's hooks have it. It reaches no program that pawl starts.
-func NamesRepository(variable string) bool { return slices.Contains(ofRepository, variable) }
-
-var ofRepository = []string{
-	"GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_INDEX_VERSION", "GIT_OBJECT_DIRECTORY",
-	"GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE", "GIT_PREFIX", "GIT_QUARANTINE_PATH", "GIT_SHALLOW_FILE",
-	"GIT_GRAFT_FILE", "GIT_REPLACE_REF_BASE", "GIT_IMPLICIT_WORK_TREE", "GIT_INTERNAL_SUPER_PREFIX",
 }
 
 // cleanEnvironment drops every GIT_ variable that would aim git at another repository, index or
@@ -367,24 +377,24 @@ func cleanEnvironment(from []string) []string {
 		"GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1", "GIT_NO_REPLACE_OBJECTS=1", "GIT_PROTOCOL_FROM_USER=0")
 }
 
-// exitCode is the status of a git command that failed, and 0 for any other error.
-func exitCode(err error) int {
+// ExitCode is the status of a git command that failed, and 0 for any other error.
+func ExitCode(err error) int {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Code
 	}
 	return 0
 }
 
-// splitRecords splits NUL-terminated output.
-func splitRecords(out []byte) []string {
+// SplitRecords splits NUL-terminated output.
+func SplitRecords(out []byte) []string {
 	if len(out) == 0 {
 		return nil
 	}
 	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
 }
 
-// joinPaths joins paths as NUL-terminated input.
-func joinPaths(paths []string) io.Reader {
+// JoinPaths joins paths as NUL-terminated input.
+func JoinPaths(paths []string) io.Reader {
 	var b strings.Builder
 	for _, p := range paths {
 		b.WriteString(p)
