@@ -9,6 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/deliver"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/do/git"
+	"github.com/pawl-dev/pawl/internal/do/git/checkout"
 )
 
 // This file is about bringing work into the person's files because they ask for it.
@@ -107,7 +108,7 @@ func (w *Workspace) stagedOver(ctx context.Context, from string, u Undelivered) 
 		return nil, err
 	}
 	staged, err := w.o.Person.Repo.IndexEntries(ctx)
-	return git.StagedOver(staged, changes, entriesOf(u.allChanges())), err
+	return checkout.StagedOver(staged, changes, entriesOf(u.allChanges())), err
 }
 
 // toPerson are the changes that bring what was put together into the person's files.

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/do/git"
+	"github.com/pawl-dev/pawl/internal/do/git/checkout"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 )
@@ -219,7 +220,7 @@ func (w carrier) carryOut(ctx context.Context, d Delivered, u Undelivered, f del
 		}
 	}
 	defer done()
-	var move *git.FastForward
+	var move *checkout.FastForward
 	if u.Commits > 0 {
 		var err error
 		if move, err = w.beginIndex(ctx, d, hold); err != nil {
@@ -259,9 +260,9 @@ func entriesOf(changes []git.Change) map[string]git.Entry {
 }
 
 // beginIndex locks the person's index.
-func (w carrier) beginIndex(ctx context.Context, d Delivered, hold *os.File) (*git.FastForward, error) {
-	return git.WhenUnlocked(ctx, func() (*git.FastForward, error) {
-		return w.o.Person.Repo.BeginIndexMove(ctx, d.From, d.To, hold)
+func (w carrier) beginIndex(ctx context.Context, d Delivered, hold *os.File) (*checkout.FastForward, error) {
+	return checkout.WhenUnlocked(ctx, func() (*checkout.FastForward, error) {
+		return checkout.BeginIndexMove(ctx, w.o.Person.Repo, d.From, d.To, hold)
 	})
 }
 
@@ -282,7 +283,7 @@ func (w carrier) moveBranch(ctx context.Context, d Delivered) (changed bool, err
 }
 
 // carryFiles writes the files and the index, and then that both agree.
-func (w carrier) carryFiles(ctx context.Context, d Delivered, changes []git.Change, move *git.FastForward,
+func (w carrier) carryFiles(ctx context.Context, d Delivered, changes []git.Change, move *checkout.FastForward,
 ) (Delivered, error) {
 	carried, err := w.o.Person.Carry(ctx, w.o.ID, slices.Concat(changes, lists.Each(d.Apart, changeOf)))
 	if err != nil {
@@ -402,7 +403,7 @@ func (w carrier) finishDelivery(ctx context.Context, i intention) error {
 			moved = false
 		}
 	}
-	var move *git.FastForward
+	var move *checkout.FastForward
 	if i.From != i.To {
 		if move, err = w.beginIndex(ctx, i.Delivered, hold); err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/do/git"
+	"github.com/pawl-dev/pawl/internal/do/git/checkout"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 )
@@ -66,7 +67,7 @@ func TakeBack(ctx context.Context, person *workspace.Checkout, o BackOptions) (T
 		return back, nil
 	}
 	to, newest := moved[0].From, moved[len(moved)-1]
-	move, err := person.Repo.BeginIndexMove(ctx, newest.To, to, lock)
+	move, err := checkout.BeginIndexMove(ctx, person.Repo, newest.To, to, lock)
 	if err != nil {
 		back.WhyNot = err.Error()
 		return back, nil // the files are back, and the reason is reported

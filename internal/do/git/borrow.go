@@ -20,7 +20,7 @@ func (r *Repo) describeBorrowed(ctx context.Context) (made, error) {
 	if err != nil {
 		return made{}, err
 	}
-	refs, err := command.Run(ctx, r.newCall("for-each-ref", "--format=%(objectname) %(refname)", "refs/heads",
+	refs, err := command.Run(ctx, r.NewCall("for-each-ref", "--format=%(objectname) %(refname)", "refs/heads",
 		"refs/tags", "refs/remotes"))
 	if err != nil {
 		return made{}, err
@@ -43,11 +43,11 @@ func (r *Repo) describeBorrowed(ctx context.Context) (made, error) {
 // broken one nothing is stored. An empty have is nothing. No gc removes the objects
 // until done is called, which is never nil.
 func (r *Repo) TakeHeld(ctx context.Context, other *Repo, dir, have string, want ...string) (done func(), err error) {
-	return r.takeObjects(ctx, other.newCall(), dir, have, want)
+	return r.takeObjects(ctx, other.NewCall(), dir, have, want)
 }
 
 func (r *Repo) takeObjects(ctx context.Context, pack call, dir, have string, want []string) (done func(), err error) {
-	return takeInto(ctx, r.newCall, r, pack, dir, have, want)
+	return takeInto(ctx, r.NewCall, r, pack, dir, have, want)
 }
 
 // takeInto is [Repo.TakeHeld] by calls that store into the objects of r.
@@ -60,12 +60,8 @@ func takeInto(ctx context.Context, calls func(...string) call, r *Repo, pack cal
 	}
 	defer os.Remove(f.Name())
 	defer f.Close()
-	revs := strings.Join(want, "\n") + "\n"
-	if have != "" {
-		revs += "^" + have + "\n"
-	}
 	pack.Args = []string{"pack-objects", "-q", "--revs", "--stdout", "--delta-base-offset"}
-	pack.Stdin = strings.NewReader(revs)
+	pack.Stdin = reachable(have, want)
 	pack.Into = f
 	if _, err := command.Run(ctx, pack); err != nil {
 		return done, fmt.Errorf("cannot read the work: %w", err)

@@ -393,7 +393,7 @@ func (r *Repo) moduleURLs(ctx context.Context, settings []Setting) (string, erro
 	if info, err := os.Lstat(file); err != nil || !info.Mode().IsRegular() {
 		return "", nil //nolint:nilerr // it has none
 	}
-	out, err := command.Run(ctx, r.newCall("config", "--file", file, "-z", "--get-regexp", `^submodule\..*\.url$`))
+	out, err := command.Run(ctx, r.NewCall("config", "--file", file, "-z", "--get-regexp", `^submodule\..*\.url$`))
 	if command.ExitCode(err) == 1 {
 		return "", nil
 	}

@@ -122,7 +122,7 @@ func (c *Clone) Commit(ctx context.Context, tree, message string, parents ...str
 // Made reports whether the lender's commit is what [Clone.Commit] made of these, at
 // another time.
 func (c *Clone) Made(ctx context.Context, commit, tree, message, parent string) bool {
-	out, err := command.Run(ctx, c.Of.newCall("cat-file", "commit", commit))
+	out, err := command.Run(ctx, c.Of.NewCall("cat-file", "commit", commit))
 	text := string(out)
 	begins := strings.HasPrefix(text, "tree "+tree+"\nparent "+parent+"\nauthor ")
 	ends := strings.HasSuffix(strings.TrimRight(text, "\n"), "\n\n"+strings.TrimRight(message, "\n"))

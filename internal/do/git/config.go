@@ -27,7 +27,7 @@ type Setting struct {
 
 // Config lists the effective configuration, included files too, in git's order.
 func (r *Repo) Config(ctx context.Context) ([]Setting, error) {
-	out, err := command.Run(ctx, r.newCall("config", "--list", "--show-scope", "--show-origin", "--includes", "-z"))
+	out, err := command.Run(ctx, r.NewCall("config", "--list", "--show-scope", "--show-origin", "--includes", "-z"))
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the git configuration: %w", err)
 	}
@@ -76,7 +76,7 @@ func (r *Repo) ConfigBool(ctx context.Context, settings []Setting, key string) (
 }
 
 func (r *Repo) configValue(ctx context.Context, kind, key string) (string, error) {
-	out, err := command.Run(ctx, r.newCall("config", "-z", "--type="+kind, "--get", key))
+	out, err := command.Run(ctx, r.NewCall("config", "-z", "--type="+kind, "--get", key))
 	if command.ExitCode(err) == 1 {
 		return "", nil
 	}

@@ -122,7 +122,7 @@ func (s *Shadow) DiffStat(ctx context.Context, from, to string) (Stat, error) {
 
 // DiffStat is [Shadow.DiffStat] of trees or commits that the repository itself has.
 func (r *Repo) DiffStat(ctx context.Context, from, to string) (Stat, error) {
-	return diffStat(ctx, r.newCall, from, to)
+	return diffStat(ctx, r.NewCall, from, to)
 }
 
 func diffStat(ctx context.Context, call func(args ...string) call, from, to string) (Stat, error) {

@@ -26,6 +26,6 @@
 // .git of a [Clone] is an agent's, so HEAD and refs are taken from it as data.
 //
 // Paths are bytes: they may hold spaces, newlines and text that is not UTF-8.
-// Only [FastForward] and [Clone] write files of a work tree. Only [Repo.Fetch],
+// Only [Clone] and package checkout write files of a work tree. Only [Repo.Fetch],
 // [Repo.PushFrom] and [Repo.PushOwn] touch the network.
 package git

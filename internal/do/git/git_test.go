@@ -137,7 +137,7 @@ func TestOutputIsCapped(t *testing.T) {
 	dir, r := repository(t, "r")
 	put(t, filepath.Join(dir, "big"), strings.Repeat("x", 4<<20))
 	id := gittest.Git(t, dir, "hash-object", "-w", "big")
-	c := r.newCall("cat-file", "blob", id)
+	c := r.NewCall("cat-file", "blob", id)
 	c.Max = 1000
 	if _, err := command.Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "is over") {
 		t.Errorf("got %v", err)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,7 +17,7 @@ import (
 // Find is the commit that a ref or another name stands for; empty when
 // there is none.
 func (r *Repo) Find(ctx context.Context, name string) (string, error) {
-	out, err := command.Run(ctx, r.newCall("rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}"))
+	out, err := command.Run(ctx, r.NewCall("rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}"))
 	if command.ExitCode(err) == 1 || command.ExitCode(err) == 128 {
 		return "", nil
 	}
@@ -28,13 +29,13 @@ func (r *Repo) Find(ctx context.Context, name string) (string, error) {
 
 // TreeOf is the tree of a commit.
 func (r *Repo) TreeOf(ctx context.Context, commit string) (string, error) {
-	c := r.newCall("rev-parse", "--verify", "--quiet", "--end-of-options", commit+"^{tree}")
+	c := r.NewCall("rev-parse", "--verify", "--quiet", "--end-of-options", commit+"^{tree}")
 	return command.Text(ctx, c, "find the tree of "+commit)
 }
 
 // FilesOf are the paths of all files of a commit or a tree.
 func (r *Repo) FilesOf(ctx context.Context, commit string) ([]string, error) {
-	c := r.newCall("ls-tree", "-r", "-z", "--name-only", commit)
+	c := r.NewCall("ls-tree", "-r", "-z", "--name-only", commit)
 	c.Max = namesMost
 	return command.Records(ctx, c, "list the files of "+commit)
 }
@@ -45,7 +46,7 @@ func (r *Repo) IsAncestor(ctx context.Context, commit, of string) (bool, error) 
 	if commit == of {
 		return true, nil
 	}
-	_, err := command.Run(ctx, r.newCall("merge-base", "--is-ancestor", commit, of))
+	_, err := command.Run(ctx, r.NewCall("merge-base", "--is-ancestor", commit, of))
 	switch {
 	case err == nil:
 		return true, nil
@@ -61,14 +62,20 @@ func (r *Repo) IsAncestor(ctx context.Context, commit, of string) (bool, error) 
 // Whole reports whether the commits want are there, with all that have does not have.
 // An empty have is nothing.
 func (r *Repo) Whole(ctx context.Context, have string, want ...string) bool {
-	c := r.newCall("rev-list", "--objects", "--quiet", "--stdin")
+	c := r.NewCall("rev-list", "--objects", "--quiet", "--stdin")
+	c.Stdin = reachable(have, want)
+	_, err := command.Run(ctx, c)
+	return err == nil
+}
+
+// reachable is the input by which git walks what the commits want have and have does not. An empty
+// have is nothing.
+func reachable(have string, want []string) io.Reader {
 	in := strings.Join(want, "\n") + "\n"
 	if have != "" {
 		in += "^" + have + "\n"
 	}
-	c.Stdin = strings.NewReader(in)
-	_, err := command.Run(ctx, c)
-	return err == nil
+	return strings.NewReader(in)
 }
 
 // Unreachable returns those commits of a list that cannot be reached from to;
@@ -78,7 +85,7 @@ func (r *Repo) Unreachable(ctx context.Context, list []string, to string) (map[s
 	if len(list) == 0 {
 		return gone, nil
 	}
-	ask := r.newCall("cat-file", "--batch-check=%(objecttype)", "--buffer")
+	ask := r.NewCall("cat-file", "--batch-check=%(objecttype)", "--buffer")
 	ask.Stdin = strings.NewReader(strings.Join(list, "\n") + "\n")
 	out, err := command.Run(ctx, ask)
 	if err != nil {
@@ -94,7 +101,7 @@ func (r *Repo) Unreachable(ctx context.Context, list []string, to string) (map[s
 		in.WriteString(id + "\n")
 	}
 	in.WriteString("^" + to + "\n")
-	walk := r.newCall("rev-list", "--stdin")
+	walk := r.NewCall("rev-list", "--stdin")
 	walk.Stdin = strings.NewReader(in.String())
 	if out, err = command.Run(ctx, walk); err != nil {
 		return nil, fmt.Errorf("cannot look for commits: %w", err)
@@ -110,7 +117,7 @@ func (r *Repo) Unreachable(ctx context.Context, list []string, to string) (map[s
 
 // Base is a best common ancestor of two commits; empty when they have none.
 func (r *Repo) Base(ctx context.Context, a, b string) (string, error) {
-	out, err := command.Run(ctx, r.newCall("merge-base", a, b))
+	out, err := command.Run(ctx, r.NewCall("merge-base", a, b))
 	if command.ExitCode(err) == 1 {
 		return "", nil
 	}
@@ -123,13 +130,13 @@ func (r *Repo) Base(ctx context.Context, a, b string) (string, error) {
 // Changes lists how one tree or commit differs from another, by path, without
 // renames.
 func (r *Repo) Changes(ctx context.Context, from, to string) ([]Change, error) {
-	all, _, err := r.diffTree(ctx, r.newCall(), from, to, false, 0)
+	all, _, err := r.diffTree(ctx, r.NewCall(), from, to, false, 0)
 	return all, err
 }
 
 // Author is who wrote a commit, and the first line of its message.
 func (r *Repo) Author(ctx context.Context, commit string) (name, subject string, err error) {
-	out, err := command.Run(ctx, r.newCall("log", "-1", "-z", "--no-show-signature", "--format=%an%n%s", commit, "--"))
+	out, err := command.Run(ctx, r.NewCall("log", "-1", "-z", "--no-show-signature", "--format=%an%n%s", commit, "--"))
 	if err != nil {
 		return "", "", fmt.Errorf("cannot find who wrote %s: %w", commit, err)
 	}
@@ -140,7 +147,7 @@ func (r *Repo) Author(ctx context.Context, commit string) (name, subject string,
 // Own are commits that can be reached from to and not from from, the last first, each as
 // its short name and the first line of its message.
 func (r *Repo) Own(ctx context.Context, from, to string, limit int) ([]string, error) {
-	return command.Records(ctx, r.newCall("log", "-z", "--no-show-signature", "--format=%h %s",
+	return command.Records(ctx, r.NewCall("log", "-z", "--no-show-signature", "--format=%h %s",
 		fmt.Sprintf("-n%d", limit), "^"+from, to, "--"), "list commits")
 }
 
@@ -156,7 +163,7 @@ func (r *Repo) Landings(ctx context.Context, from, to string, paths []string, li
 		args = append(args, "^"+from)
 	}
 	args = append(append(args, "--"), literalPaths(paths)...)
-	out, err := command.Run(ctx, r.newCall(args...))
+	out, err := command.Run(ctx, r.NewCall(args...))
 	if err != nil {
 		return nil, fmt.Errorf("cannot list what landed: %w", err)
 	}
@@ -203,7 +210,7 @@ const (
 // Tips are the commits that branches, remote branches and tags are at, without
 // repetition; of many, the 300 that were committed last.
 func (r *Repo) Tips(ctx context.Context) ([]string, error) {
-	out, err := command.Run(ctx, r.newCall("for-each-ref", "--sort=-creatordate",
+	out, err := command.Run(ctx, r.NewCall("for-each-ref", "--sort=-creatordate",
 		"--format=%(objecttype) %(objectname) %(*objecttype) %(*objectname)",
 		"refs/heads", "refs/remotes", "refs/tags"))
 	if err != nil {
@@ -236,7 +243,7 @@ func (r *Repo) Tips(ctx context.Context) ([]string, error) {
 // CommitWithParents stores a commit that has the commits as parents, so that one ref
 // keeps all of them. Its files are those of one of them. The same commits make the same one.
 func (r *Repo) CommitWithParents(ctx context.Context, commits []string) (string, error) {
-	c := r.newCall()
+	c := r.NewCall()
 	c.Env = append(c.Env, "GIT_AUTHOR_DATE=@0 +0000", "GIT_COMMITTER_DATE=@0 +0000")
 	parents := slices.Compact(slices.Sorted(slices.Values(commits)))
 	return commitTree(ctx, c, pawl, parents[0]+"^{tree}", "pawl: what workspaces borrow\n", parents)
@@ -245,7 +252,7 @@ func (r *Repo) CommitWithParents(ctx context.Context, commits []string) (string,
 // Tags are the tags in the history of a commit, the newest first; of many, the
 // first 100. Commit is what the ref is at: a tag object or a commit.
 func (r *Repo) Tags(ctx context.Context, commit string) (all []Ref, objects []string, err error) {
-	out, err := command.Run(ctx, r.newCall("for-each-ref", "--sort=-creatordate", fmt.Sprintf("--count=%d", tagsLimit),
+	out, err := command.Run(ctx, r.NewCall("for-each-ref", "--sort=-creatordate", fmt.Sprintf("--count=%d", tagsLimit),
 		"--merged="+commit,
 		"--format=%(objecttype) %(objectname) %(refname)", "refs/tags"))
 	if err != nil {
@@ -270,7 +277,7 @@ func (c *Clone) copyTags(ctx context.Context, objects []string) error {
 	if len(objects) == 0 {
 		return nil
 	}
-	pack := c.Of.newCall("pack-objects", "-q", "--stdout")
+	pack := c.Of.NewCall("pack-objects", "-q", "--stdout")
 	pack.Stdin = strings.NewReader(strings.Join(objects, "\n") + "\n")
 	data, err := command.Run(ctx, pack)
 	if err == nil {

@@ -176,22 +176,21 @@ func (x *Index) Names(ctx context.Context) ([]string, error) {
 
 // Entries lists the index.
 func (x *Index) Entries(ctx context.Context) ([]Entry, error) {
-	return listEntries(ctx, x.newCall(lsEntries...))
+	return ListEntries(ctx, x.newCall())
 }
 
 // IndexEntries lists the user's index, whatever its format; no index is no entries.
 func (r *Repo) IndexEntries(ctx context.Context) ([]Entry, error) {
-	return listEntries(ctx, r.newCall(lsEntries...))
+	return ListEntries(ctx, r.NewCall())
 }
 
-var lsEntries = []string{"ls-files", "-z", "-s", "-v"}
-
-func listEntries(ctx context.Context, c call) ([]Entry, error) {
-	out, err := command.Run(ctx, c)
+// ListEntries lists the index that a call works on.
+func ListEntries(ctx context.Context, c call) ([]Entry, error) {
+	c.Args = []string{"ls-files", "-z", "-s", "-v"}
+	lines, err := command.Records(ctx, c, "list the index")
 	if err != nil {
-		return nil, fmt.Errorf("cannot list the index: %w", err)
+		return nil, err
 	}
-	lines := command.SplitRecords(out)
 	all := make([]Entry, 0, len(lines))
 	for _, l := range lines {
 		meta, path, _ := strings.Cut(l, "\t")
@@ -347,7 +346,7 @@ func (x *Index) TreeWith(ctx context.Context, tree string, entries []Entry) (str
 
 // EmptyTree is the tree without files. Git has it without storing it.
 func (r *Repo) EmptyTree(ctx context.Context) (string, error) {
-	c := r.newCall("hash-object", "-t", "tree", "--stdin")
+	c := r.NewCall("hash-object", "-t", "tree", "--stdin")
 	c.Stdin = strings.NewReader("")
 	out, err := command.Run(ctx, c)
 	return strings.TrimSpace(string(out)), err
@@ -356,7 +355,7 @@ func (r *Repo) EmptyTree(ctx context.Context) (string, error) {
 // writeIndex makes the index of a repository that has none yet, of entries with their
 // flags.
 func (r *Repo) writeIndex(ctx context.Context, all []Entry) error {
-	if err := setEntries(ctx, r.newCall(), all); err != nil {
+	if err := setEntries(ctx, r.NewCall(), all); err != nil {
 		return err
 	}
 	for flag, has := range map[string]func(Entry) bool{
@@ -367,7 +366,7 @@ func (r *Repo) writeIndex(ctx context.Context, all []Entry) error {
 		if len(paths) == 0 {
 			continue
 		}
-		c := r.newCall("update-index", "-z", flag, "--stdin")
+		c := r.NewCall("update-index", "-z", flag, "--stdin")
 		c.Stdin = command.JoinPaths(paths)
 		if _, err := command.Run(ctx, c); err != nil {
 			return err
@@ -382,7 +381,7 @@ func (r *Repo) Tracked(ctx context.Context, paths []string) ([]string, error) {
 	if len(paths) == 0 {
 		return nil, nil
 	}
-	c := r.newCall(append([]string{"ls-files", "-z", "--"}, paths...)...)
+	c := r.NewCall(append([]string{"ls-files", "-z", "--"}, paths...)...)
 	c.Env = append(c.Env, "GIT_LITERAL_PATHSPECS=1")
 	return command.Records(ctx, c, "list the tracked files")
 }
@@ -406,7 +405,7 @@ func (r *Repo) InHistory(ctx context.Context, paths []string) (string, error) {
 func (r *Repo) Untracked(ctx context.Context, dir string, patterns []string) (ignored, other []string, err error) {
 	specs := lists.Each(patterns, func(p string) string { return ":(glob)" + strings.TrimPrefix(p, "./") })
 	ask := func(args ...string) call {
-		c := r.newCall(append(append([]string{"ls-files", "-z", "-o", "--exclude-standard", "--full-name"}, args...),
+		c := r.NewCall(append(append([]string{"ls-files", "-z", "-o", "--exclude-standard", "--full-name"}, args...),
 			append([]string{"--"}, specs...)...)...)
 		c.Dir = dir
 		return c

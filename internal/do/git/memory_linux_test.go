@@ -18,7 +18,7 @@ func TestMemoryIsLimited(t *testing.T) {
 	}
 	dir, r := repository(t, "r")
 	tree := gittest.ManyFiles(t, dir)
-	c := r.newCall("read-tree", tree)
+	c := r.NewCall("read-tree", tree)
 	c.Memory = 64 << 20
 	if _, err := command.Run(t.Context(), c); !OfMachine(err) || !strings.Contains(err.Error(), "ut of memory") {
 		t.Errorf("got %v", err)

@@ -139,7 +139,7 @@ func (r *Repo) newHash() hash.Hash {
 
 // Loose counts the objects that are files of their own.
 func (r *Repo) Loose(ctx context.Context) (int, error) {
-	out, err := command.Run(ctx, r.newCall("count-objects"))
+	out, err := command.Run(ctx, r.NewCall("count-objects"))
 	if err != nil {
 		return 0, fmt.Errorf("cannot count loose objects: %w", err)
 	}
@@ -155,7 +155,7 @@ func (r *Repo) Loose(ctx context.Context) (int, error) {
 // so that nothing is lost that somebody works with. The files go when git finds
 // them in a pack, which is at the next call.
 func (r *Repo) PackLoose(ctx context.Context) error {
-	if _, err := command.Run(ctx, r.newCall("maintenance", "run", "--task=loose-objects", "--quiet")); err != nil {
+	if _, err := command.Run(ctx, r.NewCall("maintenance", "run", "--task=loose-objects", "--quiet")); err != nil {
 		return fmt.Errorf("cannot pack loose objects: %w", err)
 	}
 	return nil
@@ -168,12 +168,8 @@ func (r *Repo) PackLoose(ctx context.Context) error {
 // SyncObjects makes the commits want, with all that have does not have, survive a
 // power loss. An empty have is nothing.
 func (r *Repo) SyncObjects(ctx context.Context, have string, want ...string) error {
-	c := r.newCall("rev-list", "--objects", "--no-object-names", "--stdin")
-	in := strings.Join(want, "\n") + "\n"
-	if have != "" {
-		in += "^" + have + "\n"
-	}
-	c.Stdin = strings.NewReader(in)
+	c := r.NewCall("rev-list", "--objects", "--no-object-names", "--stdin")
+	c.Stdin = reachable(have, want)
 	out, err := command.Run(ctx, c)
 	if err != nil {
 		return fmt.Errorf("cannot list what is to be kept: %w", err)

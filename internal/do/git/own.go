@@ -102,7 +102,7 @@ func (c *Clone) Lend(ctx context.Context, from *Repo, have string, want ...strin
 	there.Objects = objects
 	store := *c.shadow
 	store.Repo, store.objects = &there, objects
-	done, err := takeInto(ctx, store.newCall, &there, from.newCall(), c.Own, have, want)
+	done, err := takeInto(ctx, store.newCall, &there, from.NewCall(), c.Own, have, want)
 	done() // an agent's git collects nothing
 	return err
 }
@@ -139,7 +139,7 @@ func (c *Clone) NewRepository(ctx context.Context, apart []string) error {
 // CommitAgain stores a commit of a tree on a parent with author, committer, times and
 // message of another commit. An empty parent is none.
 func (r *Repo) CommitAgain(ctx context.Context, of, tree, parent string) (string, error) {
-	return commitAgain(ctx, r.newCall, of, tree, parent)
+	return commitAgain(ctx, r.NewCall, of, tree, parent)
 }
 
 // CommitAgain stores what a commit of the clone holds as one on a parent, with its
@@ -180,7 +180,7 @@ func (r *Repo) Since(ctx context.Context, from, to string) (commits [][]string, 
 	if from != "" {
 		args = append(args, "^"+from)
 	}
-	out, err := command.Run(ctx, r.newCall(args...))
+	out, err := command.Run(ctx, r.NewCall(args...))
 	if err != nil {
 		return nil, fmt.Errorf("cannot list commits: %w", err)
 	}
@@ -193,13 +193,13 @@ func (r *Repo) Since(ctx context.Context, from, to string) (commits [][]string, 
 // MergeTrees merges two trees that come from a third one, in the store of r. Conflicts
 // are the paths that could not be merged; then there is no tree.
 func (r *Repo) MergeTrees(ctx context.Context, base, ours, theirs string) (tree string, conflicts []string, err error) {
-	root, err := commitTree(ctx, r.newCall(), pawl, base, "base", nil)
+	root, err := commitTree(ctx, r.NewCall(), pawl, base, "base", nil)
 	if err != nil {
 		return "", nil, err
 	}
 	var sides [2]string
 	for i, t := range []string{ours, theirs} {
-		if sides[i], err = commitTree(ctx, r.newCall(), pawl, t, "side", []string{root}); err != nil {
+		if sides[i], err = commitTree(ctx, r.NewCall(), pawl, t, "side", []string{root}); err != nil {
 			return "", nil, err
 		}
 	}
@@ -213,5 +213,5 @@ func (r *Repo) MergeTrees(ctx context.Context, base, ours, theirs string) (tree 
 // Filtered returns the paths whose content a program filters by the attributes of the work tree,
 // such as LFS.
 func (r *Repo) Filtered(ctx context.Context, paths []string) ([]string, error) {
-	return filteredBy(ctx, r.newCall(), paths)
+	return filteredBy(ctx, r.NewCall(), paths)
 }

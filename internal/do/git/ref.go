@@ -51,7 +51,7 @@ func plainRef(name string) bool {
 // prefix is a whole name or ends at a slash.
 func (r *Repo) Refs(ctx context.Context, prefixes ...string) ([]Ref, error) {
 	const format = "--format=%(refname)%00%(objectname)%00%(tree)%00%(parent)%00%(committerdate:unix)%00%(contents)%00"
-	out, err := command.Run(ctx, r.newCall(append([]string{"for-each-ref", format}, prefixes...)...))
+	out, err := command.Run(ctx, r.NewCall(append([]string{"for-each-ref", format}, prefixes...)...))
 	if err != nil {
 		return nil, fmt.Errorf("cannot list refs: %w", err)
 	}
@@ -106,7 +106,7 @@ func (r *Repo) keepRefs(ctx context.Context, c call, names ...string) error {
 
 // changeRefs is a transaction of lines as update and DeleteRefs make them.
 func (r *Repo) changeRefs(reason string, lines ...string) call {
-	c := r.newCall("update-ref", "-z", "--stdin", "-m", reason)
+	c := r.NewCall("update-ref", "-z", "--stdin", "-m", reason)
 	c.Stdin = strings.NewReader(strings.Join(lines, ""))
 	return c
 }
@@ -126,7 +126,7 @@ func updateLines(pairs []string) []string {
 
 // DeleteRef removes a ref if it is at old.
 func (r *Repo) DeleteRef(ctx context.Context, name, old, reason string) error {
-	return r.runRefs(ctx, r.newCall("update-ref", "-m", reason, "-d", name, old))
+	return r.runRefs(ctx, r.NewCall("update-ref", "-m", reason, "-d", name, old))
 }
 
 // DeleteRefs removes refs in one transaction, each only if it still is where
@@ -165,7 +165,7 @@ func (r *Repo) Count(ctx context.Context, from, to string) (int, error) {
 	if from != "" {
 		args = append(args, "^"+from)
 	}
-	out, err := command.Run(ctx, r.newCall(args...))
+	out, err := command.Run(ctx, r.NewCall(args...))
 	if err != nil {
 		return 0, fmt.Errorf("cannot count commits: %w", err)
 	}

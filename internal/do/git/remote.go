@@ -14,7 +14,7 @@ import (
 // overNetwork allows what every other call forbids: git's own transports, with
 // the user's credentials and without asking on a terminal.
 func (r *Repo) overNetwork(ctx context.Context, args ...string) (call, error) {
-	c := r.newCall(args...)
+	c := r.NewCall(args...)
 	settings, err := r.Config(ctx)
 	if err != nil {
 		return c, err
@@ -40,26 +40,12 @@ func (r *Repo) UpstreamOf(ctx context.Context, branch string) (remote, ref strin
 	if err != nil {
 		return "", "", err
 	}
-	short := strings.TrimPrefix(branch, "refs/heads/")
-	urls := map[string]bool{}
-	for _, s := range settings {
-		switch {
-		case s.Key == "branch."+short+".remote":
-			remote = s.Value
-		case s.Key == "branch."+short+".merge":
-			ref = s.Value
-		case strings.HasPrefix(s.Key, "remote.") && strings.HasSuffix(s.Key, ".url"):
-			urls[strings.TrimSuffix(strings.TrimPrefix(s.Key, "remote."), ".url")] = true
-		}
-	}
-	if remote == "" && urls["origin"] {
-		remote = "origin"
-	}
-	if remote == "." || remote == "" || !urls[remote] {
+	values, of := latestValues(settings), "branch."+strings.TrimPrefix(branch, "refs/heads/")
+	remote = cmp.Or(values[of+".remote"], "origin")
+	if _, known := values["remote."+remote+".url"]; !known || remote == "." {
 		return "", "", nil
 	}
-	ref = cmp.Or(ref, branch)
-	return remote, ref, nil
+	return remote, cmp.Or(values[of+".merge"], branch), nil
 }
 
 // PushRemoteOf is the remote that somebody pushes a branch's work to, where it is set, such
@@ -70,10 +56,7 @@ func (r *Repo) PushRemoteOf(ctx context.Context, branch string) (remote string, 
 		return "", err
 	}
 	own := "branch." + strings.TrimPrefix(branch, "refs/heads/") + ".pushremote"
-	values := map[string]string{}
-	for _, s := range settings {
-		values[s.Key] = s.Value
-	}
+	values := latestValues(settings)
 	remote = cmp.Or(values[own], values["remote.pushdefault"])
 	if values["remote."+remote+".url"] == "" {
 		return "", nil
@@ -83,7 +66,7 @@ func (r *Repo) PushRemoteOf(ctx context.Context, branch string) (remote string, 
 
 // RemoteURL is the address of a remote, as git uses it.
 func (r *Repo) RemoteURL(ctx context.Context, remote string) (string, error) {
-	return command.Text(ctx, r.newCall("remote", "get-url", "--", remote), "read the address of "+remote)
+	return command.Text(ctx, r.NewCall("remote", "get-url", "--", remote), "read the address of "+remote)
 }
 
 // Fetch brings one ref of a remote here as into, whatever was there. ctx

@@ -187,13 +187,13 @@ func (r *Repo) MendRefs(ctx context.Context) (gone []string, err error) {
 // dropUnfollowable removes refs that cannot be followed to their ends. What the user's
 // own refs lead to is not looked at.
 func (r *Repo) dropUnfollowable(ctx context.Context, gone []string) ([]string, error) {
-	out, err := command.Run(ctx, r.newCall("for-each-ref", "--format=%(objectname) %(refname)", "refs/pawl"))
+	out, err := command.Run(ctx, r.NewCall("for-each-ref", "--format=%(objectname) %(refname)", "refs/pawl"))
 	if err != nil {
 		return gone, err
 	}
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 	follow := func(ids ...string) bool {
-		c := r.newCall("rev-list", "--objects", "--quiet", "--stdin", "--not", "--branches", "--tags", "--remotes")
+		c := r.NewCall("rev-list", "--objects", "--quiet", "--stdin", "--not", "--branches", "--tags", "--remotes")
 		c.Stdin = strings.NewReader(strings.Join(ids, "\n") + "\n")
 		_, err := command.Run(ctx, c)
 		return err == nil
@@ -212,7 +212,7 @@ func (r *Repo) dropUnfollowable(ctx context.Context, gone []string) ([]string, e
 		if follow(id) {
 			continue
 		}
-		if _, err := command.Run(ctx, r.newCall("update-ref", "--no-deref", "-d", name)); err != nil {
+		if _, err := command.Run(ctx, r.NewCall("update-ref", "--no-deref", "-d", name)); err != nil {
 			return gone, err
 		}
 		gone = append(gone, name)
@@ -292,12 +292,6 @@ func (r *Repo) refLocks() map[string]os.FileInfo {
 		})
 	}
 	return locks
-}
-
-func isPawlLock(path string) bool {
-	dir, name := filepath.Split(path)
-	data, err := files.ReadBelow(dir, name, int64(len(lockMark)))
-	return err == nil && string(data) == lockMark
 }
 
 // isSameFile reports whether a lock was not given back and taken again.

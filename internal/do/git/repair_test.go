@@ -101,47 +101,6 @@ func TestALockOfSomebodyStays(t *testing.T) {
 	}
 }
 
-// The index is somebody's: its lock stays, and the message says what can be done.
-func TestLockedIndexSaysWhatToDo(t *testing.T) {
-	t.Parallel()
-	dir, r := repository(t, "repo")
-	head := gittest.Git(t, dir, "rev-parse", "HEAD")
-	put(t, r.Index+".lock", "")
-	_, err := r.BeginFastForward(t.Context(), head, head, holdFile(t))
-	if err == nil || !strings.Contains(err.Error(), "if none runs there any more, remove "+r.Index+".lock") {
-		t.Errorf("a lock of now: %v", err)
-	}
-	if err := os.Chtimes(r.Index+".lock", beforeAnyBoot, beforeAnyBoot); err != nil {
-		t.Fatal(err)
-	}
-	_, err = r.BeginFastForward(t.Context(), head, head, holdFile(t))
-	if err == nil || !strings.Contains(err.Error(), "the machine's end cut off") {
-		t.Errorf("a lock from before: %v", err)
-	}
-}
-
-// A pawl that died between the two names of its lock left both. The next one
-// takes the lock as it is: to write it again would lose the mark for a moment,
-// in which the power may fail.
-func TestLockOfADeadPawlIsNotWrittenAgain(t *testing.T) {
-	t.Parallel()
-	dir, r := repository(t, "repo")
-	head := gittest.Git(t, dir, "rev-parse", "HEAD")
-	lock := r.Index + ".lock"
-	put(t, lock, lockMark)
-	if err := errors.Join(os.Link(lock, filepath.Join(r.Dir, "pawl-lock")), os.Chtimes(lock, beforeAnyBoot, beforeAnyBoot)); err != nil {
-		t.Fatal(err)
-	}
-	a, err := r.BeginFastForward(t.Context(), head, head, holdFile(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.End()
-	if info, err := os.Stat(lock); err != nil || !info.ModTime().Equal(beforeAnyBoot) {
-		t.Errorf("the lock was written at %v, %v", info.ModTime(), err)
-	}
-}
-
 // startGit starts a git that works in a folder until the end is asked for.
 func startGit(t *testing.T, dir string) (end func()) {
 	t.Helper()
@@ -172,16 +131,6 @@ func startGit(t *testing.T, dir string) (end func()) {
 }
 
 // holdFile is the file that whoever moves a work tree holds.
-func holdFile(t *testing.T) *os.File {
-	t.Helper()
-	hold, err := os.Create(filepath.Join(t.TempDir(), "hold"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = hold.Close() })
-	return hold
-}
-
 // An object that unpacks to more than it says, or than an object may have, is read no
 // further: a small file could be of any size.
 func TestObjectThatIsTooLarge(t *testing.T) {

@@ -207,8 +207,8 @@ func isRecent(version string) bool {
 	return err != nil || major*1000+minor >= 2038
 }
 
-// newCall makes a call on the user's repository.
-func (r *Repo) newCall(args ...string) call {
+// NewCall makes a call on the user's repository. It is for the rooms of git alone.
+func (r *Repo) NewCall(args ...string) call {
 	return call{Dir: r.Top, Args: args, Trees: r.Trees(), Env: []string{
 		"GIT_DIR=" + r.Dir, "GIT_WORK_TREE=" + r.Top, "GIT_COMMON_DIR=" + r.Common,
 	}}
@@ -225,7 +225,7 @@ type Head struct {
 
 // Head reads what is checked out.
 func (r *Repo) Head(ctx context.Context) (Head, error) {
-	out, err := command.Run(ctx, r.newCall("rev-parse", "HEAD", "--symbolic-full-name", "HEAD"))
+	out, err := command.Run(ctx, r.NewCall("rev-parse", "HEAD", "--symbolic-full-name", "HEAD"))
 	commit, branch, two := strings.Cut(strings.TrimSuffix(string(out), "\n"), "\n")
 	if err == nil && two {
 		if branch == "HEAD" {
@@ -236,7 +236,7 @@ func (r *Repo) Head(ctx context.Context) (Head, error) {
 	if err != nil && command.ExitCode(err) == 0 {
 		return Head{}, err
 	}
-	out, err = command.Run(ctx, r.newCall("symbolic-ref", "-q", "HEAD"))
+	out, err = command.Run(ctx, r.NewCall("symbolic-ref", "-q", "HEAD"))
 	if err != nil {
 		return Head{}, fmt.Errorf("cannot read HEAD: %w", err)
 	}
@@ -277,7 +277,7 @@ func Init(ctx context.Context, dir, message string) error {
 // branch is checked out, or in which something is going on that will come back
 // to it. One whose folder is gone is left out.
 func (r *Repo) Checkouts(ctx context.Context, branch string) ([]*Repo, error) {
-	out, err := command.Run(ctx, r.newCall("worktree", "list", "--porcelain", "-z"))
+	out, err := command.Run(ctx, r.NewCall("worktree", "list", "--porcelain", "-z"))
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the work trees: %w", err)
 	}

@@ -28,7 +28,7 @@ func (r *Repo) NewScratch(ctx context.Context, dir, commit string, borrow bool) 
 	}
 	if err == nil && !borrow {
 		to := filepath.Join(dir, ".git", "objects", "pack", "pack")
-		pack := r.newCall("pack-objects", "-q", "--revs", "--delta-base-offset", to)
+		pack := r.NewCall("pack-objects", "-q", "--revs", "--delta-base-offset", to)
 		pack.Stdin = strings.NewReader(commit + "\n")
 		_, err = command.Run(ctx, pack)
 	}
@@ -37,7 +37,7 @@ func (r *Repo) NewScratch(ctx context.Context, dir, commit string, borrow bool) 
 	}
 	scratch, err := Open(ctx, dir)
 	if err == nil {
-		_, err = command.Run(ctx, scratch.newCall("reset", "--quiet", "--hard", commit))
+		_, err = command.Run(ctx, scratch.NewCall("reset", "--quiet", "--hard", commit))
 	}
 	return scratch, err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/do/git"
+	"github.com/pawl-dev/pawl/internal/do/git/checkout"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 )
 
@@ -70,7 +71,7 @@ func (t *target) moveTarget(ctx context.Context, s *queue.State, c queue.Command
 	if err != nil {
 		return queue.Event{}, err
 	}
-	var moves []*git.FastForward
+	var moves []*checkout.FastForward
 	defer func() {
 		for _, m := range moves {
 			m.End()
@@ -82,7 +83,7 @@ func (t *target) moveTarget(ctx context.Context, s *queue.State, c queue.Command
 			return refusedEvent(queue.Refusal{Why: why}), nil
 		}
 		m, err := beginMove(ctx, tree, c.From, c.To, hold)
-		if errors.Is(err, git.ErrIndexLocked) {
+		if errors.Is(err, checkout.ErrIndexLocked) {
 			return refusedEvent(queue.Refusal{Why: err.Error()}), nil
 		}
 		if err != nil {
@@ -118,12 +119,14 @@ func (t *target) moveTarget(ctx context.Context, s *queue.State, c queue.Command
 }
 
 // beginMove locks and compares the files of a work tree.
-func beginMove(ctx context.Context, tree *git.Repo, from, to string, hold *os.File) (*git.FastForward, error) {
-	return git.WhenUnlocked(ctx, func() (*git.FastForward, error) { return tree.BeginFastForward(ctx, from, to, hold) })
+func beginMove(ctx context.Context, tree *git.Repo, from, to string, hold *os.File) (*checkout.FastForward, error) {
+	return checkout.WhenUnlocked(ctx, func() (*checkout.FastForward, error) {
+		return checkout.BeginFastForward(ctx, tree, from, to, hold)
+	})
 }
 
 // moveFiles moves the files of work trees, and forgets the movement. It returns warnings.
-func (t *target) moveFiles(ctx context.Context, trees []*git.Repo, moves []*git.FastForward, hold *os.File,
+func (t *target) moveFiles(ctx context.Context, trees []*git.Repo, moves []*checkout.FastForward, hold *os.File,
 ) ([]string, error) {
 	var warnings []string
 	for i, m := range moves {
@@ -239,7 +242,7 @@ func (t *target) finishMovement(ctx context.Context, hold *os.File) ([]string, e
 	if err != nil {
 		return nil, err
 	}
-	var moves []*git.FastForward
+	var moves []*checkout.FastForward
 	defer func() {
 		for _, f := range moves {
 			f.End()

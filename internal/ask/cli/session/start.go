@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/do/git"
+	"github.com/pawl-dev/pawl/internal/do/git/checkout"
 	"github.com/pawl-dev/pawl/internal/do/merge"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/do/retention"
@@ -334,5 +335,5 @@ func CheckDelivery(ctx context.Context, c *config.Config, level string, repo *gi
 	if action.When(c, "", level) == deliver.Asked {
 		return nil
 	}
-	return repo.CheckTakesWork(ctx)
+	return checkout.CheckTakesWork(ctx, repo)
 }

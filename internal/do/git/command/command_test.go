@@ -9,13 +9,16 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pawl-dev/pawl/internal/test/gittest"
 )
+
+func TestMain(m *testing.M) { os.Exit(gittest.Run(m)) }
 
 func TestCallersVariablesAreLeftOut(t *testing.T) {
 	for _, v := range []string{"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"} {
 		t.Setenv(v, "/elsewhere")
 	}
-	t.Setenv("GIT_CONFIG_NOSYSTEM", "1")
 	t.Setenv("GIT_EXTERNAL_DIFF", "false")
 	t.Setenv("LC_ALL", "de_DE.UTF-8")
 	env := cleanEnvironment(os.Environ())

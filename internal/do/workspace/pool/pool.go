@@ -20,6 +20,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
 	"github.com/pawl-dev/pawl/internal/do/git"
+	"github.com/pawl-dev/pawl/internal/do/git/checkout"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/keep/files"
@@ -216,8 +217,8 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 	return p, nil
 }
 
-// CheckWritable is [git.Repo.CheckWritable] of the user's repository.
-func (p *Pool) CheckWritable() error { return p.repo.CheckWritable() }
+// CheckWritable is [git.CheckWritable] of the user's repository.
+func (p *Pool) CheckWritable() error { return checkout.CheckWritable(p.repo) }
 
 // Notes are what a person should know of what was put in order by [Open].
 func (p *Pool) Notes() []string { return p.notes }

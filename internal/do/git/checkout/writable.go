@@ -1,4 +1,4 @@
-package git
+package checkout
 
 import (
 	"context"
@@ -10,12 +10,13 @@ import (
 	"syscall"
 
 	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/do/git"
 )
 
 // CheckTakesWork refuses a checkout that no work can be delivered into as it is: something is half
 // done in it, it cannot be written, or another program has its index and does not give it back
 // within some seconds.
-func (r *Repo) CheckTakesWork(ctx context.Context) error {
+func CheckTakesWork(ctx context.Context, r *git.Repo) error {
 	if busy := r.Busy(); busy != "" {
 		end := "--abort"
 		if busy == "bisect" {
@@ -25,26 +26,26 @@ func (r *Repo) CheckTakesWork(ctx context.Context) error {
 			Hint("Finish it, or give it up: git %s %s", busy, end).
 			Hint("Or have work wait until you apply it: run: {deliver: ask} in pawl.yaml")
 	}
-	if err := r.CheckWritable(); err != nil {
+	if err := CheckWritable(r); err != nil {
 		return err
 	}
-	_, err := WhenUnlocked(ctx, func() (*FastForward, error) { return nil, r.reasonIndexLocked() })
+	_, err := WhenUnlocked(ctx, func() (*FastForward, error) { return nil, reasonIndexLocked(r) })
 	return err
 }
 
 // reasonIndexLocked is [ErrIndexLocked] where another program has the index.
-func (r *Repo) reasonIndexLocked() error {
+func reasonIndexLocked(r *git.Repo) error {
 	name := r.Index + ".lock"
 	if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) || isPawlLock(name) {
 		return nil
 	}
-	return r.indexLocked()
+	return describeLocked(r)
 }
 
 // CheckWritable refuses a repository in which this user could not store objects, move branches
 // or write files: root may have left some of it there, or its disk may be read-only.
-func (r *Repo) CheckWritable() error {
-	for _, path := range r.writtenPaths() {
+func CheckWritable(r *git.Repo) error {
+	for _, path := range writtenPaths(r) {
 		err := syscall.Access(path, 2) // to write
 		if err == nil || errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -65,7 +66,7 @@ func (r *Repo) CheckWritable() error {
 
 // writtenPaths lists the top of the work tree, and what in the git directory holds objects, refs
 // and their logs: whatever the work is, a delivery or landing may write there.
-func (r *Repo) writtenPaths() []string {
+func writtenPaths(r *git.Repo) []string {
 	paths, logs := []string{r.Top, r.Dir, r.Common}, filepath.Join(r.Common, "logs")
 	for _, below := range []string{r.Objects, filepath.Join(r.Common, "refs"), logs} {
 		_ = filepath.WalkDir(below, func(path string, d fs.DirEntry, _ error) error {

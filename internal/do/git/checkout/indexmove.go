@@ -1,4 +1,4 @@
-package git
+package checkout
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/git/command"
 	"github.com/pawl-dev/pawl/internal/do/process"
 )
@@ -19,7 +20,7 @@ import (
 // the caller moves itself: the branch is moved, then the files, then
 // [FastForward.MoveIndex]. An empty commit is none. The error is [ErrIndexLocked] when
 // another program has the index. The caller ends it in any case.
-func (r *Repo) BeginIndexMove(ctx context.Context, from, to string, hold *os.File) (*FastForward, error) {
+func BeginIndexMove(ctx context.Context, r *git.Repo, from, to string, hold *os.File) (*FastForward, error) {
 	sum := sha256.Sum256([]byte(r.Dir))
 	private := hold.Name() + "." + hex.EncodeToString(sum[:4]) + ".index"
 	a := &FastForward{repo: r, from: from, to: to, hold: hold, private: private}
@@ -67,19 +68,19 @@ func (a *FastForward) findChanges(ctx context.Context) error {
 
 // StagedOver is [StagedOver] for the move, in the index as it was locked. What is staged
 // there otherwise than it was before the move is [FastForward.Staged] from then on.
-func (a *FastForward) StagedOver(ctx context.Context, built map[string]Entry) ([]string, error) {
-	all, err := listEntries(ctx, a.newCall(lsEntries...))
+func (a *FastForward) StagedOver(ctx context.Context, built map[string]git.Entry) ([]string, error) {
+	all, err := git.ListEntries(ctx, a.newCall())
 	if err != nil {
 		return nil, err
 	}
-	has := make(map[string]Entry, len(all))
+	has := make(map[string]git.Entry, len(all))
 	for _, e := range all {
 		has[e.Path] = e
 	}
 	a.staged = nil
 	for _, c := range a.changes {
 		if e := has[c.Path]; e.Object != c.OldObject || e.Mode != c.OldMode {
-			a.staged = append(a.staged, Entry{Mode: e.Mode, Object: e.Object, Path: c.Path})
+			a.staged = append(a.staged, git.Entry{Mode: e.Mode, Object: e.Object, Path: c.Path})
 		}
 	}
 	return StagedOver(all, a.changes, built), nil
@@ -88,8 +89,8 @@ func (a *FastForward) StagedOver(ctx context.Context, built map[string]Entry) ([
 // StagedOver are the paths of changes for which an index has something staged that is
 // neither what was there, nor what is to be, nor what built has: the content that the
 // work began with.
-func StagedOver(index []Entry, changes []Change, built map[string]Entry) []string {
-	has := make(map[string]Entry, len(index))
+func StagedOver(index []git.Entry, changes []git.Change, built map[string]git.Entry) []string {
+	has := make(map[string]git.Entry, len(index))
 	for _, e := range index {
 		has[e.Path] = e
 	}
@@ -109,31 +110,26 @@ func StagedOver(index []Entry, changes []Change, built map[string]Entry) []strin
 
 // Staged are the index entries that [FastForward.StagedOver] found to differ from the
 // commit that the move begins at; one without an object is of what was removed.
-func (a *FastForward) Staged() []Entry { return a.staged }
+func (a *FastForward) Staged() []git.Entry { return a.staged }
 
 // MoveIndex makes the index entries of the paths that the move changes those of its end, or
 // those of staged. Their files are compared when git looks at them next.
-func (a *FastForward) MoveIndex(ctx context.Context, staged ...Entry) error {
+func (a *FastForward) MoveIndex(ctx context.Context, staged ...git.Entry) error {
 	a.cut = true
-	again := map[string]Entry{}
+	again := map[string]git.Entry{}
 	for _, e := range staged {
 		again[e.Path] = e
 	}
-	var in bytes.Buffer
+	var put []git.Entry
 	for _, c := range a.changes {
-		mode, object := c.NewMode, c.NewObject
-		if e, is := again[c.Path]; is {
-			mode, object = e.Mode, e.Object
+		e, is := again[c.Path]
+		if !is {
+			e = git.Entry{Mode: c.NewMode, Object: c.NewObject, Path: c.Path}
 		}
-		if object == "" {
-			mode, object = "0", a.repo.Zero()
-		}
-		in.WriteString(mode + " " + object + "\t" + c.Path + "\x00")
+		put = append(put, e)
 	}
-	if in.Len() > 0 {
-		put := a.newCall("update-index", "-z", "--add", "--replace", "--index-info")
-		put.Stdin = &in
-		if _, err := command.Run(ctx, put); err != nil {
+	if len(put) > 0 {
+		if err := a.setEntries(ctx, put); err != nil {
 			return fmt.Errorf("cannot move the index of %s: %w", a.repo.Top, err)
 		}
 		if err := copyIndex(a.private, a.repo.Index, true); err != nil {
@@ -142,4 +138,19 @@ func (a *FastForward) MoveIndex(ctx context.Context, staged ...Entry) error {
 	}
 	a.cut = false
 	return nil
+}
+
+// setEntries enters what is at paths into the copy of the index; one without an object goes.
+func (a *FastForward) setEntries(ctx context.Context, all []git.Entry) error {
+	var in bytes.Buffer
+	for _, e := range all {
+		if e.Object == "" {
+			e.Mode, e.Object = "0", a.repo.Zero()
+		}
+		in.WriteString(e.Mode + " " + e.Object + "\t" + e.Path + "\x00")
+	}
+	put := a.newCall("update-index", "-z", "--add", "--replace", "--index-info")
+	put.Stdin = &in
+	_, err := command.Run(ctx, put)
+	return err
 }

@@ -1,4 +1,9 @@
-package git
+// Package checkout moves a person's checkout to where its branch goes: the files and the index
+// of a work tree, or the index alone where the caller moves the files. What is staged or changed
+// there stays, what is in the way is named before anything moves, and what a crash cuts off is
+// finished by the next who has the lock. It refuses a checkout that no work can be delivered into.
+// It moves no branch: that is the caller's, between the beginning and the move.
+package checkout
 
 import (
 	"bytes"
@@ -12,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/decide/lists"
+	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/git/command"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/keep/files"
@@ -36,12 +42,12 @@ import (
 // is finished by another one. Until then the index stays locked: who committed all that
 // differs would take back what the branch was moved to.
 type FastForward struct {
-	repo     *Repo
+	repo     *git.Repo
 	from, to string
 	hold     *os.File
 	private  string // the copy of the index
-	changes  []Change
-	staged   []Entry
+	changes  []git.Change
+	staged   []git.Entry
 
 	cut      bool     // the move began, and did not end
 	unfilter []string // settings that leave the person's filters out, whose programs are not there
@@ -54,8 +60,8 @@ const lockMark = "pawl moves this work tree\n"
 
 // BeginFastForward locks the index of r. The error is [ErrIndexLocked] when
 // another program has it. The caller ends it in any case.
-func (r *Repo) BeginFastForward(ctx context.Context, from, to string, hold *os.File) (*FastForward, error) {
-	a, err := r.BeginIndexMove(ctx, from, to, hold)
+func BeginFastForward(ctx context.Context, r *git.Repo, from, to string, hold *os.File) (*FastForward, error) {
+	a, err := BeginIndexMove(ctx, r, from, to, hold)
 	if err != nil {
 		return nil, err
 	}
@@ -70,10 +76,10 @@ func (a *FastForward) lockIndex() error {
 	dir, name := filepath.Split(a.repo.Index + ".lock")
 	err := files.MakeBelow(dir, name, []byte(lockMark))
 	if errors.Is(err, fs.ErrExist) {
-		if a.isOwnLock() {
+		if isPawlLock(a.repo.Index + ".lock") {
 			return nil // a dead pawl's: who is alive holds the file hold
 		}
-		return a.repo.indexLocked()
+		return describeLocked(a.repo)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot lock the index of %s: %v", a.repo.Top, err)
@@ -81,9 +87,9 @@ func (a *FastForward) lockIndex() error {
 	return nil
 }
 
-// indexLocked is an error that says whose the lock may be. The lock is git's and
+// describeLocked is an error that says whose the lock may be. The lock is git's and
 // is never removed, since there may be work in it.
-func (r *Repo) indexLocked() error {
+func describeLocked(r *git.Repo) error {
 	name := r.Index + ".lock"
 	info, err := os.Lstat(name)
 	if err == nil && info.ModTime().Before(process.Booted()) {
@@ -97,13 +103,15 @@ func (r *Repo) indexLocked() error {
 func (a *FastForward) End() {
 	_ = os.Remove(a.private)
 	_ = os.Remove(a.private + ".lock")
-	if !a.cut && a.isOwnLock() {
+	if !a.cut && isPawlLock(a.repo.Index+".lock") {
 		_ = os.Remove(a.repo.Index + ".lock")
 	}
 }
 
-func (a *FastForward) isOwnLock() bool {
-	return isPawlLock(a.repo.Index + ".lock")
+func isPawlLock(path string) bool {
+	dir, name := filepath.Split(path)
+	data, err := files.ReadBelow(dir, name, int64(len(lockMark)))
+	return err == nil && string(data) == lockMark
 }
 
 func (a *FastForward) copyIndex() error {
@@ -135,8 +143,8 @@ func copyIndex(from, to string, synced bool) error {
 	return files.SetTime(to, info.ModTime())
 }
 
-func (a *FastForward) newCall(args ...string) call {
-	c := a.repo.newCall(args...)
+func (a *FastForward) newCall(args ...string) command.Call {
+	c := a.repo.NewCall(args...)
 	c.Env = append(c.Env, "GIT_INDEX_FILE="+a.private, "GIT_OPTIONAL_LOCKS=1")
 	c.Lock, c.Settings = a.hold, a.unfilter
 	return c
@@ -164,7 +172,7 @@ func (a *FastForward) refreshIndex(ctx context.Context) error {
 }
 
 // withoutFilters are settings by which git runs no filter that others name.
-func withoutFilters(settings []Setting) []string {
+func withoutFilters(settings []git.Setting) []string {
 	none := map[string]string{"clean": "", "smudge": "", "process": "", "required": "false"}
 	var off []string
 	for _, s := range settings {
@@ -234,12 +242,8 @@ func (a *FastForward) changedPaths(ctx context.Context, commit string) (map[stri
 }
 
 func (a *FastForward) knownPaths(ctx context.Context) (map[string]bool, error) {
-	out, err := command.Run(ctx, a.newCall("ls-files", "-z"))
-	if err != nil {
-		return nil, fmt.Errorf("cannot list the index of %s: %w", a.repo.Top, err)
-	}
-	set := lists.Set(command.SplitRecords(out))
-	return set, nil
+	names, err := command.Records(ctx, a.newCall("ls-files", "-z"), "list the index of "+a.repo.Top)
+	return lists.Set(names), err
 }
 
 // isOccupied reports whether a file that git does not know is at a path or above it. One that git
@@ -286,11 +290,11 @@ func (a *FastForward) Move(ctx context.Context) (left []string, err error) {
 func (a *FastForward) movedFiles(left []string) []string {
 	var paths []string
 	for _, c := range a.changes {
-		if slices.Contains(left, c.Path) || c.NewMode == ModeNested {
+		if slices.Contains(left, c.Path) || c.NewMode == git.ModeNested {
 			continue
 		}
 		name := filepath.Join(a.repo.Top, filepath.FromSlash(c.Path))
-		if c.NewMode == ModeFile || c.NewMode == ModeExec {
+		if c.NewMode == git.ModeFile || c.NewMode == git.ModeExec {
 			paths = append(paths, name)
 		}
 		paths = append(paths, files.Folders(name, a.repo.Top)...)
@@ -347,7 +351,7 @@ func (a *FastForward) moveFiles(ctx context.Context) (left []string, err error) 
 
 // isHalfWritten reports whether a file is what a move that was cut off left: none, zeros, or whole
 // sectors from the beginning of what it is to be.
-func (a *FastForward) isHalfWritten(ctx context.Context, c Change) bool {
+func (a *FastForward) isHalfWritten(ctx context.Context, c git.Change) bool {
 	name := filepath.Join(a.repo.Top, filepath.FromSlash(c.Path))
 	info, err := os.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -363,7 +367,7 @@ func (a *FastForward) isHalfWritten(ctx context.Context, c Change) bool {
 	if len(bytes.Trim(data, "\x00")) == 0 {
 		return true
 	}
-	is, err := command.Run(ctx, a.repo.newCall("cat-file", "--filters", "--path="+c.Path, c.NewObject))
+	is, err := command.Run(ctx, a.repo.NewCall("cat-file", "--filters", "--path="+c.Path, c.NewObject))
 	return err == nil && len(data)%sector == 0 && len(data) < len(is) && bytes.HasPrefix(is, data)
 }
 
@@ -376,27 +380,24 @@ const sector = 512
 // resetIndex puts the changed paths of the index to what a commit has, but for staged ones, and
 // returns those whose file is another. A file where the commit has none differs.
 func (a *FastForward) resetIndex(ctx context.Context, commit string, staged map[string]bool) (map[string]bool, error) {
-	var in bytes.Buffer
+	var put []git.Entry
 	set := map[string]bool{}
 	for _, c := range a.changes {
 		if staged[c.Path] {
 			continue
 		}
-		mode, object := c.OldMode, c.OldObject
+		e := git.Entry{Mode: c.OldMode, Object: c.OldObject, Path: c.Path}
 		if commit == a.to {
-			mode, object = c.NewMode, c.NewObject
+			e.Mode, e.Object = c.NewMode, c.NewObject
 		}
-		if object == "" {
-			mode, object = "0", a.repo.Zero()
+		if e.Object == "" {
 			if _, err := os.Lstat(filepath.Join(a.repo.Top, c.Path)); err == nil {
 				set[c.Path] = true
 			}
 		}
-		in.WriteString(mode + " " + object + "\t" + c.Path + "\x00")
+		put = append(put, e)
 	}
-	put := a.newCall("update-index", "-z", "--index-info")
-	put.Stdin = &in
-	if _, err := command.Run(ctx, put); err != nil {
+	if err := a.setEntries(ctx, put); err != nil {
 		return nil, err
 	}
 	if err := a.refreshIndex(ctx); err != nil {
@@ -407,7 +408,7 @@ func (a *FastForward) resetIndex(ctx context.Context, commit string, staged map[
 		return nil, err
 	}
 	for _, p := range command.SplitRecords(out) {
-		if slices.ContainsFunc(a.changes, func(c Change) bool { return c.Path == p }) {
+		if slices.ContainsFunc(a.changes, func(c git.Change) bool { return c.Path == p }) {
 			set[p] = true
 		}
 	}
