@@ -106,7 +106,7 @@ func (c *Clone) objectDirs() string {
 
 // takeOver copies to a git directory what r says about ignored files and missing
 // history.
-func (r *Repo) takeOver(dir string) error {
+func (r *Folders) takeOver(dir string) error {
 	for from, to := range map[string]string{
 		r.Exclude:                          filepath.Join(dir, "info", "exclude"),
 		filepath.Join(r.Common, "shallow"): filepath.Join(dir, "shallow"),
@@ -131,7 +131,7 @@ func (r *Repo) takeOver(dir string) error {
 
 // conversionConfig returns the settings by which content is converted and files are compared, for a
 // configuration file.
-func (r *Repo) conversionConfig(ctx context.Context, settings []Setting) (string, error) {
+func (r *Folders) conversionConfig(ctx context.Context, settings []Setting) (string, error) {
 	lines := configLines(settings,
 		"ignorecase", "precomposeunicode", "autocrlf", "eol", "filemode", "symlinks", "sharedrepository")
 	ignore, err := r.ignoreLine(ctx, settings)
@@ -160,7 +160,7 @@ func (c *Clone) Checkout(ctx context.Context, commit string) error {
 }
 
 // isPartial reports whether objects may be missing, to be fetched when needed.
-func (r *Repo) isPartial(ctx context.Context) (bool, error) {
+func (r *Folders) isPartial(ctx context.Context) (bool, error) {
 	settings, err := r.Config(ctx)
 	for _, s := range settings {
 		promisor := strings.HasPrefix(s.Key, "remote.") && strings.HasSuffix(s.Key, ".promisor")
@@ -272,7 +272,7 @@ type made struct {
 }
 
 // writeGitDir writes a new git directory that borrows from r.
-func (r *Repo) writeGitDir(dir string, m made) error {
+func (r *Folders) writeGitDir(dir string, m made) error {
 	if err := os.Mkdir(dir, 0o777); err != nil { //nolint:gosec // git's own mode, less the umask
 		return err
 	}
@@ -360,7 +360,7 @@ func (c *Clone) withGitDir(do func(*os.Root) error) error {
 // agentConfig is the configuration of an agent's .git: what r says about files,
 // and who commits. Nothing is signed, since a key is nothing for an agent, and
 // nothing is collected behind its back.
-func (r *Repo) agentConfig(ctx context.Context, settings []Setting) (string, error) {
+func (r *Folders) agentConfig(ctx context.Context, settings []Setting) (string, error) {
 	conversions, err := r.conversionConfig(ctx, settings)
 	if err != nil {
 		return "", err
@@ -387,7 +387,7 @@ func (r *Repo) agentConfig(ctx context.Context, settings []Setting) (string, err
 
 // moduleURLs are the lines that say where submodules come from: as r resolved their
 // addresses, which may be relative to a remote that a clone does not have.
-func (r *Repo) moduleURLs(ctx context.Context, settings []Setting) (string, error) {
+func (r *Folders) moduleURLs(ctx context.Context, settings []Setting) (string, error) {
 	known := latestValues(settings)
 	file := filepath.Join(r.Top, ".gitmodules")
 	if info, err := os.Lstat(file); err != nil || !info.Mode().IsRegular() {
@@ -476,8 +476,7 @@ func (c *Clone) DropAgentObjects() error {
 // can be saved. An error is that the clone cannot be worked in; its files are as they are.
 func (c *Clone) AfterBoot(ctx context.Context, base string) error {
 	dir := filepath.Join(c.Top, ".git")
-	agents := &Repo{Top: c.Top, Dir: dir, Common: dir, Objects: filepath.Join(dir, "objects"), Format: c.Of.Format}
-	for _, r := range []*Repo{agents, c.shadow.Repo} {
+	for _, r := range []*Repo{repoAt(c.Top, dir, filepath.Join(dir, "index"), c.Of.Format), c.shadow.Repo} {
 		if _, err := r.dropBroken(ctx, filepath.Join(c.Own, "after-power-loss")); err != nil {
 			return err
 		}

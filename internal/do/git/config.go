@@ -26,7 +26,7 @@ type Setting struct {
 }
 
 // Config lists the effective configuration, included files too, in git's order.
-func (r *Repo) Config(ctx context.Context) ([]Setting, error) {
+func (r *Folders) Config(ctx context.Context) ([]Setting, error) {
 	out, err := command.Run(ctx, r.NewCall("config", "--list", "--show-scope", "--show-origin", "--includes", "-z"))
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the git configuration: %w", err)
@@ -60,14 +60,14 @@ func latestValues(settings []Setting) map[string]string {
 
 // ConfigPath is the value of a key that names a file, with ~ expanded. It is
 // empty when the key is not set.
-func (r *Repo) ConfigPath(ctx context.Context, key string) (string, error) {
+func (r *Folders) ConfigPath(ctx context.Context, key string) (string, error) {
 	value, err := r.configValue(ctx, "path", key)
 	return strings.TrimSuffix(value, "\x00"), err
 }
 
 // ConfigBool is the value of a key that is true or false. A key that is not among
 // the settings is false.
-func (r *Repo) ConfigBool(ctx context.Context, settings []Setting, key string) (bool, error) {
+func (r *Folders) ConfigBool(ctx context.Context, settings []Setting, key string) (bool, error) {
 	if v, set := latestValues(settings)[strings.ToLower(key)]; !set || v == "false" {
 		return false, nil
 	}
@@ -75,7 +75,7 @@ func (r *Repo) ConfigBool(ctx context.Context, settings []Setting, key string) (
 	return value == "true\x00", err
 }
 
-func (r *Repo) configValue(ctx context.Context, kind, key string) (string, error) {
+func (r *Folders) configValue(ctx context.Context, kind, key string) (string, error) {
 	out, err := command.Run(ctx, r.NewCall("config", "-z", "--type="+kind, "--get", key))
 	if command.ExitCode(err) == 1 {
 		return "", nil
@@ -88,7 +88,7 @@ func (r *Repo) configValue(ctx context.Context, kind, key string) (string, error
 
 // ignoreLine names the user's own ignore file, as an absolute path, for the
 // section core of a configuration file. It is empty when the setting is not there.
-func (r *Repo) ignoreLine(ctx context.Context, settings []Setting) (string, error) {
+func (r *Folders) ignoreLine(ctx context.Context, settings []Setting) (string, error) {
 	if _, set := latestValues(settings)["core.excludesfile"]; !set {
 		return "", nil
 	}
@@ -157,7 +157,7 @@ func identityOf(settings []Setting) Person {
 // git's settings and the person's variables name: where hooks are, attributes, settings that others include, and
 // programs of any setting; and those that links among git's hooks lead to. drivers says
 // that the settings have programs which attributes can name, other than LFS's.
-func (r *Repo) Obeyed(ctx context.Context) (places []string, drivers bool, err error) {
+func (r *Folders) Obeyed(ctx context.Context) (places []string, drivers bool, err error) {
 	settings, err := r.Config(ctx)
 	for _, s := range settings {
 		from := r.Top // of hooks and attributes
@@ -207,7 +207,7 @@ var shellFile = map[string]bool{"BASH_ENV": true, "ENV": true}
 
 // filesNamed are the files of the work tree that a value names, such as a command of a
 // filter or an alias: git starts commands at the top level. One that is named in full may be orComing: not there yet.
-func (r *Repo) filesNamed(value string, orComing bool) (places []string) {
+func (r *Folders) filesNamed(value string, orComing bool) (places []string) {
 	isBetween := func(c rune) bool { return strings.ContainsRune(" \t\"';&|(),:=", c) }
 	for word := range strings.FieldsFuncSeq(value, isBetween) {
 		for _, name := range namesOf(strings.TrimPrefix(word, "!"), r.Top) {

@@ -46,7 +46,7 @@ func (s *Shadow) Changes(ctx context.Context, from, to string, renames bool, lim
 	return all, more, err
 }
 
-func (r *Repo) diffTree(ctx context.Context, c call, from, to string, renames bool, limit int) ([]Change, bool, error) {
+func (r *History) diffTree(ctx context.Context, c call, from, to string, renames bool, limit int) ([]Change, bool, error) {
 	if from == to {
 		return nil, false, nil
 	}
@@ -62,7 +62,7 @@ func (r *Repo) diffTree(ctx context.Context, c call, from, to string, renames bo
 	return r.readChanges(command.SplitRecords(out), limit)
 }
 
-func (r *Repo) readChanges(f []string, limit int) ([]Change, bool, error) {
+func (r *History) readChanges(f []string, limit int) ([]Change, bool, error) {
 	zero := r.Zero()
 	var all []Change
 	for i := 0; i+1 < len(f); {
@@ -121,7 +121,7 @@ func (s *Shadow) DiffStat(ctx context.Context, from, to string) (Stat, error) {
 }
 
 // DiffStat is [Shadow.DiffStat] of trees or commits that the repository itself has.
-func (r *Repo) DiffStat(ctx context.Context, from, to string) (Stat, error) {
+func (r *History) DiffStat(ctx context.Context, from, to string) (Stat, error) {
 	return diffStat(ctx, r.NewCall, from, to)
 }
 

@@ -59,10 +59,7 @@ func TestOpenFindsTheFolders(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"plain", "with space", "new\nline", "not utf8 \xff", `quote " and \`} {
 		dir, r := repository(t, name)
-		want := &Repo{
-			Top: dir, Dir: filepath.Join(dir, ".git"), Common: filepath.Join(dir, ".git"), Exclude: filepath.Join(dir, ".git", "info", "exclude"),
-			Index: filepath.Join(dir, ".git", "index"), Objects: filepath.Join(dir, ".git", "objects"), Format: "sha1",
-		}
+		want := repoAt(dir, filepath.Join(dir, ".git"), filepath.Join(dir, ".git", "index"), "sha1")
 		if places(r) != places(want) {
 			t.Errorf("%q: got %+v", name, r)
 		}

@@ -16,7 +16,7 @@ import (
 
 // Find is the commit that a ref or another name stands for; empty when
 // there is none.
-func (r *Repo) Find(ctx context.Context, name string) (string, error) {
+func (r *History) Find(ctx context.Context, name string) (string, error) {
 	out, err := command.Run(ctx, r.NewCall("rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}"))
 	if command.ExitCode(err) == 1 || command.ExitCode(err) == 128 {
 		return "", nil
@@ -28,13 +28,13 @@ func (r *Repo) Find(ctx context.Context, name string) (string, error) {
 }
 
 // TreeOf is the tree of a commit.
-func (r *Repo) TreeOf(ctx context.Context, commit string) (string, error) {
+func (r *History) TreeOf(ctx context.Context, commit string) (string, error) {
 	c := r.NewCall("rev-parse", "--verify", "--quiet", "--end-of-options", commit+"^{tree}")
 	return command.Text(ctx, c, "find the tree of "+commit)
 }
 
 // FilesOf are the paths of all files of a commit or a tree.
-func (r *Repo) FilesOf(ctx context.Context, commit string) ([]string, error) {
+func (r *History) FilesOf(ctx context.Context, commit string) ([]string, error) {
 	c := r.NewCall("ls-tree", "-r", "-z", "--name-only", commit)
 	c.Max = namesMost
 	return command.Records(ctx, c, "list the files of "+commit)
@@ -42,7 +42,7 @@ func (r *Repo) FilesOf(ctx context.Context, commit string) ([]string, error) {
 
 // IsAncestor reports whether one commit can be reached from another, or is it.
 // A commit that is not in the store is no ancestor.
-func (r *Repo) IsAncestor(ctx context.Context, commit, of string) (bool, error) {
+func (r *History) IsAncestor(ctx context.Context, commit, of string) (bool, error) {
 	if commit == of {
 		return true, nil
 	}
@@ -61,7 +61,7 @@ func (r *Repo) IsAncestor(ctx context.Context, commit, of string) (bool, error) 
 
 // Whole reports whether the commits want are there, with all that have does not have.
 // An empty have is nothing.
-func (r *Repo) Whole(ctx context.Context, have string, want ...string) bool {
+func (r *History) Whole(ctx context.Context, have string, want ...string) bool {
 	c := r.NewCall("rev-list", "--objects", "--quiet", "--stdin")
 	c.Stdin = reachable(have, want)
 	_, err := command.Run(ctx, c)
@@ -80,7 +80,7 @@ func reachable(have string, want []string) io.Reader {
 
 // Unreachable returns those commits of a list that cannot be reached from to;
 // one that is not in the store cannot.
-func (r *Repo) Unreachable(ctx context.Context, list []string, to string) (map[string]bool, error) {
+func (r *History) Unreachable(ctx context.Context, list []string, to string) (map[string]bool, error) {
 	gone := map[string]bool{}
 	if len(list) == 0 {
 		return gone, nil
@@ -116,7 +116,7 @@ func (r *Repo) Unreachable(ctx context.Context, list []string, to string) (map[s
 }
 
 // Base is a best common ancestor of two commits; empty when they have none.
-func (r *Repo) Base(ctx context.Context, a, b string) (string, error) {
+func (r *History) Base(ctx context.Context, a, b string) (string, error) {
 	out, err := command.Run(ctx, r.NewCall("merge-base", a, b))
 	if command.ExitCode(err) == 1 {
 		return "", nil
@@ -129,13 +129,13 @@ func (r *Repo) Base(ctx context.Context, a, b string) (string, error) {
 
 // Changes lists how one tree or commit differs from another, by path, without
 // renames.
-func (r *Repo) Changes(ctx context.Context, from, to string) ([]Change, error) {
+func (r *History) Changes(ctx context.Context, from, to string) ([]Change, error) {
 	all, _, err := r.diffTree(ctx, r.NewCall(), from, to, false, 0)
 	return all, err
 }
 
 // Author is who wrote a commit, and the first line of its message.
-func (r *Repo) Author(ctx context.Context, commit string) (name, subject string, err error) {
+func (r *History) Author(ctx context.Context, commit string) (name, subject string, err error) {
 	out, err := command.Run(ctx, r.NewCall("log", "-1", "-z", "--no-show-signature", "--format=%an%n%s", commit, "--"))
 	if err != nil {
 		return "", "", fmt.Errorf("cannot find who wrote %s: %w", commit, err)
@@ -146,7 +146,7 @@ func (r *Repo) Author(ctx context.Context, commit string) (name, subject string,
 
 // Own are commits that can be reached from to and not from from, the last first, each as
 // its short name and the first line of its message.
-func (r *Repo) Own(ctx context.Context, from, to string, limit int) ([]string, error) {
+func (r *History) Own(ctx context.Context, from, to string, limit int) ([]string, error) {
 	return command.Records(ctx, r.NewCall("log", "-z", "--no-show-signature", "--format=%h %s",
 		fmt.Sprintf("-n%d", limit), "^"+from, to, "--"), "list commits")
 }
@@ -156,7 +156,7 @@ type Landing struct{ Commit, Message string }
 
 // Landings lists the merges on the first-parent line of to that cannot be
 // reached from from and change one of the paths, the last first, at most limit.
-func (r *Repo) Landings(ctx context.Context, from, to string, paths []string, limit int) ([]Landing, error) {
+func (r *History) Landings(ctx context.Context, from, to string, paths []string, limit int) ([]Landing, error) {
 	args := []string{"log", "--first-parent", "-m", "-z", "--format=%H%n%B", fmt.Sprintf("-n%d", limit),
 		"--no-show-signature", to}
 	if from != "" {
@@ -185,8 +185,8 @@ func literalPaths(paths []string) []string {
 
 // SetRef points a ref to a commit only if it is at old, in a transaction of
 // git's. Changed is true when it is not: nothing has happened then. What was
-// moved survives a power loss, if objects did ([Repo.SyncObjects]).
-func (r *Repo) SetRef(ctx context.Context, name, commit, old, reason string) (changed bool, err error) {
+// moved survives a power loss, if objects did ([History.SyncObjects]).
+func (r *RefStore) SetRef(ctx context.Context, name, commit, old, reason string) (changed bool, err error) {
 	err = r.KeepRef(ctx, name, commit, old, reason)
 	if err == nil {
 		return false, nil
@@ -209,7 +209,7 @@ const (
 
 // Tips are the commits that branches, remote branches and tags are at, without
 // repetition; of many, the 300 that were committed last.
-func (r *Repo) Tips(ctx context.Context) ([]string, error) {
+func (r *History) Tips(ctx context.Context) ([]string, error) {
 	out, err := command.Run(ctx, r.NewCall("for-each-ref", "--sort=-creatordate",
 		"--format=%(objecttype) %(objectname) %(*objecttype) %(*objectname)",
 		"refs/heads", "refs/remotes", "refs/tags"))
@@ -242,7 +242,7 @@ func (r *Repo) Tips(ctx context.Context) ([]string, error) {
 
 // CommitWithParents stores a commit that has the commits as parents, so that one ref
 // keeps all of them. Its files are those of one of them. The same commits make the same one.
-func (r *Repo) CommitWithParents(ctx context.Context, commits []string) (string, error) {
+func (r *History) CommitWithParents(ctx context.Context, commits []string) (string, error) {
 	c := r.NewCall()
 	c.Env = append(c.Env, "GIT_AUTHOR_DATE=@0 +0000", "GIT_COMMITTER_DATE=@0 +0000")
 	parents := slices.Compact(slices.Sorted(slices.Values(commits)))
@@ -251,7 +251,7 @@ func (r *Repo) CommitWithParents(ctx context.Context, commits []string) (string,
 
 // Tags are the tags in the history of a commit, the newest first; of many, the
 // first 100. Commit is what the ref is at: a tag object or a commit.
-func (r *Repo) Tags(ctx context.Context, commit string) (all []Ref, objects []string, err error) {
+func (r *History) Tags(ctx context.Context, commit string) (all []Ref, objects []string, err error) {
 	out, err := command.Run(ctx, r.NewCall("for-each-ref", "--sort=-creatordate", fmt.Sprintf("--count=%d", tagsLimit),
 		"--merged="+commit,
 		"--format=%(objecttype) %(objectname) %(refname)", "refs/tags"))

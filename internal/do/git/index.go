@@ -345,7 +345,7 @@ func (x *Index) TreeWith(ctx context.Context, tree string, entries []Entry) (str
 }
 
 // EmptyTree is the tree without files. Git has it without storing it.
-func (r *Repo) EmptyTree(ctx context.Context) (string, error) {
+func (r *History) EmptyTree(ctx context.Context) (string, error) {
 	c := r.NewCall("hash-object", "-t", "tree", "--stdin")
 	c.Stdin = strings.NewReader("")
 	out, err := command.Run(ctx, c)

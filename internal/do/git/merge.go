@@ -30,7 +30,7 @@ type MergeMessage struct {
 
 // MergeTree merges theirs into ours and stores the tree. Attributes of the
 // work tree are not read, so that no merge driver is chosen by what is merged.
-func (r *Repo) MergeTree(ctx context.Context, ours, theirs string) (Merge, error) {
+func (r *History) MergeTree(ctx context.Context, ours, theirs string) (Merge, error) {
 	c := r.NewCall("merge-tree", "--write-tree", "-z", "--messages", ours, theirs)
 	c.Dir = r.Dir
 	c.Env = append(c.Env, "GIT_WORK_TREE="+r.Dir, "GIT_INDEX_FILE="+filepath.Join(r.Dir, "pawl-none"))

@@ -121,7 +121,7 @@ func streamObjects(r *bufio.Reader, objects []string, each func(int, int64, io.R
 }
 
 // BlobID is the id that git gives to size bytes of r stored as they are.
-func (r *Repo) BlobID(size int64, from io.Reader) (string, error) {
+func (r *Folders) BlobID(size int64, from io.Reader) (string, error) {
 	h := r.newHash()
 	fmt.Fprintf(h, "blob %d\x00", size)
 	if _, err := io.Copy(h, from); err != nil {
@@ -130,7 +130,7 @@ func (r *Repo) BlobID(size int64, from io.Reader) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-func (r *Repo) newHash() hash.Hash {
+func (r *Folders) newHash() hash.Hash {
 	if r.Format == "sha256" {
 		return sha256.New()
 	}
@@ -138,7 +138,7 @@ func (r *Repo) newHash() hash.Hash {
 }
 
 // Loose counts the objects that are files of their own.
-func (r *Repo) Loose(ctx context.Context) (int, error) {
+func (r *History) Loose(ctx context.Context) (int, error) {
 	out, err := command.Run(ctx, r.NewCall("count-objects"))
 	if err != nil {
 		return 0, fmt.Errorf("cannot count loose objects: %w", err)
@@ -154,7 +154,7 @@ func (r *Repo) Loose(ctx context.Context) (int, error) {
 // PackLoose puts loose objects into packs, whether anything leads to them or not,
 // so that nothing is lost that somebody works with. The files go when git finds
 // them in a pack, which is at the next call.
-func (r *Repo) PackLoose(ctx context.Context) error {
+func (r *History) PackLoose(ctx context.Context) error {
 	if _, err := command.Run(ctx, r.NewCall("maintenance", "run", "--task=loose-objects", "--quiet")); err != nil {
 		return fmt.Errorf("cannot pack loose objects: %w", err)
 	}
@@ -167,7 +167,7 @@ func (r *Repo) PackLoose(ctx context.Context) error {
 
 // SyncObjects makes the commits want, with all that have does not have, survive a
 // power loss. An empty have is nothing.
-func (r *Repo) SyncObjects(ctx context.Context, have string, want ...string) error {
+func (r *History) SyncObjects(ctx context.Context, have string, want ...string) error {
 	c := r.NewCall("rev-list", "--objects", "--no-object-names", "--stdin")
 	c.Stdin = reachable(have, want)
 	out, err := command.Run(ctx, c)
@@ -192,10 +192,10 @@ func (r *Repo) SyncObjects(ctx context.Context, have string, want ...string) err
 }
 
 // loosePath returns the path of an object outside of packs. There need be no file.
-func (r *Repo) loosePath(id string) string { return filepath.Join(r.Objects, id[:2], id[2:]) }
+func (r *Folders) loosePath(id string) string { return filepath.Join(r.Objects, id[:2], id[2:]) }
 
 // syncRefs makes refs that were moved, and what their logs say, survive a power loss.
-func (r *Repo) syncRefs(names ...string) error {
+func (r *RefStore) syncRefs(names ...string) error {
 	paths := []string{r.Common}
 	add := func(top, name string) {
 		file := filepath.Join(top, name)
@@ -221,7 +221,7 @@ const maxObject = 1 << 30
 
 // isObject reports whether what is read is the file of the object id, and nothing more.
 // Of one that unpacks to more than it says, or than maxObject, no more is read.
-func (r *Repo) isObject(from io.Reader, id string) bool {
+func (r *Folders) isObject(from io.Reader, id string) bool {
 	in := bufio.NewReader(from)
 	z, err := zlib.NewReader(in)
 	if err != nil {

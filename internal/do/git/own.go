@@ -36,15 +36,18 @@ func (r *Repo) OpenOwn(_ context.Context, dir string) (*Repo, error) {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("cannot make pawl's own repository: %w", err)
 	}
-	objects := filepath.Join(dir, "objects")
-	if err := keepFile(filepath.Join(objects, "info", "alternates"), []byte(r.Objects+"\n")); err != nil {
+	if err := keepFile(filepath.Join(dir, "objects", "info", "alternates"), []byte(r.Objects+"\n")); err != nil {
 		return nil, fmt.Errorf("cannot make pawl's own repository: %w", err)
 	}
-	return &Repo{
-		Top: dir, Dir: dir, Common: dir, Exclude: filepath.Join(dir, "info", "exclude"),
-		Index:   filepath.Join(dir, "index"),
-		Objects: objects, Format: r.Format,
-	}, nil
+	return repoAt(dir, dir, filepath.Join(dir, "index"), r.Format), nil
+}
+
+// repoAt is a repository of which nothing is shared, with the git directory dir.
+func repoAt(top, dir, index, format string) *Repo {
+	return &Repo{RefStore{History{Folders{
+		Top: top, Dir: dir, Common: dir, Exclude: filepath.Join(dir, "info", "exclude"), Index: index,
+		Objects: filepath.Join(dir, "objects"), Format: format,
+	}}}}
 }
 
 // CloneAt is the clone at top that was made of r, whose folder of pawl's is own. It
@@ -53,10 +56,7 @@ func (r *Repo) OpenOwn(_ context.Context, dir string) (*Repo, error) {
 func (r *Repo) CloneAt(top, own string, more ...string) *Clone {
 	dir := filepath.Join(own, "git")
 	c := &Clone{Of: r, Top: top, Own: own, more: more}
-	c.shadow = &Shadow{Dir: dir, Repo: &Repo{
-		Top: top, Dir: dir, Common: dir, Exclude: filepath.Join(dir, "info", "exclude"),
-		Index: filepath.Join(own, "index"), Objects: filepath.Join(dir, "objects"), Format: r.Format,
-	}}
+	c.shadow = &Shadow{Dir: dir, Repo: repoAt(top, dir, filepath.Join(own, "index"), r.Format)}
 	c.index = c.shadow.Index(c.shadow.Repo.Index, nil)
 	return c
 }
@@ -132,13 +132,12 @@ func (c *Clone) NewRepository(ctx context.Context, apart []string) error {
 	for i := range all {
 		all[i].Assumed = all[i].Assumed || slices.Contains(apart, all[i].Path)
 	}
-	agents := &Repo{Top: c.Top, Dir: dir, Common: dir, Format: c.Of.Format}
-	return agents.writeIndex(ctx, all)
+	return repoAt(c.Top, dir, filepath.Join(dir, "index"), c.Of.Format).writeIndex(ctx, all)
 }
 
 // CommitAgain stores a commit of a tree on a parent with author, committer, times and
 // message of another commit. An empty parent is none.
-func (r *Repo) CommitAgain(ctx context.Context, of, tree, parent string) (string, error) {
+func (r *History) CommitAgain(ctx context.Context, of, tree, parent string) (string, error) {
 	return commitAgain(ctx, r.NewCall, of, tree, parent)
 }
 
@@ -175,7 +174,7 @@ func commitAgain(ctx context.Context, calls func(...string) call, of, tree, pare
 
 // Since are the commits that lead from one commit to another, oldest first, each after
 // its parents, with those.
-func (r *Repo) Since(ctx context.Context, from, to string) (commits [][]string, err error) {
+func (r *History) Since(ctx context.Context, from, to string) (commits [][]string, err error) {
 	args := []string{"rev-list", "--reverse", "--topo-order", "--parents", to}
 	if from != "" {
 		args = append(args, "^"+from)
@@ -192,7 +191,7 @@ func (r *Repo) Since(ctx context.Context, from, to string) (commits [][]string, 
 
 // MergeTrees merges two trees that come from a third one, in the store of r. Conflicts
 // are the paths that could not be merged; then there is no tree.
-func (r *Repo) MergeTrees(ctx context.Context, base, ours, theirs string) (tree string, conflicts []string, err error) {
+func (r *History) MergeTrees(ctx context.Context, base, ours, theirs string) (tree string, conflicts []string, err error) {
 	root, err := commitTree(ctx, r.NewCall(), pawl, base, "base", nil)
 	if err != nil {
 		return "", nil, err

@@ -23,7 +23,7 @@ type Ref struct {
 }
 
 // Zero is the object id that stands for "does not exist".
-func (r *Repo) Zero() string {
+func (r *Folders) Zero() string {
 	if r.Format == "sha256" {
 		return strings.Repeat("0", 64)
 	}
@@ -31,7 +31,7 @@ func (r *Repo) Zero() string {
 }
 
 // isID reports whether text is a full object id other than zero.
-func (r *Repo) isID(text string) bool {
+func (r *Folders) isID(text string) bool {
 	return len(text) == len(r.Zero()) && text != r.Zero() && strings.Trim(text, "0123456789abcdef") == ""
 }
 
@@ -49,7 +49,7 @@ func plainRef(name string) bool {
 
 // Refs lists the refs whose names are below the given prefixes, by name. A
 // prefix is a whole name or ends at a slash.
-func (r *Repo) Refs(ctx context.Context, prefixes ...string) ([]Ref, error) {
+func (r *RefStore) Refs(ctx context.Context, prefixes ...string) ([]Ref, error) {
 	const format = "--format=%(refname)%00%(objectname)%00%(tree)%00%(parent)%00%(committerdate:unix)%00%(contents)%00"
 	out, err := command.Run(ctx, r.NewCall(append([]string{"for-each-ref", format}, prefixes...)...))
 	if err != nil {
@@ -68,27 +68,27 @@ func (r *Repo) Refs(ctx context.Context, prefixes ...string) ([]Ref, error) {
 }
 
 // UpdateRef points a ref to a commit. With a non-empty old it does so only if
-// the ref is at old; old of [Repo.Zero] creates it only. Reason goes to the
+// the ref is at old; old of [Folders.Zero] creates it only. Reason goes to the
 // reflog, if the ref has one. The disk is not waited for.
-func (r *Repo) UpdateRef(ctx context.Context, name, commit, old, reason string) error {
+func (r *RefStore) UpdateRef(ctx context.Context, name, commit, old, reason string) error {
 	return r.runRefs(ctx, r.changeRefs(reason, updateLine(name, commit, old)))
 }
 
-// KeepRef is [Repo.UpdateRef] for a ref that survives a power loss. What it leads
-// to was synced by [Repo.SyncObjects].
-func (r *Repo) KeepRef(ctx context.Context, name, commit, old, reason string) error {
+// KeepRef is [RefStore.UpdateRef] for a ref that survives a power loss. What it leads
+// to was synced by [History.SyncObjects].
+func (r *RefStore) KeepRef(ctx context.Context, name, commit, old, reason string) error {
 	return r.keepRefs(ctx, r.changeRefs(reason, updateLine(name, commit, old)), name)
 }
 
 // SetRefs points refs of pawl's own to commits, wherever they were. Pairs are
 // names and ids in turn. The disk is not waited for.
-func (r *Repo) SetRefs(ctx context.Context, pairs ...string) error {
+func (r *RefStore) SetRefs(ctx context.Context, pairs ...string) error {
 	return r.runRefs(ctx, r.changeRefs("pawl", updateLines(pairs)...))
 }
 
-// KeepRefs is [Repo.SetRefs] in one transaction, for refs that survive a power loss. What they lead
-// to was synced by [Repo.SyncObjects].
-func (r *Repo) KeepRefs(ctx context.Context, pairs ...string) error {
+// KeepRefs is [RefStore.SetRefs] in one transaction, for refs that survive a power loss. What they lead
+// to was synced by [History.SyncObjects].
+func (r *RefStore) KeepRefs(ctx context.Context, pairs ...string) error {
 	var names []string
 	for pair := range slices.Chunk(pairs, 2) {
 		names = append(names, pair[0])
@@ -96,7 +96,7 @@ func (r *Repo) KeepRefs(ctx context.Context, pairs ...string) error {
 	return r.keepRefs(ctx, r.changeRefs("pawl", updateLines(pairs)...), names...)
 }
 
-func (r *Repo) keepRefs(ctx context.Context, c call, names ...string) error {
+func (r *RefStore) keepRefs(ctx context.Context, c call, names ...string) error {
 	c.Settings = []string{"-c", "core.fsync=reference"}
 	if err := r.runRefs(ctx, c); err != nil {
 		return err
@@ -105,7 +105,7 @@ func (r *Repo) keepRefs(ctx context.Context, c call, names ...string) error {
 }
 
 // changeRefs is a transaction of lines as update and DeleteRefs make them.
-func (r *Repo) changeRefs(reason string, lines ...string) call {
+func (r *RefStore) changeRefs(reason string, lines ...string) call {
 	c := r.NewCall("update-ref", "-z", "--stdin", "-m", reason)
 	c.Stdin = strings.NewReader(strings.Join(lines, ""))
 	return c
@@ -125,13 +125,13 @@ func updateLines(pairs []string) []string {
 }
 
 // DeleteRef removes a ref if it is at old.
-func (r *Repo) DeleteRef(ctx context.Context, name, old, reason string) error {
+func (r *RefStore) DeleteRef(ctx context.Context, name, old, reason string) error {
 	return r.runRefs(ctx, r.NewCall("update-ref", "-m", reason, "-d", name, old))
 }
 
 // DeleteRefs removes refs in one transaction, each only if it still is where
 // it was read. No refs is no call.
-func (r *Repo) DeleteRefs(ctx context.Context, refs []Ref) error {
+func (r *RefStore) DeleteRefs(ctx context.Context, refs []Ref) error {
 	if len(refs) == 0 {
 		return nil
 	}
@@ -144,7 +144,7 @@ func (r *Repo) DeleteRefs(ctx context.Context, refs []Ref) error {
 
 // DropRefs removes refs of pawl's own, wherever they are: of each name, and of all below a prefix
 // that ends at a slash. No other process may move them meanwhile. It does not wait for the disk.
-func (r *Repo) DropRefs(ctx context.Context, prefixes ...string) error {
+func (r *RefStore) DropRefs(ctx context.Context, prefixes ...string) error {
 	if len(prefixes) == 0 {
 		return nil
 	}
@@ -157,7 +157,7 @@ func (r *Repo) DropRefs(ctx context.Context, prefixes ...string) error {
 
 // Count is the number of commits that can be reached from to and not from
 // from. An empty id stands for no commits.
-func (r *Repo) Count(ctx context.Context, from, to string) (int, error) {
+func (r *History) Count(ctx context.Context, from, to string) (int, error) {
 	if to == "" || from == to {
 		return 0, nil
 	}
@@ -173,7 +173,7 @@ func (r *Repo) Count(ctx context.Context, from, to string) (int, error) {
 }
 
 // Resolve is the id of the commit that a name or an id stands for.
-func (r *Repo) Resolve(ctx context.Context, name string) (string, error) {
+func (r *History) Resolve(ctx context.Context, name string) (string, error) {
 	if strings.HasPrefix(name, "-") || name == "" {
 		return "", fmt.Errorf("cannot find the commit %q: there is none of this name", name)
 	}

@@ -29,7 +29,7 @@ const bootFile = "boot"
 // what pawl wrote without waiting for the disk. Dir is pawl's folder for the
 // repository: broken objects that are not empty are moved there. It returns what
 // people should know.
-func (r *Repo) AfterBoot(ctx context.Context, dir string) (notes []string, err error) {
+func (r *RefStore) AfterBoot(ctx context.Context, dir string) (notes []string, err error) {
 	file, now := filepath.Join(dir, bootFile), process.Boot()
 	seen := func() (before, now bool) {
 		was, err := os.ReadFile(file)
@@ -61,7 +61,7 @@ func (r *Repo) AfterBoot(ctx context.Context, dir string) (notes []string, err e
 	return notes, nil
 }
 
-func (r *Repo) repairObjects(ctx context.Context, aside string) (notes []string, err error) {
+func (r *RefStore) repairObjects(ctx context.Context, aside string) (notes []string, err error) {
 	n, err := r.dropBroken(ctx, aside)
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func (r *Repo) repairObjects(ctx context.Context, aside string) (notes []string,
 }
 
 // dropBroken takes away loose objects that are not what their names say.
-func (r *Repo) dropBroken(ctx context.Context, aside string) (n int, err error) {
+func (r *Folders) dropBroken(ctx context.Context, aside string) (n int, err error) {
 	dirs, err := filepath.Glob(filepath.Join(r.Objects, "[0-9a-f][0-9a-f]"))
 	if err != nil {
 		return 0, err
@@ -112,7 +112,7 @@ func (r *Repo) dropBroken(ctx context.Context, aside string) (n int, err error) 
 
 // isWhole reports whether an object in a file of its own is what its name says. What cannot be read
 // is left for git to complain about.
-func (r *Repo) isWhole(id string) bool {
+func (r *Folders) isWhole(id string) bool {
 	f, err := os.Open(r.loosePath(id))
 	if err != nil {
 		return true
@@ -137,7 +137,7 @@ func putAside(path, to string) error {
 
 // dropLocks removes locks of refs that have no holder any more: they are older than the machine's
 // start, and no program works in the repository. The lock of the index is the user's, and stays.
-func (r *Repo) dropLocks() {
+func (r *RefStore) dropLocks() {
 	for path, info := range r.refLocks() {
 		if info.ModTime().Before(process.Booted()) && process.Within(r.Top, r.Common) == "" {
 			_ = os.Remove(path) // or git says that it is there
@@ -146,7 +146,7 @@ func (r *Repo) dropLocks() {
 }
 
 // dropRefs removes refs of pawl's own that lead to nothing that is whole.
-func (r *Repo) dropRefs(ctx context.Context) (gone []string, err error) {
+func (r *RefStore) dropRefs(ctx context.Context) (gone []string, err error) {
 	root := filepath.Join(r.Common, "refs", "pawl")
 	var broken []string
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -177,7 +177,7 @@ func (r *Repo) dropRefs(ctx context.Context) (gone []string, err error) {
 
 // MendRefs removes refs of pawl's own that lead to nothing, when one is met: git
 // lists none of them then, and the user's own gc fails. It names them.
-func (r *Repo) MendRefs(ctx context.Context) (gone []string, err error) {
+func (r *RefStore) MendRefs(ctx context.Context) (gone []string, err error) {
 	if _, err = r.Refs(ctx, "refs/pawl/"); err == nil || OfMachine(err) || ctx.Err() != nil {
 		return nil, err
 	}
@@ -186,7 +186,7 @@ func (r *Repo) MendRefs(ctx context.Context) (gone []string, err error) {
 
 // dropUnfollowable removes refs that cannot be followed to their ends. What the user's
 // own refs lead to is not looked at.
-func (r *Repo) dropUnfollowable(ctx context.Context, gone []string) ([]string, error) {
+func (r *RefStore) dropUnfollowable(ctx context.Context, gone []string) ([]string, error) {
 	out, err := command.Run(ctx, r.NewCall("for-each-ref", "--format=%(objectname) %(refname)", "refs/pawl"))
 	if err != nil {
 		return gone, err
@@ -235,7 +235,7 @@ func beforeBoot(path string) bool {
 //
 // The lock of an index is never removed: there may be something in it. Time is what git waits, and
 // no clock.
-func (r *Repo) runRefs(ctx context.Context, c call) error {
+func (r *RefStore) runRefs(ctx context.Context, c call) error {
 	_, err := command.Run(ctx, c)
 	if lockIn(err) == "" {
 		return err
@@ -270,7 +270,7 @@ func lockIn(err error) string {
 }
 
 // refLocks are the locks of refs that are files of this user, by path.
-func (r *Repo) refLocks() map[string]os.FileInfo {
+func (r *RefStore) refLocks() map[string]os.FileInfo {
 	locks := map[string]os.FileInfo{}
 	add := func(path string) {
 		info, err := os.Lstat(path)

@@ -135,7 +135,7 @@ func startGit(t *testing.T, dir string) (end func()) {
 // further: a small file could be of any size.
 func TestObjectThatIsTooLarge(t *testing.T) {
 	t.Parallel()
-	r := &Repo{Format: "sha1"}
+	r := &Folders{Format: "sha1"}
 	for said, want := range map[int]bool{5: true, 4: false, 6: false, maxObject + 1: false, -1: false} {
 		var b bytes.Buffer
 		z := zlib.NewWriter(&b)

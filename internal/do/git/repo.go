@@ -60,9 +60,22 @@ var ofRepository = []string{
 }
 
 // Repo is a git repository with a work tree: a plain checkout, a linked
-// worktree or the checkout of a submodule. Its folders are absolute and were
-// read when it was opened; a later change of core.worktree moves nothing.
-type Repo struct {
+// worktree or the checkout of a submodule. Its parts stand on each other: refs
+// on the history that they lead to, and that on the folders where it is. What is
+// left for Repo itself has to do with its files, with remotes and with clones.
+type Repo struct{ RefStore }
+
+// RefStore has the refs of a repository: they are listed, moved, synced, and mended
+// after a power loss.
+type RefStore struct{ History }
+
+// History has the commits, trees and other objects of a repository. It is asked, and
+// merged in; nothing that is there changes.
+type History struct{ Folders }
+
+// Folders are where a repository is, and what its configuration says. They are absolute
+// and were read when it was opened; a later change of core.worktree moves nothing.
+type Folders struct {
 	Top     string // top level of the work tree
 	Dir     string // git directory of this work tree
 	Common  string // git directory that linked worktrees share
@@ -112,7 +125,7 @@ func openRepo(ctx context.Context, dir string, bareToo bool) (*Repo, error) {
 	if !bare && err != nil {
 		return nil, openError(dir, err)
 	}
-	r := &Repo{Format: string(says[2])}
+	r := repoAt("", "", "", string(says[2]))
 	if err := r.findFolders(ctx, dir, says[3], bare); err != nil {
 		return nil, fmt.Errorf("cannot open the repository of %s: %w", dir, err)
 	}
@@ -131,7 +144,7 @@ func revParse(dir string, what ...string) call {
 
 // findFolders fills in the folders. A path may hold a line break: then the lines of one answer are
 // ambiguous, and every path is asked for alone.
-func (r *Repo) findFolders(ctx context.Context, dir string, paths []byte, bare bool) (err error) {
+func (r *Folders) findFolders(ctx context.Context, dir string, paths []byte, bare bool) (err error) {
 	asks := folders
 	if bare {
 		asks = folders[:len(folders)-1]
@@ -208,14 +221,14 @@ func isRecent(version string) bool {
 }
 
 // NewCall makes a call on the user's repository. It is for the rooms of git alone.
-func (r *Repo) NewCall(args ...string) call {
+func (r *Folders) NewCall(args ...string) call {
 	return call{Dir: r.Top, Args: args, Trees: r.Trees(), Env: []string{
 		"GIT_DIR=" + r.Dir, "GIT_WORK_TREE=" + r.Top, "GIT_COMMON_DIR=" + r.Common,
 	}}
 }
 
 // Trees are the work trees that are known: its own, and the first of its repository.
-func (r *Repo) Trees() []string { return []string{r.Top, strings.TrimSuffix(r.Common, "/.git")} }
+func (r *Folders) Trees() []string { return []string{r.Top, strings.TrimSuffix(r.Common, "/.git")} }
 
 // Head is the commit and the branch that are checked out.
 type Head struct {
@@ -224,7 +237,7 @@ type Head struct {
 }
 
 // Head reads what is checked out.
-func (r *Repo) Head(ctx context.Context) (Head, error) {
+func (r *History) Head(ctx context.Context) (Head, error) {
 	out, err := command.Run(ctx, r.NewCall("rev-parse", "HEAD", "--symbolic-full-name", "HEAD"))
 	commit, branch, two := strings.Cut(strings.TrimSuffix(string(out), "\n"), "\n")
 	if err == nil && two {
@@ -245,7 +258,7 @@ func (r *Repo) Head(ctx context.Context) (Head, error) {
 
 // Busy names the operation that is half done in the work tree, such as a
 // merge or a rebase; it is empty when there is none.
-func (r *Repo) Busy() string {
+func (r *Folders) Busy() string {
 	for _, b := range []struct{ file, name string }{
 		{"MERGE_HEAD", "merge"}, {"rebase-merge", "rebase"}, {"rebase-apply", "rebase"},
 		{"CHERRY_PICK_HEAD", "cherry-pick"}, {"REVERT_HEAD", "revert"}, {"BISECT_LOG", "bisect"},
@@ -328,7 +341,7 @@ func (r *Repo) Checkouts(ctx context.Context, branch string) ([]*Repo, error) {
 }
 
 // comesBackTo is the branch that a rebase or bisect in the work tree began on.
-func (r *Repo) comesBackTo() string {
+func (r *Folders) comesBackTo() string {
 	for _, f := range []string{"rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START"} {
 		data, err := files.ReadBelow(r.Dir, f, refLimit)
 		if err != nil {
