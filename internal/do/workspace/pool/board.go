@@ -30,7 +30,7 @@ type boardNote struct {
 
 // ClaimBoard makes the board of these workspaces that of the repository. It refuses where the
 // repository has another.
-func (p *Pool) ClaimBoard() error {
+func (p *rows) ClaimBoard() error {
 	mine := boardNote{State: p.o.StateDir}
 	mine.Host, _ = os.Hostname()
 	var err error
@@ -62,7 +62,7 @@ func (p *Pool) ClaimBoard() error {
 
 // boardID tells the board from any other: the name of one that is shared, or what was made up
 // for the state folder.
-func (p *Pool) boardID() (string, error) {
+func (p *rows) boardID() (string, error) {
 	if shared := p.o.Store.BoardName(); shared != "" {
 		return "shared " + shared, nil
 	}

@@ -82,7 +82,7 @@ func (p *Pool) note(id, what, ref string) {
 }
 
 // checkClone returns an error that names why the clone of a row cannot be worked in.
-func (p *Pool) checkClone(ctx context.Context, row store.Workspace) error {
+func (p *clones) checkClone(ctx context.Context, row store.Workspace) error {
 	if _, err := os.Lstat(row.Dir); err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (p *Pool) checkClone(ctx context.Context, row store.Workspace) error {
 // renumbered is the id that the folder of a row has now, when only the number of
 // its device changed, as a start of the machine may do it: the inode is the same,
 // and it is on the disk of all workspaces. Else it is what the row says.
-func (p *Pool) renumbered(row store.Workspace) string {
+func (p *clones) renumbered(row store.Workspace) string {
 	now, err := folderID(row.Dir)
 	all, aerr := folderID(p.o.Dir)
 	if err != nil || aerr != nil {

@@ -28,14 +28,14 @@ const listed = 5
 // does not begin at the base, an object is broken, a path is none that git
 // allows, a file is too large, a submodule was moved, or content has a filter
 // program that pawl does not run. Nothing is changed then.
-func (p *Pool) Collect(ctx context.Context, w Workspace, message string) (string, error) {
+func (p *works) Collect(ctx context.Context, w Workspace, message string) (string, error) {
 	row, commit, err := p.collect(ctx, w.ID, message, true)
 	return commit, collectError(row, err)
 }
 
 // Copy is [Pool.Collect] for work that goes on: what is checked out in the clone
 // stays as it is. It returns the commit that the work began at, too.
-func (p *Pool) Copy(ctx context.Context, id, message string) (base, commit string, err error) {
+func (p *works) Copy(ctx context.Context, id, message string) (base, commit string, err error) {
 	row, commit, err := p.collect(ctx, id, message, false)
 	return row.Base, commit, collectError(row, err)
 }
@@ -50,7 +50,7 @@ func collectError(row store.Workspace, err error) error {
 	return nil
 }
 
-func (p *Pool) collect(
+func (p *works) collect(
 	ctx context.Context, id, message string, move bool,
 ) (row store.Workspace, commit string, err error) {
 	if row, err = p.edit(ctx, id, func(*store.Workspace) {}); err != nil {
@@ -60,7 +60,7 @@ func (p *Pool) collect(
 	return row, commit, err
 }
 
-func (p *Pool) collectRow(ctx context.Context, row store.Workspace, message string, move bool) (string, error) {
+func (p *works) collectRow(ctx context.Context, row store.Workspace, message string, move bool) (string, error) {
 	c, release, err := p.clone(ctx, row)
 	if err != nil {
 		return "", err
@@ -109,7 +109,7 @@ func refuse(format string, args ...any) error {
 }
 
 // broken makes a refusal of an error by git about the clone's objects.
-func (p *Pool) broken(ctx context.Context, err error) error {
+func (p *works) broken(ctx context.Context, err error) error {
 	var said *git.Error
 	ofGit := errors.As(err, &said) || errors.Is(err, git.ErrBroken)
 	if ofGit && ctx.Err() == nil && !git.OfMachine(err) && !p.full() {
@@ -120,14 +120,14 @@ func (p *Pool) broken(ctx context.Context, err error) error {
 
 // full reports whether a disk that work is collected on has no room: git does not
 // always say so.
-func (p *Pool) full() bool {
+func (p *clones) full() bool {
 	return files.Full(p.o.Dir) || files.Full(p.o.StateDir) || files.Full(p.repo.Common)
 }
 
 // commitOnBase returns what is checked out as a commit that follows the base. A history
 // that was rewritten beyond that, as by an amended commit, becomes one commit on it: the
 // files are what counts.
-func (p *Pool) commitOnBase(ctx context.Context, c *git.Clone, head, base string) (string, error) {
+func (p *works) commitOnBase(ctx context.Context, c *git.Clone, head, base string) (string, error) {
 	if head == "" {
 		return "", refuse("the branch that is checked out has no commit; check out one that begins at %s", base)
 	}
@@ -146,7 +146,7 @@ func (p *Pool) commitOnBase(ctx context.Context, c *git.Clone, head, base string
 
 // commit commits what is uncommitted and not ignored, and returns the commit
 // that has all of the work: the last one that was collected, if that has it.
-func (p *Pool) commit(
+func (p *works) commit(
 	ctx context.Context, c *git.Clone, head git.Head, row store.Workspace, message string,
 ) (string, error) {
 	base := row.Base
@@ -203,7 +203,7 @@ func (p *Pool) commit(
 }
 
 // listTooLarge returns those of the paths whose files are over the limit.
-func (p *Pool) listTooLarge(c *git.Clone, paths []string) []string {
+func (p *works) listTooLarge(c *git.Clone, paths []string) []string {
 	var large []string
 	for _, name := range paths {
 		info, err := os.Lstat(filepath.Join(c.Top, filepath.FromSlash(name)))
@@ -216,7 +216,7 @@ func (p *Pool) listTooLarge(c *git.Clone, paths []string) []string {
 
 // committedLarge are the paths that a commit changes and whose files, as they are
 // on disk, are over the limit.
-func (p *Pool) committedLarge(ctx context.Context, c *git.Clone, base, commit string) ([]string, error) {
+func (p *works) committedLarge(ctx context.Context, c *git.Clone, base, commit string) ([]string, error) {
 	if commit == base {
 		return nil, nil
 	}
@@ -269,7 +269,7 @@ func refuseModules(paths []string, base string) error {
 }
 
 // acceptable refuses changes that the user's repository cannot hold whole.
-func (p *Pool) acceptable(ctx context.Context, c *git.Clone, base, tree string) error {
+func (p *works) acceptable(ctx context.Context, c *git.Clone, base, tree string) error {
 	changes, err := c.Changes(ctx, base, tree)
 	if err != nil {
 		return p.broken(ctx, err)
@@ -309,7 +309,7 @@ func (p *Pool) acceptable(ctx context.Context, c *git.Clone, base, tree string) 
 	return nil
 }
 
-func (p *Pool) refuseLarge(paths []string) error {
+func (p *works) refuseLarge(paths []string) error {
 	return refuse("%s over %s; remove or ignore it, or raise snapshot.max_file", some(paths, "is a file", "are files"),
 		size(p.o.MaxFile))
 }

@@ -25,7 +25,7 @@ const (
 // refused: it would be committed with the task's work. So is a link that leads out
 // of the checkout. Open are files that the workspace does not ignore, since it is at
 // another commit; they are not there.
-func (p *Pool) copyFiles(ctx context.Context, c *git.Clone) (open []string, err error) {
+func (p *clones) copyFiles(ctx context.Context, c *git.Clone) (open []string, err error) {
 	if len(p.o.Copy) == 0 {
 		return nil, nil
 	}
@@ -72,7 +72,7 @@ func describeOpenFiles(open []string) string {
 }
 
 // copyAll copies what is not there yet, and returns the names of that.
-func (p *Pool) copyAll(ctx context.Context, to *os.Root, names []string) (copied []string, err error) {
+func (p *clones) copyAll(ctx context.Context, to *os.Root, names []string) (copied []string, err error) {
 	from, err := os.OpenRoot(p.repo.Top)
 	if err != nil {
 		return nil, err

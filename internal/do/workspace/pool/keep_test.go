@@ -262,7 +262,7 @@ func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	p := r.open()
-	q := &Pool{o: p.o, repo: p.repo, me: p.me, step: p.step}
+	q := &Pool{works: works{clones{rows{o: p.o, repo: p.repo, me: p.me, step: p.step}}}}
 	q.o.Store = r.store() // as another process would
 	const many = 6
 	var wg sync.WaitGroup

@@ -49,7 +49,7 @@ func (p *Pool) follow(ctx context.Context) error {
 
 // pinned reports whether the repository keeps the base of a row. A clone that waits
 // for a task borrows nothing. For that of a run nothing is kept: its folder is the proof.
-func (p *Pool) pinned(ctx context.Context, r store.Workspace) bool {
+func (p *clones) pinned(ctx context.Context, r store.Workspace) bool {
 	switch r.Kind {
 	case kindWarm:
 		return true

@@ -80,16 +80,29 @@ type Options struct {
 	Free func(dir string) (uint64, error)
 }
 
-// Pool is the clones of one repository. Its methods may be called from several
-// goroutines and processes.
+// Pool is the clones of one repository: they are taken, given back, looked after and
+// removed. Its methods may be called from several goroutines and processes. Its parts stand
+// on each other: work on the clones that it is in, and these on their rows.
 type Pool struct {
+	works
+	notes []string // what a start of the machine made necessary
+}
+
+// works are what was done in the clones: collected as the work of a task, saved under recovery
+// refs, and put back to a point of it.
+type works struct{ clones }
+
+// clones are the folders, with what belongs to one: its repository, ports, files that are copied
+// into it, and what it borrows.
+type clones struct{ rows }
+
+// rows are the clones as the database has them, and so who works in which.
+type rows struct {
 	o    Options
 	repo *git.Repo
 	me   store.Owner
 	step func(name string) // tests end the process here
-
-	notes []string // what a start of the machine made necessary
-	held  held
+	held held
 	unowned
 }
 
@@ -120,7 +133,7 @@ func (u *unowned) has(id string) bool {
 }
 
 // busy is true while the owner of a row works in it, or may do so.
-func (p *Pool) busy(r store.Workspace) bool {
+func (p *rows) busy(r store.Workspace) bool {
 	left := r.Owner == p.me && p.has(r.ID)
 	return alive(r.Owner) && !left
 }
@@ -144,7 +157,7 @@ type Workspace struct {
 }
 
 // Tree makes ready to take snapshots of a workspace, into pawl's own repository.
-func (p *Pool) Tree(ctx context.Context, w Workspace, maxFile int64) (*workspace.Checkout, error) {
+func (p *clones) Tree(ctx context.Context, w Workspace, maxFile int64) (*workspace.Checkout, error) {
 	return OpenTree(ctx, p.repo, p.o.StateDir, w, maxFile)
 }
 
@@ -201,7 +214,7 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the workspaces: %v", err)
 	}
-	p := &Pool{o: o, repo: repo, me: me, step: func(string) {}}
+	p := &Pool{works: works{clones{rows{o: o, repo: repo, me: me, step: func(string) {}}}}}
 	if err := p.follow(ctx); err != nil {
 		return nil, err
 	}
@@ -218,13 +231,13 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 }
 
 // CheckWritable is [git.CheckWritable] of the user's repository.
-func (p *Pool) CheckWritable() error { return checkout.CheckWritable(p.repo) }
+func (p *clones) CheckWritable() error { return checkout.CheckWritable(p.repo) }
 
 // Notes are what a person should know of what was put in order by [Open].
 func (p *Pool) Notes() []string { return p.notes }
 
 // Root is the folder of pawl.yaml in the user's repository.
-func (p *Pool) Root() string { return p.o.Root }
+func (p *rows) Root() string { return p.o.Root }
 
 // self is this process as an owner.
 func self() (store.Owner, error) {
@@ -252,11 +265,11 @@ func alive(o store.Owner) bool {
 }
 
 // copyHash stands for what is copied.
-func (p *Pool) copyHash() string { return hash(p.o.Copy) }
+func (p *rows) copyHash() string { return hash(p.o.Copy) }
 
 // setupHash stands for what is copied and for the commands, as a row has it: the
 // copies' part, a slash, and the commands' once they were run.
-func (p *Pool) setupHash() string { return p.copyHash() + "/" + hash(p.o.Setup) }
+func (p *rows) setupHash() string { return p.copyHash() + "/" + hash(p.o.Setup) }
 
 func hash(list []string) string {
 	h := sha256.Sum256([]byte(strings.Join(list, "\x00")))
@@ -264,13 +277,13 @@ func hash(list []string) string {
 }
 
 // SetupDone records that the setup of the workspace was run.
-func (p *Pool) SetupDone(ctx context.Context, w Workspace) error {
+func (p *rows) SetupDone(ctx context.Context, w Workspace) error {
 	_, err := p.edit(ctx, w.ID, func(r *store.Workspace) { r.Setup = p.setupHash() })
 	return err
 }
 
 // edit changes the row of a workspace that this process owns.
-func (p *Pool) edit(ctx context.Context, id string, change func(*store.Workspace)) (store.Workspace, error) {
+func (p *rows) edit(ctx context.Context, id string, change func(*store.Workspace)) (store.Workspace, error) {
 	return p.editRow(ctx, id, func(r *store.Workspace) error {
 		if r.Owner != p.me {
 			return fmt.Errorf("%w by process %d", ErrTaken, r.Owner.PID)
@@ -282,7 +295,7 @@ func (p *Pool) edit(ctx context.Context, id string, change func(*store.Workspace
 }
 
 // editRow changes the row of a workspace, unless change refuses it.
-func (p *Pool) editRow(ctx context.Context, id string, change func(*store.Workspace) error,
+func (p *rows) editRow(ctx context.Context, id string, change func(*store.Workspace) error,
 ) (row store.Workspace, err error) {
 	err = p.o.Store.EditWorkspaces(ctx, func(all []store.Workspace) (store.WorkspaceChange, error) {
 		why := errors.New("there is none")
@@ -333,7 +346,7 @@ func (h *held) note(row store.Workspace, mine bool) {
 }
 
 // drop removes the row of a workspace whose folder is gone.
-func (p *Pool) drop(ctx context.Context, id string) error {
+func (p *rows) drop(ctx context.Context, id string) error {
 	p.held.note(store.Workspace{ID: id}, false)
 	return p.o.Store.EditWorkspaces(ctx, func([]store.Workspace) (store.WorkspaceChange, error) {
 		return store.WorkspaceChange{Drop: []string{id}}, nil
@@ -342,7 +355,7 @@ func (p *Pool) drop(ctx context.Context, id string) error {
 
 // clone opens the clone of a row, alone: until the release, other processes and
 // what is left of their git wait.
-func (p *Pool) clone(ctx context.Context, r store.Workspace) (*git.Clone, func(), error) {
+func (p *clones) clone(ctx context.Context, r store.Workspace) (*git.Clone, func(), error) {
 	lock, err := files.Lock(ctx, filepath.Join(r.Own, "lock"))
 	if err != nil {
 		return nil, nil, err
@@ -357,7 +370,7 @@ func (p *Pool) clone(ctx context.Context, r store.Workspace) (*git.Clone, func()
 }
 
 // workspace is a row as callers see it.
-func (p *Pool) workspace(r store.Workspace) Workspace {
+func (p *clones) workspace(r store.Workspace) Workspace {
 	dir := r.Dir
 	if rel, err := filepath.Rel(p.repo.Top, p.o.Root); err == nil && filepath.IsLocal(rel) {
 		dir = filepath.Join(r.Dir, rel)
@@ -447,7 +460,7 @@ func Judge(free uint64, dir string) (Room, string) {
 // Room looks how much room there is, on the disk that has the least: of the
 // workspaces, of pawl's own files or of the repository. A disk that cannot be asked
 // has enough: a full one shows in what fails.
-func (p *Pool) Room() (least Room, why string) {
+func (p *clones) Room() (least Room, why string) {
 	for _, dir := range []string{p.o.Dir, p.o.StateDir, p.repo.Common} {
 		free, err := p.o.Free(dir)
 		if err != nil {

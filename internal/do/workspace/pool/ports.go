@@ -33,7 +33,7 @@ type block struct {
 // takePorts gives the workspace at dir a block of its own: the one that it has,
 // else want if that is free, else the next that no live workspace of any
 // repository has and on which nothing listens.
-func (p *Pool) takePorts(ctx context.Context, dir string, want int) (int, error) {
+func (p *clones) takePorts(ctx context.Context, dir string, want int) (int, error) {
 	base := 0
 	err := p.editPorts(ctx, func(all []block) ([]block, error) {
 		i := slices.IndexFunc(all, func(b block) bool { return b.Dir == dir })
@@ -56,13 +56,13 @@ func (p *Pool) takePorts(ctx context.Context, dir string, want int) (int, error)
 }
 
 // freePorts gives back the block of the workspace at dir.
-func (p *Pool) freePorts(ctx context.Context, dir string) error {
+func (p *clones) freePorts(ctx context.Context, dir string) error {
 	return p.editPorts(ctx, func(all []block) ([]block, error) {
 		return slices.DeleteFunc(all, func(b block) bool { return b.Dir == dir }), nil
 	})
 }
 
-func (p *Pool) editPorts(ctx context.Context, edit func([]block) ([]block, error)) error {
+func (p *clones) editPorts(ctx context.Context, edit func([]block) ([]block, error)) error {
 	lock, err := files.Lock(ctx, p.o.Ports+".lock")
 	if err != nil {
 		return err

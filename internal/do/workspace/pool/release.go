@@ -74,7 +74,7 @@ func (p *Pool) release(ctx context.Context, id string, h How) error {
 }
 
 // keep makes a workspace nobody's for the retention.
-func (p *Pool) keep(ctx context.Context, id, why string) error {
+func (p *rows) keep(ctx context.Context, id, why string) error {
 	_, err := p.edit(ctx, id, func(r *store.Workspace) {
 		r.State, r.Why, r.Owner = kept, why, store.Owner{}
 		r.KeepUntil = time.Now().Add(p.o.Retention)
@@ -114,7 +114,7 @@ func (p *Pool) putBack(ctx context.Context, row store.Workspace) error {
 }
 
 // waiting is how many clones wait for a task.
-func (p *Pool) waiting(ctx context.Context) int {
+func (p *rows) waiting(ctx context.Context) int {
 	all, err := p.o.Store.Workspaces(ctx)
 	if err != nil {
 		return 0 // the next write says it
@@ -131,7 +131,7 @@ func (p *Pool) waiting(ctx context.Context) int {
 // clean leaves nothing of the task in the folder: .git goes as a whole, and
 // the files become those of the last checkout by pawl's own index, which no agent
 // could write. Then the folder moves to where it waits.
-func (p *Pool) clean(ctx context.Context, row store.Workspace) error {
+func (p *clones) clean(ctx context.Context, row store.Workspace) error {
 	c, release, err := p.clone(ctx, row)
 	if err != nil {
 		return err
@@ -154,7 +154,7 @@ func (p *Pool) clean(ctx context.Context, row store.Workspace) error {
 }
 
 // forget drops what belongs to the task and not to its clone.
-func (p *Pool) forget(ctx context.Context, row store.Workspace) error {
+func (p *clones) forget(ctx context.Context, row store.Workspace) error {
 	if err := p.freePorts(ctx, row.Dir); err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (p *Pool) forget(ctx context.Context, row store.Workspace) error {
 
 // discard removes folder and row of a clone in which nothing is that could be
 // lost.
-func (p *Pool) discard(ctx context.Context, row store.Workspace) error {
+func (p *clones) discard(ctx context.Context, row store.Workspace) error {
 	for _, dir := range []string{row.Dir, p.warmCloneDir(row.Own)} {
 		if err := files.RemoveAll(dir); err != nil {
 			return fmt.Errorf("cannot remove %s: %w", dir, err)
@@ -187,7 +187,7 @@ func (p *Pool) discard(ctx context.Context, row store.Workspace) error {
 }
 
 // prove checks that the folder of a row is the one that was made for it.
-func (p *Pool) prove(row store.Workspace) error {
+func (p *clones) prove(row store.Workspace) error {
 	if row.Repo != p.repo.Common {
 		return fmt.Errorf("it belongs to the repository %s", row.Repo)
 	}
@@ -217,7 +217,7 @@ type saved struct {
 // the next recovery ref: the files as the tree, what is checked out as the first
 // parent, other branches of the clone as further ones. With always there is a ref
 // also when all is on another one.
-func (p *Pool) save(ctx context.Context, row store.Workspace, always bool) (saved, error) {
+func (p *works) save(ctx context.Context, row store.Workspace, always bool) (saved, error) {
 	c, release, err := p.clone(ctx, row)
 	if err != nil {
 		return saved{}, err
@@ -231,7 +231,7 @@ func (p *Pool) save(ctx context.Context, row store.Workspace, always bool) (save
 }
 
 // saveAll saves files and commits.
-func (p *Pool) saveAll(ctx context.Context, c *git.Clone, row store.Workspace, always bool) (saved, error) {
+func (p *works) saveAll(ctx context.Context, c *git.Clone, row store.Workspace, always bool) (saved, error) {
 	if _, err := c.RestoreAlternates(); err != nil {
 		return saved{}, err
 	}
@@ -265,7 +265,7 @@ func (p *Pool) saveAll(ctx context.Context, c *git.Clone, row store.Workspace, a
 const maxTips = 200
 
 // saveFiles saves the files of a clone whose repository is broken.
-func (p *Pool) saveFiles(ctx context.Context, c *git.Clone, row store.Workspace) (saved, error) {
+func (p *works) saveFiles(ctx context.Context, c *git.Clone, row store.Workspace) (saved, error) {
 	if err := c.DropAgentObjects(); err != nil {
 		return saved{}, err
 	}
@@ -279,7 +279,7 @@ func (p *Pool) saveFiles(ctx context.Context, c *git.Clone, row store.Workspace)
 
 // enterAll stages all files that are not ignored, on top of a commit, and returns
 // what cannot be stored.
-func (p *Pool) enterAll(ctx context.Context, c *git.Clone, on string) (tree string, left []string, err error) {
+func (p *works) enterAll(ctx context.Context, c *git.Clone, on string) (tree string, left []string, err error) {
 	if err := c.ResetIndex(ctx, on); err != nil {
 		return "", nil, err
 	}
@@ -303,7 +303,7 @@ func (p *Pool) enterAll(ctx context.Context, c *git.Clone, on string) (tree stri
 }
 
 // recover makes the next recovery ref.
-func (p *Pool) recover(ctx context.Context, c *git.Clone, row store.Workspace, tree string, parents []string,
+func (p *works) recover(ctx context.Context, c *git.Clone, row store.Workspace, tree string, parents []string,
 ) (string, error) {
 	commit, err := c.Commit(ctx, tree, fmt.Sprintf("pawl %s: the workspace as it was\n\nPawl-Task: %s\n", row.ID, row.ID),
 		parents...)

@@ -74,7 +74,7 @@ func (p *Pool) rollback(ctx context.Context, id string, to Point) (string, error
 
 // goTo saves what is there and restores a point. Run again, it finishes what
 // was interrupted.
-func (p *Pool) goTo(ctx context.Context, row store.Workspace, to Point) (string, error) {
+func (p *works) goTo(ctx context.Context, row store.Workspace, to Point) (string, error) {
 	s, err := p.save(ctx, row, true)
 	if err != nil {
 		return "", fmt.Errorf("what is in it cannot be saved, so nothing was changed: %w", err)
@@ -119,7 +119,7 @@ func (p *Pool) goTo(ctx context.Context, row store.Workspace, to Point) (string,
 
 // Recovered is the point that a recovery of the task keeps: the newest, or what
 // is empty when there is none.
-func (p *Pool) Recovered(ctx context.Context, id string) (Point, Recovery, error) {
+func (p *works) Recovered(ctx context.Context, id string) (Point, Recovery, error) {
 	all, err := p.Recoveries(ctx, id)
 	if err != nil || len(all) == 0 {
 		return Point{}, Recovery{}, err
@@ -133,7 +133,7 @@ func (p *Pool) Recovered(ctx context.Context, id string) (Point, Recovery, error
 }
 
 // Mend removes refs of pawl's own that lead to nothing, and says so; "" when none does.
-func (p *Pool) Mend(ctx context.Context) (note string, err error) {
+func (p *works) Mend(ctx context.Context) (note string, err error) {
 	gone, err := p.repo.MendRefs(ctx)
 	if len(gone) > 0 {
 		note = fmt.Sprintf("%d of pawl's own refs led to commits that are gone, and were removed: %s",
@@ -159,7 +159,7 @@ type Recovery struct {
 // Recoveries lists what was kept of the workspace with an id, oldest first; of
 // all workspaces with an empty one, by task. A task can have several: its own,
 // those of agents that race for it, and the one where its work is brought together with the target.
-func (p *Pool) Recoveries(ctx context.Context, id string) ([]Recovery, error) {
+func (p *works) Recoveries(ctx context.Context, id string) ([]Recovery, error) {
 	prefix := recoveryPrefix
 	if id != "" {
 		prefix += id + "/"
@@ -184,13 +184,13 @@ func (p *Pool) Recoveries(ctx context.Context, id string) ([]Recovery, error) {
 }
 
 // Outdated is true for what was kept longer ago than the retention.
-func (p *Pool) Outdated(r Recovery, now time.Time) bool {
+func (p *works) Outdated(r Recovery, now time.Time) bool {
 	return p.o.Retention > 0 && r.When.Before(now.Add(-p.o.Retention))
 }
 
 // DropRecoveries deletes recovery refs. One that was moved meanwhile stays, and
 // is an error. The objects stay in the repository until git collects them.
-func (p *Pool) DropRecoveries(ctx context.Context, list []Recovery) error {
+func (p *works) DropRecoveries(ctx context.Context, list []Recovery) error {
 	refs := lists.Each(list, func(r Recovery) git.Ref { return git.Ref{Name: r.Ref, Commit: r.Commit} })
 	if err := p.repo.DeleteRefs(ctx, refs); err != nil {
 		return fmt.Errorf("cannot delete recovery refs: %w", err)

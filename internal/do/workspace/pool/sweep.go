@@ -39,8 +39,7 @@ func (p *Pool) List(ctx context.Context) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := lists.Each(rows, p.entry)
-	return all, nil
+	return lists.Each(rows, p.entry), nil
 }
 
 // Find is the workspace with an id, which a process may work in.
@@ -180,7 +179,7 @@ func judge(r store.Workspace, q question) (remove bool, why string) {
 }
 
 // proveOrGone is [Pool.prove]; a folder that somebody removed is no objection.
-func (p *Pool) proveOrGone(r store.Workspace) error {
+func (p *clones) proveOrGone(r store.Workspace) error {
 	if gone(r) {
 		return nil
 	}
@@ -195,7 +194,7 @@ func gone(r store.Workspace) bool {
 
 // lost are the ignored files of a workspace, those of pawl aside. They are in
 // no commit.
-func (p *Pool) lost(ctx context.Context, r store.Workspace) []string {
+func (p *clones) lost(ctx context.Context, r store.Workspace) []string {
 	if r.Kind != kindTask || r.Folder == "" {
 		return nil
 	}
@@ -213,7 +212,7 @@ func (p *Pool) lost(ctx context.Context, r store.Workspace) []string {
 
 // acquire makes this process the owner of a row whose owner is dead or nobody,
 // if it is as it was read.
-func (p *Pool) acquire(ctx context.Context, was store.Workspace) (store.Workspace, error) {
+func (p *rows) acquire(ctx context.Context, was store.Workspace) (store.Workspace, error) {
 	return p.editRow(ctx, was.ID, func(r *store.Workspace) error {
 		switch {
 		case p.busy(*r):
@@ -243,7 +242,7 @@ func (p *Pool) remove(ctx context.Context, row store.Workspace, givenUp bool) (s
 
 // disown gives up a row that could not be removed: half removed, it is finished by
 // the next one; else it is kept.
-func (p *Pool) disown(ctx context.Context, id, why string) error {
+func (p *rows) disown(ctx context.Context, id, why string) error {
 	_, err := p.edit(context.WithoutCancel(ctx), id, func(r *store.Workspace) {
 		r.Owner, r.Why = store.Owner{}, why
 		if r.State == leased {
@@ -255,10 +254,7 @@ func (p *Pool) disown(ctx context.Context, id, why string) error {
 
 // saveBeforeRemoval saves what must be kept before a folder is removed.
 func (p *Pool) saveBeforeRemoval(ctx context.Context, row store.Workspace, givenUp bool) (saved, error) {
-	if row.State == making || row.State == removing || row.Kind != kindTask {
-		return saved{}, nil
-	}
-	if _, err := os.Lstat(row.Dir); errors.Is(err, os.ErrNotExist) {
+	if row.State == making || row.State == removing || row.Kind != kindTask || gone(row) {
 		return saved{}, nil
 	}
 	if err := p.prove(row); err != nil {

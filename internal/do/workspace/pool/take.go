@@ -112,7 +112,7 @@ func (p *Pool) take(ctx context.Context, want store.Workspace) (Workspace, error
 // claim writes the row of a workspace for this process, and returns the state
 // that it was found in: held or kept for one with work in it, making for one that
 // has to be made from nothing, warm for one whose folder waits.
-func (p *Pool) claim(ctx context.Context, want store.Workspace) (row store.Workspace, was string, err error) {
+func (p *rows) claim(ctx context.Context, want store.Workspace) (row store.Workspace, was string, err error) {
 	err = p.o.Store.EditWorkspaces(ctx, func(all []store.Workspace) (store.WorkspaceChange, error) {
 		var ch store.WorkspaceChange
 		var refused error
@@ -161,7 +161,7 @@ func decideTake(all []store.Workspace, want store.Workspace, own string, busy fu
 }
 
 // warmCloneDir returns the folder in which a clone waits for its next use.
-func (p *Pool) warmCloneDir(own string) string {
+func (p *clones) warmCloneDir(own string) string {
 	return filepath.Join(p.o.Dir, ".warm-"+filepath.Base(own))
 }
 
@@ -208,7 +208,7 @@ func (p *Pool) again(ctx context.Context, row store.Workspace) (w Workspace, mis
 }
 
 // unclaim gives up a row that was claimed, as it was found.
-func (p *Pool) unclaim(ctx context.Context, row store.Workspace, was string) error {
+func (p *rows) unclaim(ctx context.Context, row store.Workspace, was string) error {
 	_, err := p.edit(context.WithoutCancel(ctx), row.ID, func(r *store.Workspace) {
 		r.Owner, r.State = store.Owner{}, was
 	})
@@ -260,7 +260,7 @@ func (p *Pool) make(ctx context.Context, row store.Workspace, was string) (Works
 }
 
 // fill makes the clone in its folder: from one that waits, else from nothing.
-func (p *Pool) fill(ctx context.Context, c *git.Clone, row store.Workspace, was string) error {
+func (p *clones) fill(ctx context.Context, c *git.Clone, row store.Workspace, was string) error {
 	waits := p.warmCloneDir(row.Own)
 	if was == warm && p.reuse(ctx, c, row, waits) == nil {
 		return nil
@@ -285,7 +285,7 @@ func (p *Pool) fill(ctx context.Context, c *git.Clone, row store.Workspace, was 
 }
 
 // reuse takes the folder that waits. An error only means that it is of no use.
-func (p *Pool) reuse(ctx context.Context, c *git.Clone, row store.Workspace, waits string) error {
+func (p *clones) reuse(ctx context.Context, c *git.Clone, row store.Workspace, waits string) error {
 	if id, err := folderID(waits); err != nil || id != row.Folder {
 		return errors.New("it is another folder")
 	}
@@ -300,7 +300,7 @@ func (p *Pool) reuse(ctx context.Context, c *git.Clone, row store.Workspace, wai
 }
 
 // createRepository gives the clone its .git.
-func (p *Pool) createRepository(ctx context.Context, c *git.Clone, row store.Workspace) error {
+func (p *clones) createRepository(ctx context.Context, c *git.Clone, row store.Workspace) error {
 	head, err := p.repo.Head(ctx)
 	if err != nil {
 		return err
@@ -326,7 +326,7 @@ func (p *Pool) unmake(ctx context.Context, row store.Workspace) error {
 // pinAll makes the user's repository keep the base, and what its refs are at now:
 // what an agent writes into its clone is not stored there when the user's has it
 // already.
-func (p *Pool) pinAll(ctx context.Context, row store.Workspace) error {
+func (p *clones) pinAll(ctx context.Context, row store.Workspace) error {
 	tips, err := p.repo.Tips(ctx)
 	if err != nil {
 		return err
@@ -407,7 +407,7 @@ func (p *Pool) Swap(ctx context.Context, task string, racer Workspace) (Workspac
 }
 
 // keepBorrowedObjects keeps what each of two clones borrows for the other one as well.
-func (p *Pool) keepBorrowedObjects(ctx context.Context, a, b string) error {
+func (p *clones) keepBorrowedObjects(ctx context.Context, a, b string) error {
 	var pairs []string
 	for from, to := range map[string]string{a: b, b: a} {
 		refs, err := p.repo.Refs(ctx, basePrefix+from+"/")
