@@ -28,7 +28,7 @@ func (s *State) releaseForChange(id string) bool {
 }
 
 // issueNext issues the next command if none is open, or one that only waits.
-func (s *State) issueNext(now time.Time) {
+func (s *turn) issueNext(now time.Time) {
 	if s.Command.Kind == "" || s.Command.Kind == DoWait {
 		s.nextCommand(now)
 	}
@@ -36,7 +36,7 @@ func (s *State) issueNext(now time.Time) {
 
 // takeChange takes a task's change in. A second one for the same task replaces the
 // first, and begins anew; the very same one changes nothing.
-func (s *State) takeChange(ev *Event) {
+func (s *turn) takeChange(ev *Event) {
 	if ev.Entry == nil || ev.Entry.ID == "" || ev.Entry.Commit == "" {
 		return
 	}
@@ -78,7 +78,7 @@ const joinFor = 2 * time.Second
 
 // joinBatch lets a new entry into the batch that is being merged, while that has room
 // and has just begun.
-func (s *State) joinBatch(e *Entry, now time.Time) {
+func (s *turn) joinBatch(e *Entry, now time.Time) {
 	b := s.Batch
 	if s.Command.Kind == DoPrepare && b != nil && len(b.IDs) < s.Window && len(s.Suspects) == 0 && !s.Policy.Propose &&
 		e.isReady(now) && now.Sub(b.Since) < joinFor {
@@ -94,7 +94,7 @@ func (s *State) moveEntry(id string, m Movement, why string) {
 }
 
 // takeRequest carries out what a person wants.
-func (s *State) takeRequest(ev *Event) {
+func (s *turn) takeRequest(ev *Event) {
 	a := ev.Ask
 	if a == nil {
 		return
@@ -122,7 +122,7 @@ func (s *State) takeRequest(ev *Event) {
 	s.issueNext(ev.At)
 }
 
-func (s *State) pauseOrResume(a *Ask, now time.Time) {
+func (s *turn) pauseOrResume(a *Ask, now time.Time) {
 	s.stopQueue(ByPerson, cmp.Or(a.Why, "a person paused it"), "", now)
 	if !s.isLanding() {
 		s.dropBatch()
@@ -130,7 +130,7 @@ func (s *State) pauseOrResume(a *Ask, now time.Time) {
 	}
 }
 
-func (s *State) askedOf(a *Ask) {
+func (s *turn) askedOf(a *Ask) {
 	e := s.entryOf(a.ID)
 	if e == nil {
 		s.addNote(NoteRefused, a.ID, "it is not in the queue")

@@ -46,7 +46,7 @@ func (e *Entry) isReady(now time.Time) bool {
 }
 
 // chooseBatch gives the entries of the next batch, and why these.
-func (s *State) chooseBatch(now time.Time) ([]string, string) {
+func (s *turn) chooseBatch(now time.Time) ([]string, string) {
 	if s.isFull() {
 		return nil, ""
 	}
@@ -88,7 +88,7 @@ func (s *State) mostOfBatch() int {
 }
 
 // takeMerge takes in how the batch merges.
-func (s *State) takeMerge(e *Event) {
+func (s *turn) takeMerge(e *Event) {
 	p, b := e.Prepared, s.Batch
 	s.Batch = nil
 	if !s.seeTarget(&p.Facts, e.At) || b == nil || b.Tip != s.baseOfNext() {
@@ -128,7 +128,7 @@ func (s *State) takeMerge(e *Event) {
 }
 
 // takeMergeOfEntry takes in what the merge of one entry means for it.
-func (s *State) takeMergeOfEntry(m *Merged, now time.Time) {
+func (s *turn) takeMergeOfEntry(m *Merged, now time.Time) {
 	e := s.entryOf(m.ID)
 	if e == nil {
 		return
@@ -160,7 +160,7 @@ func (s *State) takeMergeOfEntry(m *Merged, now time.Time) {
 	}
 }
 
-func (s *State) askToVerify(tree, commit, why string, again bool) {
+func (s *turn) askToVerify(tree, commit, why string, again bool) {
 	s.openCommand(Command{Kind: DoVerify, Why: why, Batch: s.Batch.N, IDs: idsOf(s.Batch.Steps), Tree: tree,
 		Commit: commit, Target: s.Batch.Target,
 		Again: again, Fresh: s.Fresh})
@@ -168,7 +168,7 @@ func (s *State) askToVerify(tree, commit, why string, again bool) {
 
 // takeVerdict takes in a gate record. One of another tree than the one that was
 // asked about counts for nothing.
-func (s *State) takeVerdict(e *Event) {
+func (s *turn) takeVerdict(e *Event) {
 	v, b := e.Verdict, s.Batch
 	want, commit := b.Result, b.Head
 	if b.Target {
@@ -200,7 +200,7 @@ func (s *State) takeVerdict(e *Event) {
 	}
 }
 
-func (s *State) takeGreen(v *Verdict, now time.Time) {
+func (s *turn) takeGreen(v *Verdict, now time.Time) {
 	if s.Unverified = v.Empty; v.Empty {
 		s.addNote(NoteEmpty, "", "VERIFICATION_EMPTY: there are no gates, so nothing was verified")
 	}
@@ -227,7 +227,7 @@ func (s *State) takeGreen(v *Verdict, now time.Time) {
 // takeRed halves what is tried together, down to one entry; before that one is
 // blamed, the target must be green by itself. A check that is not reported is
 // mostly missing for all commits, so there the target comes first.
-func (s *State) takeRed(summary string, now time.Time) {
+func (s *turn) takeRed(summary string, now time.Time) {
 	b := s.Batch
 	b.Red = summary
 	if len(s.Checking) > 0 {
@@ -258,7 +258,7 @@ func (s *State) takeRed(summary string, now time.Time) {
 }
 
 // halveOrBlame takes a batch that is red on a green target.
-func (s *State) halveOrBlame(b *Batch, now time.Time) {
+func (s *turn) halveOrBlame(b *Batch, now time.Time) {
 	if len(b.Steps) > 1 {
 		s.halveBatch(b, now)
 		return
@@ -267,7 +267,7 @@ func (s *State) halveOrBlame(b *Batch, now time.Time) {
 }
 
 // halveBatch tries the entries of a batch in smaller ones.
-func (s *State) halveBatch(b *Batch, now time.Time) {
+func (s *turn) halveBatch(b *Batch, now time.Time) {
 	moving := idsOf(b.Steps)
 	s.Window = max(1, len(moving)/2)
 	s.Suspects = moving
@@ -276,7 +276,7 @@ func (s *State) halveBatch(b *Batch, now time.Time) {
 }
 
 // blameEntry takes one entry that is red on a green target.
-func (s *State) blameEntry(b *Batch, now time.Time) {
+func (s *turn) blameEntry(b *Batch, now time.Time) {
 	s.Fresh = false
 	s.dropBatch()
 	m := b.Steps[0]
@@ -297,7 +297,7 @@ func (s *State) blameEntry(b *Batch, now time.Time) {
 
 func (s *State) isLanding() bool { return s.Batch != nil && s.Batch.Landing }
 
-func (s *State) askToLand(why string) {
+func (s *turn) askToLand(why string) {
 	b := s.Batch
 	b.Landing = true
 	s.openCommand(Command{Kind: DoLand, Why: why, Batch: b.N, IDs: idsOf(b.Steps), From: b.Tip, To: b.Head,
@@ -306,7 +306,7 @@ func (s *State) askToLand(why string) {
 }
 
 // takeLanding takes the batch out of the queue.
-func (s *State) takeLanding(e *Event) {
+func (s *turn) takeLanding(e *Event) {
 	b := s.Batch
 	s.Fresh = false
 	s.dropBatch()
@@ -385,7 +385,7 @@ const (
 )
 
 // takeRefusal takes in a landing that was not made: nothing has changed.
-func (s *State) takeRefusal(e *Event) {
+func (s *turn) takeRefusal(e *Event) {
 	r, b := e.Refusal, s.Batch
 	s.Checking = nil // it is merged onto what did not land
 	s.dropBatch()
@@ -412,7 +412,7 @@ func (s *State) takeRefusal(e *Event) {
 }
 
 // issueFollowUp issues what comes after a landing; false when there is nothing to do.
-func (s *State) issueFollowUp(kind CommandKind) bool {
+func (s *turn) issueFollowUp(kind CommandKind) bool {
 	switch kind {
 	case DoForesee:
 		return s.askToForesee()
@@ -431,7 +431,7 @@ func (s *State) issueFollowUp(kind CommandKind) bool {
 }
 
 // askToForesee looks at entries that are not about to be tried anyway.
-func (s *State) askToForesee() bool {
+func (s *turn) askToForesee() bool {
 	var list []string
 	for i, e := range s.InOrder(time.Time{}) {
 		next := i < s.mostOfBatch() && e.isReady(time.Time{})
@@ -445,7 +445,7 @@ func (s *State) askToForesee() bool {
 	return len(list) > 0
 }
 
-func (s *State) takeForesight(ev *Event) {
+func (s *turn) takeForesight(ev *Event) {
 	for _, a := range ev.Ahead {
 		e := s.entryOf(a.ID)
 		if e == nil {

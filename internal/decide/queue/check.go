@@ -22,7 +22,7 @@ const (
 func (s *State) mustCheck(tree string) bool { return s.Policy.Checks && tree != s.Checked }
 
 // askForgeToCheck gives the batch, which is green here, to the forge.
-func (s *State) askForgeToCheck(now time.Time) {
+func (s *turn) askForgeToCheck(now time.Time) {
 	b := *s.Batch
 	b.Asked, b.Busy = now, now
 	for slices.ContainsFunc(s.Checking, func(o Batch) bool { return o.Place == b.Place }) {
@@ -35,7 +35,7 @@ func (s *State) askForgeToCheck(now time.Time) {
 }
 
 // askForChecks issues the question what the checks have come to, when it is time for that.
-func (s *State) askForChecks(now time.Time) bool {
+func (s *turn) askForChecks(now time.Time) bool {
 	stands := s.Stop != nil && !s.redTarget()
 	if stands || len(s.Checking) == 0 || now.Before(s.Ask) {
 		return false
@@ -46,7 +46,7 @@ func (s *State) askForChecks(now time.Time) bool {
 }
 
 // takeChecks takes in what the forge says of the first batch; no verdict is not yet.
-func (s *State) takeChecks(e *Event) {
+func (s *turn) takeChecks(e *Event) {
 	b, v := s.Checking[0], e.Verdict
 	if v == nil {
 		if e.Busy {

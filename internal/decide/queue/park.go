@@ -7,7 +7,7 @@ import (
 )
 
 // handOutConflict gives a conflict that no rule resolves to an agent or a person.
-func (s *State) handOutConflict(e *Entry, c *Conflict, now time.Time) {
+func (s *turn) handOutConflict(e *Entry, c *Conflict, now time.Time) {
 	class, why := Classify(*c)
 	if class == Simple {
 		class = Medium // what a rule resolved was red, or could not be resolved after all
@@ -27,7 +27,7 @@ func (s *State) handOutConflict(e *Entry, c *Conflict, now time.Time) {
 }
 
 // askToResolve hands an entry to an agent while it has attempts, and else to a person.
-func (s *State) askToResolve(e *Entry, why string, p *Problem, now time.Time) {
+func (s *turn) askToResolve(e *Entry, why string, p *Problem, now time.Time) {
 	counted := e.Attempts - e.Outrun
 	if p.Class == Complex || !s.Policy.Resolve || counted >= s.Policy.Retries {
 		if p.Class != Complex && e.Attempts > 0 {
@@ -95,7 +95,7 @@ func (s *State) endOverdue(e *Entry, now time.Time) {
 
 // takeResolution takes in the end of an agent's run at an entry. What it made is new
 // work: it is merged and verified like any other.
-func (s *State) takeResolution(ev *Event) {
+func (s *turn) takeResolution(ev *Event) {
 	r := ev.Resolution
 	if r == nil {
 		return
@@ -133,7 +133,7 @@ func (e *Entry) isProposed() bool {
 
 // takeProposals takes in what became of pull requests. Merged is done, with the
 // host's commit. Asked: the host was asked, and opened none.
-func (s *State) takeProposals(ev *Event, asked bool) {
+func (s *turn) takeProposals(ev *Event, asked bool) {
 	b := s.Batch
 	s.dropBatch()
 	for _, r := range ev.Requests {
@@ -163,7 +163,7 @@ const heardLimit = 1000
 
 // takeProposal takes in how an open pull request is. What people say begins the
 // attempts of an agent anew; what checks say does not.
-func (s *State) takeProposal(e *Entry, r *Request, now time.Time) {
+func (s *turn) takeProposal(e *Entry, r *Request, now time.Time) {
 	why := "its pull request is open: " + r.URL
 	if e.Request != r.URL {
 		s.addNote(NoteProposed, e.ID, why)

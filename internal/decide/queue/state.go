@@ -219,8 +219,6 @@ type State struct {
 	Due      []CommandKind `json:"due,omitempty"` // what follows a landing, in order
 	Command  Command       `json:"command"`
 	Out      Out           `json:"out,omitzero"`
-
-	since time.Time // within a step: of the batch that is chosen again
 }
 
 // Unpushed is a target that is to be pushed.

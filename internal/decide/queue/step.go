@@ -41,9 +41,15 @@ func Step(s State, e Event) (State, Command) {
 		s.Stepped = s.Stepped.Add(e.ClockSet)
 	}
 	s.setBack(e.At)
-	s.takeEvent(&e)
-	s.since = time.Time{}
+	(&turn{State: &s}).takeEvent(&e)
 	return s, s.Command
+}
+
+// turn is a step under way: it takes the event in, and decides what the queue does next. What
+// the state answers and changes by itself is the state's own.
+type turn struct {
+	*State
+	since time.Time // of the batch that is chosen again
 }
 
 // setBack moves the ends of waits when the clock was set back unseen since the last
@@ -124,7 +130,7 @@ func (s *State) answersOpen(e *Event, kind CommandKind) bool {
 
 // takeEvent changes s. Each event either leaves the open command as it is, or ends
 // with another one.
-func (s *State) takeEvent(e *Event) {
+func (s *turn) takeEvent(e *Event) {
 	answered := s.Command.Kind
 	if e.For == s.Command.Seq && e.For > 0 {
 		s.Command = Command{} // it is answered
@@ -174,7 +180,7 @@ func (s *State) takeEvent(e *Event) {
 
 // takeOpening begins the work of a process. A landing that was under way is carried
 // out again; anything else is decided anew.
-func (s *State) takeOpening(e *Event) {
+func (s *turn) takeOpening(e *Event) {
 	if !e.Policy.Checks || e.Policy.Key != s.Policy.Key {
 		s.Checking, s.Checked = nil, ""
 	}
@@ -278,7 +284,7 @@ func (s *State) warnOfLost(list []string) {
 }
 
 // nextCommand issues what is to be done now.
-func (s *State) nextCommand(now time.Time) {
+func (s *turn) nextCommand(now time.Time) {
 	if now.Before(s.Rest) {
 		s.issueWait(now)
 		return
@@ -321,7 +327,7 @@ const (
 )
 
 // issueWait issues a wait until the next time that counts.
-func (s *State) issueWait(now time.Time) {
+func (s *turn) issueWait(now time.Time) {
 	until, why := time.Time{}, "nothing is ready to land"
 	if e := s.awaitedEntry(); e != nil {
 		why = "it waits for the agent at " + e.ID
@@ -365,7 +371,7 @@ func (s *State) issueWait(now time.Time) {
 }
 
 // openCommand makes c the open command. The same wait again is no new command.
-func (s *State) openCommand(c Command) {
+func (s *turn) openCommand(c Command) {
 	if o := s.Command; c.Kind == DoWait && o.Kind == DoWait && o.Why == c.Why && o.Until.Equal(c.Until) {
 		return
 	}
@@ -375,7 +381,7 @@ func (s *State) openCommand(c Command) {
 }
 
 // doWhatIsDue does what has its time at a wait's end.
-func (s *State) doWhatIsDue(now time.Time) {
+func (s *turn) doWhatIsDue(now time.Time) {
 	for i := range s.Entries {
 		if e := &s.Entries[i]; e.Status == Parked && !e.Until.IsZero() && !now.Before(e.Until) {
 			s.endOverdue(e, now)
@@ -394,7 +400,7 @@ func (s *State) doWhatIsDue(now time.Time) {
 const triesOfLasting = 4
 
 // takeOwnFailure takes in pawl's own failure: disk, database, git. It blames no entry.
-func (s *State) takeOwnFailure(e *Event, over CommandKind) {
+func (s *turn) takeOwnFailure(e *Event, over CommandKind) {
 	s.Stumbles++
 	s.Stumbled = over
 	rest := min(time.Second<<min(s.Stumbles-1, 9), 5*time.Minute)
@@ -441,7 +447,7 @@ func (s *State) addNote(kind NoteKind, id, text string) {
 
 // takeLook takes the answer to a look at a target that stopped the queue, or that
 // somebody wants to be verified.
-func (s *State) takeLook(e *Event) {
+func (s *turn) takeLook(e *Event) {
 	if s.seeTarget(e.Facts, e.At) && s.verifyTarget(e) {
 		return
 	}

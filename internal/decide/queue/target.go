@@ -22,7 +22,7 @@ func (s *State) Repairing() bool { return s.redTarget() && s.Batch != nil && !s.
 
 // verifyTarget has the gates run on the target itself, when somebody waits for
 // that, or when a red one is due once more. It is false when neither is so.
-func (s *State) verifyTarget(e *Event) bool {
+func (s *turn) verifyTarget(e *Event) bool {
 	again := s.redTarget() && !e.At.Before(s.Stop.Again)
 	if s.Green != "" && s.Stop == nil {
 		s.Wanted = false
@@ -38,7 +38,7 @@ func (s *State) verifyTarget(e *Event) bool {
 }
 
 // judgeTarget takes the verdict on the target itself.
-func (s *State) judgeTarget(v *Verdict, now time.Time) {
+func (s *turn) judgeTarget(v *Verdict, now time.Time) {
 	b := s.Batch
 	s.Fresh = false
 	if !v.Green {
@@ -134,7 +134,7 @@ func (s *State) toPush(landed []string) {
 }
 
 // askToPush issues the push of what landed, when it is time for that.
-func (s *State) askToPush(now time.Time) bool {
+func (s *turn) askToPush(now time.Time) bool {
 	u := s.Unpushed
 	if u == nil || !s.mayPush() || s.Theirs != "" || now.Before(u.Until) {
 		return false
@@ -151,7 +151,7 @@ const (
 
 // takePush takes in what came of a push. One that somebody else was quicker with is
 // tried again once what they pushed is here.
-func (s *State) takePush(e *Event) {
+func (s *turn) takePush(e *Event) {
 	p, u := e.Push, s.Unpushed
 	why := cmp.Or(p.Diverged, p.Failed)
 	if why == "" || u == nil {
@@ -173,7 +173,7 @@ func (s *State) takePush(e *Event) {
 
 // askToJoin makes a batch of its own that joins the remote's commits with the target:
 // nothing that waits is blamed for it.
-func (s *State) askToJoin(now time.Time) bool {
+func (s *turn) askToJoin(now time.Time) bool {
 	if s.Theirs == "" || s.Stop != nil || len(s.Checking) > 0 {
 		return false
 	}
@@ -188,7 +188,7 @@ func (s *State) askToJoin(now time.Time) bool {
 }
 
 // redTogether is for a target and its remote that are red together.
-func (s *State) redTogether(b *Batch, now time.Time) {
+func (s *turn) redTogether(b *Batch, now time.Time) {
 	s.dropBatch()
 	s.stopQueue(Diverged, fmt.Sprintf("%s here (%s) and at its remote (%s) each have commits of their own, and "+
 		"together they are red: %s; repair that, and the queue goes on",
