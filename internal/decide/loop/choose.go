@@ -11,7 +11,7 @@ import (
 
 // chooseAndIssue chooses a strategy and issues the next iteration. After a transient
 // failure it waits first, as the strategy says; work is worked on at once.
-func (s *State) chooseAndIssue(e *Event, r *Record, warnings []string) {
+func (s turn) chooseAndIssue(e *Event, r *Record, warnings []string) {
 	why, rewind := "", 0
 	failed := r.Outcome == Failed && r.Failure != nil
 	switch {
@@ -40,7 +40,7 @@ func (s *State) chooseAndIssue(e *Event, r *Record, warnings []string) {
 }
 
 // chooseStrategy takes the next strategy after a failed iteration.
-func (s *State) chooseStrategy(r *Record) (why string, rewind int) {
+func (s tactics) chooseStrategy(r *Record) (why string, rewind int) {
 	f, name, elsewhere := r.Failure, s.Strategy, s.fallbackCures(r.Failure)
 	switch {
 	case s.Policy.Strategy != "":
@@ -79,7 +79,7 @@ func (r *Record) timedOut() bool {
 
 // fallbackCures reports whether the next agent helps against an exhausted quota without a known
 // end, which stops the run otherwise.
-func (s *State) fallbackCures(f *failure.Analysis) bool {
+func (s tactics) fallbackCures(f *failure.Analysis) bool {
 	moves := s.Policy.Strategy == "" || strategy.At(s.Policy.Strategy, s.Policy.Strategies).Fallback
 	return f.Kind == failure.Permanent && f.Class == failure.QuotaExhausted && f.Provider && moves &&
 		s.Fallback < len(s.Policy.Fallback)
@@ -89,7 +89,7 @@ const maxUsed = 100
 
 // markUsed notes that the current strategy failed for a class. While there is
 // another fallback agent, moving on to it is not used up.
-func (s *State) markUsed(class failure.Class) {
+func (s tactics) markUsed(class failure.Class) {
 	u := strategy.Use{Class: class, Strategy: s.Strategy}
 	movesOn := s.Strategy == strategy.FallbackProviders && s.Fallback < len(s.Policy.Fallback)
 	if movesOn || slices.Contains(s.Used, u) {
@@ -100,7 +100,7 @@ func (s *State) markUsed(class failure.Class) {
 }
 
 // situationAfter gathers what a strategy is chosen by.
-func (s *State) situationAfter(r *Record) strategy.Situation {
+func (s tactics) situationAfter(r *Record) strategy.Situation {
 	p, f := &s.Policy, r.Failure
 	ofAgent := r.Steps != nil && r.Steps.Agent
 	fixed := slices.ContainsFunc(r.Gates, func(g Gate) bool { return g.Name == f.Step && g.Fixed })
@@ -117,13 +117,13 @@ func (s *State) situationAfter(r *Record) strategy.Situation {
 }
 
 // canRewind is true when there is a snapshot that is better than the tree.
-func (s *State) canRewind(r *Record) bool {
+func (s tactics) canRewind(r *Record) bool {
 	return s.Policy.Kind != Workflow && s.Best.Snapshot != "" && s.Best.Score > r.Score && r.Score >= 0
 }
 
 // setStrategy makes a strategy the current one. One that moves on to the next agent
 // does so each time; after the last comes the first again.
-func (s *State) setStrategy(name string) {
+func (s tactics) setStrategy(name string) {
 	s.Strategy = name
 	if n := len(s.Policy.Fallback); n > 0 && strategy.At(name, s.Policy.Strategies).Fallback {
 		s.Fallback, s.Left = (s.Fallback+1)%(n+1), nil
@@ -132,7 +132,7 @@ func (s *State) setStrategy(name string) {
 
 // creditTrial judges the strategy on trial by the iteration that ended, before
 // anything else is made of that.
-func (s *State) creditTrial(r *Record, at time.Time) []strategy.Credit {
+func (s tactics) creditTrial(r *Record, at time.Time) []strategy.Credit {
 	t := s.Trial
 	if t.Strategy == "" {
 		return nil
@@ -159,7 +159,7 @@ func (s *State) creditTrial(r *Record, at time.Time) []strategy.Credit {
 // further than any before. Against a transient failure: nothing transient came
 // again, even if the work failed. What a person, a crash or a limit cut off, what
 // only a person can cure, and an iteration that did nothing show nothing.
-func (s *State) judgeTrial(t *Trial, r *Record) (success, known bool) {
+func (s tactics) judgeTrial(t *Trial, r *Record) (success, known bool) {
 	f := r.Failure
 	switch r.Outcome {
 	case Success:
@@ -185,7 +185,7 @@ func (s *State) judgeTrial(t *Trial, r *Record) (success, known bool) {
 
 // keepStrategy lets the settings of a strategy stay in force that helped against a
 // transient failure. The newest is the last.
-func (s *State) keepStrategy(name string) {
+func (s tactics) keepStrategy(name string) {
 	if !strategy.At(name, s.Policy.Strategies).Lasting() {
 		return
 	}
@@ -194,7 +194,7 @@ func (s *State) keepStrategy(name string) {
 }
 
 // strategyAfterSuccess is the strategy of a run whose work goes well.
-func (s *State) strategyAfterSuccess() string {
+func (s tactics) strategyAfterSuccess() string {
 	if n := len(s.Kept); n > 0 {
 		return s.Kept[n-1]
 	}

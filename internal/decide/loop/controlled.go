@@ -59,7 +59,7 @@ func (r *Record) testVerdict() control.Tests {
 }
 
 // endIfPassing is the end of controlled work: the tests pass, and so does the review.
-func (s *State) endIfPassing(r *Record) *Command {
+func (s turn) endIfPassing(r *Record) *Command {
 	if s.Policy.Kind != Controlled {
 		return nil
 	}
@@ -72,7 +72,7 @@ func (s *State) endIfPassing(r *Record) *Command {
 // escalateIfUndecided asks a person where nothing else can decide: the review of work
 // that is green otherwise has no verdict, or controlled work must not be tried
 // again by itself.
-func (s *State) escalateIfUndecided(r *Record) *Command {
+func (s turn) escalateIfUndecided(r *Record) *Command {
 	if r.Outcome == Waited || r.wasCutOff() {
 		return nil
 	}
@@ -95,7 +95,7 @@ func (s *State) escalateIfUndecided(r *Record) *Command {
 }
 
 // askControl is an escalation with the facts in conflict and the options.
-func (s *State) askControl(r *Record, why string) *Command {
+func (s turn) askControl(r *Record, why string) *Command {
 	o := s.offerAfter("")
 	o.TestStays = r.TestProtected
 	q := control.Ask(s.Iteration, s.controlOutcome(r), o)
@@ -123,7 +123,7 @@ const takenOver = "taken over by a person"
 
 // carryOutChoice carries out an option of the question that was asked, and reports
 // false when that is to try again.
-func (s *State) carryOutChoice(choice control.Choice) bool {
+func (s turn) carryOutChoice(choice control.Choice) bool {
 	c := &Command{}
 	switch choice.Do { // the others go on
 	case control.Accept:

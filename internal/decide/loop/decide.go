@@ -14,7 +14,7 @@ import (
 // decideIteration is the order of the stop decision after each iteration: stop asked →
 // BLOCKED → COMPLETE with passing gates → PENDING → hard limits → guards →
 // wait → strategy → next.
-func (s *State) decideIteration(e *Event) {
+func (s turn) decideIteration(e *Event) {
 	r := *e.Record
 	r.Failure = cmp.Or(r.Failure, r.Review.Rejection())
 	r.Outcome = r.Judge()
@@ -40,7 +40,7 @@ func (s *State) decideIteration(e *Event) {
 }
 
 // decideJudged decides by an iteration that is judged, its review included.
-func (s *State) decideJudged(e *Event, r *Record) {
+func (s turn) decideJudged(e *Event, r *Record) {
 	learned := s.creditTrial(r, e.At)
 	s.recordIteration(r)
 	s.issueFollowUp(e, r)
@@ -48,7 +48,7 @@ func (s *State) decideJudged(e *Event, r *Record) {
 }
 
 // issueFollowUp issues the command that follows from an iteration.
-func (s *State) issueFollowUp(e *Event, r *Record) {
+func (s turn) issueFollowUp(e *Event, r *Record) {
 	if c := s.endingAfter(r); c != nil {
 		c.Warnings = append(c.Warnings, r.uncountedNote()...)
 		s.finishWithFeedback(c, r)
@@ -80,7 +80,7 @@ func (s *State) issueFollowUp(e *Event, r *Record) {
 
 // finishWithFeedback ends the run with an iteration that no other one follows. A question
 // keeps what must be repaired, for the prompt after its answer.
-func (s *State) finishWithFeedback(c *Command, r *Record) {
+func (s turn) finishWithFeedback(c *Command, r *Record) {
 	if q := c.Question; q != nil {
 		f := s.feedbackOn(r)
 		q.Items, q.Step = f.Items, f.Step
@@ -90,7 +90,7 @@ func (s *State) finishWithFeedback(c *Command, r *Record) {
 
 // endingAfter is the end that a person, the agent or a hard limit makes of the run;
 // nil when it may go on.
-func (s *State) endingAfter(r *Record) *Command {
+func (s turn) endingAfter(r *Record) *Command {
 	if s.StopAsked != NoCause {
 		return stopCommand(s.StopAsked)
 	}
@@ -291,7 +291,7 @@ func (s *State) recordIteration(r *Record) {
 const maxRecent = 10
 
 // endBySignal is the end that the agent's own signal makes; nil for none.
-func (s *State) endBySignal(r *Record) *Command {
+func (s turn) endBySignal(r *Record) *Command {
 	if !r.Valid() {
 		return nil
 	}
@@ -329,7 +329,7 @@ func (s *State) endBySignal(r *Record) *Command {
 // endByLimits asks the hard limits: iterations, wall clock, cost. r is the iteration
 // that just ended, nil between two sessions. One that waits for its review is
 // used up already: the review is no further iteration.
-func (s *State) endByLimits(r *Record) *Command {
+func (s turn) endByLimits(r *Record) *Command {
 	p := &s.Policy
 	used := s.Limit > 0 && s.Iteration >= s.Limit && s.PendingReview == nil
 	if used && !p.Once {
@@ -372,7 +372,7 @@ func timedOut(format string, args ...any) *Command {
 }
 
 // endByGuard asks the guards in their order.
-func (s *State) endByGuard(r *Record) *Command {
+func (s turn) endByGuard(r *Record) *Command {
 	if r.Outcome == Waited {
 		return nil
 	}
@@ -401,7 +401,7 @@ func (s *State) guardLimit(guard string) int {
 	return *at
 }
 
-func (s *State) tripCommand(t Trip) *Command {
+func (s turn) tripCommand(t Trip) *Command {
 	c := &Command{Status: Aborted, Why: "Iteration safety guard: " + t.Guard, Guard: t.Guard, Message: t.Message}
 	if last := s.lastSummary(); last != "" {
 		c.Why += "; last failure: " + last
@@ -428,7 +428,7 @@ func (s *State) lastSummary() string {
 
 // endIfStuck pauses a loop without progress when the policy says so, or when nothing else would ever
 // end the run: a procedure without a maximum. At the limit it asks a person in any case.
-func (s *State) endIfStuck(r *Record) *Command {
+func (s turn) endIfStuck(r *Record) *Command {
 	p := &s.Policy
 	endless := p.Kind == Procedure && s.Limit == 0
 	t, tripped := s.Guards.Stuck(p.Stuck)

@@ -89,7 +89,7 @@ func ordinal(n int) string {
 
 // noteRewind rewrites a feedback whose iteration's files were replaced by those of the
 // best one: its items are about files that are not there any more.
-func (s *State) noteRewind(f *Feedback) {
+func (s tactics) noteRewind(f *Feedback) {
 	was := cmp.Or(f.Summary, "it failed")
 	f.Summary, f.Step, f.ExitCode, f.Items, f.Dropped = "", "", 0, nil, 0
 	note := fmt.Sprintf("The files are as iteration %d left them, the best so far", s.Best.Number)
@@ -103,7 +103,7 @@ func (s *State) noteRewind(f *Feedback) {
 
 // withInstruction adds what the strategy of the next iteration asks for. A fixed own
 // strategy speaks in the first prompt too; the built-in ones speak of a failure.
-func (s *State) withInstruction(f *Feedback) *Feedback {
+func (s tactics) withInstruction(f *Feedback) *Feedback {
 	if s.Strategy == strategy.Default {
 		return f // nothing is kept, too: that would be the strategy
 	}
@@ -168,7 +168,7 @@ func (p *Past) summaryLine() string {
 }
 
 // askAfterStop is a question after anything that stopped the loop; guard is the one that did.
-func (s *State) askAfterStop(text, guard string) *Question {
+func (s turn) askAfterStop(text, guard string) *Question {
 	if hint := s.hintFor(guard); hint != "" {
 		text += s.savingsText() + "\n\n" + hint
 	}
@@ -177,7 +177,7 @@ func (s *State) askAfterStop(text, guard string) *Question {
 
 // newQuestion makes an escalation from what was tried. Without choices any
 // answer is for the agent.
-func (s *State) newQuestion(text string, choices []control.Choice) *Question {
+func (s turn) newQuestion(text string, choices []control.Choice) *Question {
 	q := &Question{Text: text, Choices: choices, NoDiff: s.isControlled() && !s.controlSettings().IncludeDiff}
 	q.Options = append(q.Options, lists.Each(choices, func(c control.Choice) string { return c.Text })...)
 	var history []control.Past
@@ -212,8 +212,9 @@ func (s State) CanResume(p *Policy) error {
 	case Pending:
 		return ErrNeedsAnswer
 	}
-	s.renewPolicy(p) // on a copy
-	if c := s.endByLimits(nil); c != nil {
+	t := turn{tactics{&s}} // a copy
+	t.renewPolicy(p)
+	if c := t.endByLimits(nil); c != nil {
 		return fmt.Errorf("%w: %s", ErrAtLimit, c.Why)
 	}
 	return nil

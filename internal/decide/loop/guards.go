@@ -378,7 +378,7 @@ func CheckHistory(next int, t Thresholds, history []Entry) (Trip, bool) {
 
 // endIfPermanent ends a run whose failure only a person can cure, instead of
 // burning iterations on it.
-func (s *State) endIfPermanent(r *Record) *Command {
+func (s turn) endIfPermanent(r *Record) *Command {
 	f := r.Failure
 	if r.Outcome != Failed || f == nil || f.Kind != failure.Permanent || s.fallbackCures(f) {
 		return nil

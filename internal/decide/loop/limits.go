@@ -96,7 +96,7 @@ func (l *Limited) sourceText() string {
 
 // applyKnownLimits replaces an iteration or a review whose agent is under a limit by a wait,
 // or gives it to another agent.
-func (s *State) applyKnownLimits(e *Event) {
+func (s turn) applyKnownLimits(e *Event) {
 	c := s.Command
 	if c.Kind != Run && c.Kind != RunReview {
 		return
@@ -141,7 +141,7 @@ func (s *State) takeTryBack() {
 // commandThrottled answers a command that could not be begun: another run met a limit in
 // the meantime, or was quicker to try whether one is over. With a text the run rests:
 // a person has to put something in order first.
-func (s *State) commandThrottled(e *Event) {
+func (s turn) commandThrottled(e *Event) {
 	kinds := []CommandKind{Run, RunReview}
 	if s.Status != Running || e.For != s.Command.Seq || !slices.Contains(kinds, s.Command.Kind) {
 		return
@@ -169,7 +169,7 @@ func (s *State) commandThrottled(e *Event) {
 
 // answerLimit answers a limit of the agent whose turn it is: the next agent, a
 // question, or a wait.
-func (s *State) answerLimit(e *Event, l *Limited) {
+func (s turn) answerLimit(e *Event, l *Limited) {
 	p := &s.Policy
 	tooMany := p.MaxWaits >= 0 && s.Waits > p.MaxWaits
 	long := p.MaxWait > 0 && l.Probe == "" && l.Until.Sub(e.At) > p.MaxWait
@@ -207,19 +207,19 @@ func (s *State) answerLimit(e *Event, l *Limited) {
 
 // restFor ends the session after too many tries of a provider: the run resumes when
 // that answers, and no person is asked.
-func (s *State) restFor(l *Limited) {
+func (s turn) restFor(l *Limited) {
 	why := fmt.Sprintf("%s, and %d waits in a row did not help", l.Reason(), s.Policy.MaxWaits)
 	s.restUntilLimit(l, why)
 }
 
-func (s *State) restUntilLimit(l *Limited, why string) {
+func (s turn) restUntilLimit(l *Limited, why string) {
 	s.Waits = 0
 	s.finishSession(&Command{Status: Paused, Why: why, Agent: l.Agent, Until: l.Until, Limited: true})
 }
 
 // longWait is for a limit that lasts longer than may be waited: a task rests until
 // then, and of another run a person is asked.
-func (s *State) longWait(l *Limited) {
+func (s turn) longWait(l *Limited) {
 	why := s.tooLong(l)
 	if s.Policy.Kind == Task {
 		s.restUntilLimit(l, why)
@@ -245,7 +245,7 @@ const worthLeaving = time.Minute
 // movesOn reports whether the next agent answers a limit instead of a wait: at
 // once when the strategy in force says so, or where that was learned to help;
 // after some waits where the end is not known; and when there were too many waits.
-func (s *State) movesOn(e *Event, l *Limited, tooMany bool) bool {
+func (s tactics) movesOn(e *Event, l *Limited, tooMany bool) bool {
 	p := &s.Policy
 	if strategy.At(s.Strategy, p.Strategies).Fallback {
 		return true
@@ -272,7 +272,7 @@ func (p *Policy) agentAt(n int) string {
 }
 
 // homeAgent is the agent that the run would use if there were no limits.
-func (s *State) homeAgent() int {
+func (s tactics) homeAgent() int {
 	if len(s.Left) > 0 {
 		return s.Left[0].Agent
 	}
@@ -280,13 +280,13 @@ func (s *State) homeAgent() int {
 }
 
 // mayLeave is false when the limited agent is a fixed strategy's own.
-func (s *State) mayLeave(l *Limited) bool {
+func (s tactics) mayLeave(l *Limited) bool {
 	return l.Agent == s.Policy.agentAt(s.Fallback) || s.Policy.Strategy == ""
 }
 
 // limitAt is the known limit of the n-th agent; its Until is not after e.At if it can
 // work.
-func (s *State) limitAt(e *Event, n int) Limited {
+func (s tactics) limitAt(e *Event, n int) Limited {
 	l, _ := e.limitOf(s.Policy.agentAt(n))
 	for _, left := range s.Left {
 		if left.Agent == n && left.Until.After(l.Until) {
@@ -298,7 +298,7 @@ func (s *State) limitAt(e *Event, n int) Limited {
 
 // firstFreeAgent is the first agent from home on that is not the one named and under no
 // limit.
-func (s *State) firstFreeAgent(e *Event, not string) (n int, ok bool) {
+func (s tactics) firstFreeAgent(e *Event, not string) (n int, ok bool) {
 	for n := s.homeAgent(); n <= len(s.Policy.Fallback); n++ {
 		if s.Policy.agentAt(n) != not && !s.limitAt(e, n).Until.After(e.At) {
 			return n, true
@@ -309,7 +309,7 @@ func (s *State) firstFreeAgent(e *Event, not string) (n int, ok bool) {
 
 // turnToEarliest is the limit that is over first, of l and those of the agents that
 // the run may use. Its agent becomes the one whose turn it is.
-func (s *State) turnToEarliest(e *Event, l *Limited) *Limited {
+func (s tactics) turnToEarliest(e *Event, l *Limited) *Limited {
 	first, at := *l, -1
 	for n := s.homeAgent(); n <= len(s.Policy.Fallback); n++ {
 		if b := s.limitAt(e, n); b.Agent != l.Agent && b.Until.After(e.At) && b.Until.Before(first.Until) {
@@ -324,7 +324,7 @@ func (s *State) turnToEarliest(e *Event, l *Limited) *Limited {
 
 // turnTo makes the n-th agent the one whose turn it is, and notes that l made
 // the run leave another.
-func (s *State) turnTo(e *Event, l *Limited, n int) {
+func (s tactics) turnTo(e *Event, l *Limited, n int) {
 	if l.Agent != s.Policy.agentAt(s.Fallback) { // a strategy's own agent
 		s.Strategy = s.strategyAfterSuccess()
 	} else if n != s.Fallback {
@@ -340,7 +340,7 @@ const (
 )
 
 // recordLeft records when the run can return to the agent that it leaves.
-func (s *State) recordLeft(e *Event, l *Limited) {
+func (s tactics) recordLeft(e *Event, l *Limited) {
 	now := Left{Agent: s.Fallback, Class: l.Class, Until: l.Until, Times: 1}
 	left := slices.Clone(s.Left)
 	i := slices.IndexFunc(left, func(one Left) bool { return one.Agent == s.Fallback })
@@ -360,7 +360,7 @@ func (s *State) recordLeft(e *Event, l *Limited) {
 
 // goBack gives the iteration that was issued to the agent that a limit made
 // the run leave, once that is over, and says whether it did.
-func (s *State) goBack(e *Event) bool {
+func (s tactics) goBack(e *Event) bool {
 	if len(s.Left) == 0 || s.Command.Agent != s.Policy.agentAt(s.Fallback) {
 		return false
 	}
@@ -377,7 +377,7 @@ func (s *State) goBack(e *Event) bool {
 // forgetLeft forgets that agents were left, as far as an iteration that was not
 // cut off by a limit shows: of the agent that did it, and of all when that is
 // the run's own.
-func (s *State) forgetLeft(agent string) {
+func (s tactics) forgetLeft(agent string) {
 	if len(s.Left) == 0 {
 		return
 	}
@@ -389,7 +389,7 @@ func (s *State) forgetLeft(agent string) {
 }
 
 // moveOn gives the iteration to the n-th agent because of l.
-func (s *State) moveOn(e *Event, l *Limited, n int, long bool) {
+func (s turn) moveOn(e *Event, l *Limited, n int, long bool) {
 	why := l.Reason()
 	switch patience := s.Waits - 1; {
 	case long:

@@ -62,7 +62,7 @@ func (s *State) mustReview(r *Record) bool {
 }
 
 // issueReview issues the pending review, or what stands in its way.
-func (s *State) issueReview(e *Event, why string) {
+func (s turn) issueReview(e *Event, why string) {
 	h := *s.PendingReview
 	r := &h.Record
 	decided := r.Review != nil && r.Review.Verdict != Undecided
@@ -116,7 +116,7 @@ func (s *State) reviewBounds(r *Record) CommandLimits {
 }
 
 // reviewEnded takes how one try of a review ended.
-func (s *State) reviewEnded(e *Event) {
+func (s turn) reviewEnded(e *Event) {
 	awaited := s.Status == Running && s.Command.Kind == RunReview && e.For == s.Command.Seq
 	if !awaited || e.Review == nil || s.PendingReview == nil {
 		return
@@ -145,7 +145,7 @@ func (s *State) reviewEnded(e *Event) {
 }
 
 // silentReview answers a review without a verdict that counts.
-func (s *State) silentReview(e *Event, v *Review) {
+func (s turn) silentReview(e *Event, v *Review) {
 	h := *s.PendingReview
 	h.Silent++
 	s.PendingReview = &h
@@ -161,7 +161,7 @@ func (s *State) silentReview(e *Event, v *Review) {
 
 // waitForReview answers a limit of the reviewer's provider as [State.waitForProvider]
 // answers one of the author's, but no other program takes the review over.
-func (s *State) waitForReview(e *Event, v *Review) {
+func (s turn) waitForReview(e *Event, v *Review) {
 	s.Waits++
 	if s.PauseAsked {
 		s.finishSession(&Command{Status: Paused, Why: "paused while the review waits"})
@@ -172,7 +172,7 @@ func (s *State) waitForReview(e *Event, v *Review) {
 }
 
 // delayReview lets a review wait for the end of a limit.
-func (s *State) delayReview(e *Event, l *Limited) {
+func (s turn) delayReview(e *Event, l *Limited) {
 	if s.Policy.MaxWaits >= 0 && s.Waits > s.Policy.MaxWaits {
 		s.restFor(l)
 		return
@@ -195,7 +195,7 @@ func (s *State) delayReview(e *Event, l *Limited) {
 }
 
 // reviewOver takes up the decision that waited for the review of an iteration.
-func (s *State) reviewOver(e *Event, r *Record) {
+func (s turn) reviewOver(e *Event, r *Record) {
 	s.PendingReview, s.Waits = nil, 0
 	s.Status = Running
 	done := *r
@@ -207,7 +207,7 @@ func (s *State) reviewOver(e *Event, r *Record) {
 }
 
 // askReview asks a person for the verdict.
-func (s *State) askReview(why string) {
+func (s turn) askReview(why string) {
 	q := s.newQuestion(why+"\n\nApprove or reject?", control.Verdicts(s.Policy.Reviewer != Person))
 	s.finishSession(&Command{Status: Pending, Why: why, Question: q})
 }
@@ -253,7 +253,7 @@ func (s *State) personsVerdict(e *Event) (a Answer, ok bool) {
 // personReviewed takes a person's verdict. Like every answer it arms the
 // guards anew and grants a fresh allowance. Anything but a verdict changes
 // nothing.
-func (s *State) personReviewed(e *Event) {
+func (s turn) personReviewed(e *Event) {
 	a, ok := s.personsVerdict(e)
 	if !ok {
 		return
@@ -280,7 +280,7 @@ func (s *State) personReviewed(e *Event) {
 
 // chosenOver ends the run without a verdict, when that was chosen: the next
 // session begins with an iteration of its own.
-func (s *State) chosenOver(a Answer) bool {
+func (s turn) chosenOver(a Answer) bool {
 	if a.Do != control.TakeOver && a.Do != control.GiveUp {
 		return false
 	}

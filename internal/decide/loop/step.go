@@ -17,10 +17,10 @@ import (
 // s is the caller's copy: the methods below change it in place, but never what
 // its slices and pointers share with the state before.
 func Step(s State, e Event) (State, Command) {
-	before := s.Seq
-	s.applyEvent(&e)
+	before, t := s.Seq, turn{tactics{&s}}
+	t.applyEvent(&e)
 	if s.Seq != before {
-		s.applyKnownLimits(&e)
+		t.applyKnownLimits(&e)
 		c := s.Command
 		c.Record = e.judged
 		return s, c
@@ -31,8 +31,15 @@ func Step(s State, e Event) (State, Command) {
 	return s, Command{}
 }
 
+// turn is a step under way: it takes the event in, and decides what the run does next.
+type turn struct{ tactics }
+
+// tactics are the strategy in force and the agent that has the next iteration: which, and when
+// another one. What the state answers and changes by itself is the state's own.
+type tactics struct{ *State }
+
 // applyEvent changes s and issues at most one command.
-func (s *State) applyEvent(e *Event) {
+func (s turn) applyEvent(e *Event) {
 	switch e.Kind {
 	case Started:
 		s.runStarted(e)
@@ -60,7 +67,7 @@ func (s *State) applyEvent(e *Event) {
 	}
 }
 
-func (s *State) runStarted(e *Event) {
+func (s turn) runStarted(e *Event) {
 	if s.Status != "" || e.Policy == nil {
 		return
 	}
@@ -81,7 +88,7 @@ func (s *State) runStarted(e *Event) {
 }
 
 // goOn issues the next iteration, unless a limit is reached.
-func (s *State) goOn(f *Feedback) {
+func (s turn) goOn(f *Feedback) {
 	if c := s.endByLimits(nil); c != nil {
 		s.finishSession(c)
 		return
@@ -92,7 +99,7 @@ func (s *State) goOn(f *Feedback) {
 // firstStrategy is the one that a run starts with.
 func (p *Policy) firstStrategy() string { return cmp.Or(p.Strategy, strategy.Default) }
 
-func (s *State) iterationEnded(e *Event) {
+func (s turn) iterationEnded(e *Event) {
 	if s.Status != Running || s.Command.Kind != Run || e.For != s.Command.Seq || e.Record == nil {
 		return
 	}
@@ -134,7 +141,7 @@ func (s *State) advanceClock(at time.Time) {
 	}
 }
 
-func (s *State) waitOver(e *Event) {
+func (s turn) waitOver(e *Event) {
 	if s.Status != Waiting || e.For != s.Command.Seq {
 		return
 	}
@@ -155,7 +162,7 @@ func (s *State) waitOver(e *Event) {
 	s.issueCommand(&run)
 }
 
-func (s *State) pauseAsked(e *Event) {
+func (s turn) pauseAsked(e *Event) {
 	switch s.Status {
 	case Running:
 		e.noted = !s.PauseAsked
@@ -167,7 +174,7 @@ func (s *State) pauseAsked(e *Event) {
 
 // stopAsked ends a wait at once. While an iteration runs it is noted: who
 // performs the command ends the agent, and the iteration's end finishes.
-func (s *State) stopAsked(e *Event) {
+func (s turn) stopAsked(e *Event) {
 	switch s.Status {
 	case Running:
 		if s.StopAsked == NoCause {
@@ -201,7 +208,7 @@ func stopCommand(c Cause) *Command {
 	return &Command{Status: Interrupted, Why: "interrupted"}
 }
 
-func (s *State) personAnswered(e *Event) {
+func (s turn) personAnswered(e *Event) {
 	switch s.Status {
 	case Pending, Blocked, Aborted, FailedRun, Paused:
 	default:
@@ -254,7 +261,7 @@ func (s *State) personAnswered(e *Event) {
 
 // runResumed continues a run at rest. One whose pawl died is not at rest: its
 // command continues, under the present limits.
-func (s *State) runResumed(e *Event) {
+func (s turn) runResumed(e *Event) {
 	if s.Status.Active() {
 		before := s.Policy.Agent
 		s.raiseLimits(e.Policy)
@@ -310,7 +317,7 @@ func (s *State) rearmGuards() {
 // renewPolicy takes the policy of now; after an end that a person had to look at, and what they did themselves,
 // the run is armed anew first, so that a maximum that was named holds. A maximum
 // that is not used up holds too: only a run that has reached it gets more.
-func (s *State) renewPolicy(p *Policy) {
+func (s turn) renewPolicy(p *Policy) {
 	if s.Status == Aborted || s.Status == Blocked || s.Status == FailedRun || s.Why == takenOver {
 		limit := s.Limit
 		s.rearmGuards()
@@ -342,7 +349,7 @@ func (s *State) raiseLimits(p *Policy) {
 }
 
 // issueCommand makes c the command that is being carried out.
-func (s *State) issueCommand(c *Command) {
+func (s turn) issueCommand(c *Command) {
 	s.Seq++
 	s.Command = *c
 	s.Command.Seq = s.Seq
@@ -350,7 +357,7 @@ func (s *State) issueCommand(c *Command) {
 
 // finishSession ends this session of the run with c.Status. Ask is for a question
 // that must be answered before the run continues.
-func (s *State) finishSession(c *Command) {
+func (s turn) finishSession(c *Command) {
 	c.Kind = Finish
 	if c.Status == Pending {
 		c.Kind = Ask
@@ -361,7 +368,7 @@ func (s *State) finishSession(c *Command) {
 }
 
 // issueIteration issues the next iteration.
-func (s *State) issueIteration(f *Feedback) {
+func (s turn) issueIteration(f *Feedback) {
 	if f != nil && f.Iteration == 0 && f.Answer == "" && len(f.Notes) == 0 {
 		f = nil
 	}
@@ -375,7 +382,7 @@ func (s *State) issueIteration(f *Feedback) {
 }
 
 // chosenAgent is the program for the next iteration.
-func (s *State) chosenAgent() string {
+func (s tactics) chosenAgent() string {
 	switch st := strategy.At(s.Strategy, s.Policy.Strategies); {
 	case st.Agent != "":
 		return st.Agent

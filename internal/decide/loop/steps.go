@@ -93,7 +93,7 @@ func (t *Steps) judgeSteps(r *Record) Outcome {
 
 // endBySteps ends a workflow, or lets it rest, by its steps; nil when it continues.
 // What failed is tried again before a person is asked.
-func (s *State) endBySteps(r *Record) *Command {
+func (s turn) endBySteps(r *Record) *Command {
 	t := r.Steps
 	switch {
 	case t == nil || r.Failure != nil:
@@ -169,7 +169,7 @@ func (s *State) cutOff() bool {
 }
 
 // forSteps adds to the command of a workflow's iteration what only steps know.
-func (s *State) forSteps(timeout time.Duration, cached bool) {
+func (s tactics) forSteps(timeout time.Duration, cached bool) {
 	if s.Policy.Kind == Workflow {
 		s.Command.StepTimeout, s.Command.Fresh = timeout, !cached
 	}

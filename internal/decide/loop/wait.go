@@ -17,7 +17,7 @@ const (
 
 // waitForProvider answers a limit of the model provider that the run met: wait until the
 // named time, else back off; see [State.answerLimit] for when the next agent takes over.
-func (s *State) waitForProvider(e *Event, r *Record) {
+func (s turn) waitForProvider(e *Event, r *Record) {
 	s.Waits++
 	if s.PauseAsked {
 		s.finishSession(&Command{Status: Paused, Why: "paused at the end of the attempt"})
@@ -50,7 +50,7 @@ func (s *State) waitEnd(e *Event, d time.Duration) time.Time {
 }
 
 // nextAgent gives the iteration to the agent whose turn it is now.
-func (s *State) nextAgent(why string) {
+func (s turn) nextAgent(why string) {
 	c := &s.Command
 	s.issueCommand(&Command{
 		Kind: Run, Why: why, Iteration: c.Iteration, Attempt: s.Attempts + 1, Agent: s.chosenAgent(),
@@ -86,7 +86,7 @@ func mixBits(x uint64) uint64 {
 
 // atMaximum ends a run that has used up its iterations. A procedure is completed
 // only when its last iteration succeeded.
-func (s *State) atMaximum(r *Record) *Command {
+func (s turn) atMaximum(r *Record) *Command {
 	why := fmt.Sprintf("Reached max iterations: %d", s.Limit)
 	switch {
 	case s.Policy.Kind == Procedure:
