@@ -221,7 +221,7 @@ func isRecent(version string) bool {
 }
 
 // NewCall makes a call on the user's repository. It is for the rooms of git alone.
-func (r *Folders) NewCall(args ...string) call {
+func (r *Folders) NewCall(args ...string) command.Call {
 	return call{Dir: r.Top, Args: args, Trees: r.Trees(), Env: []string{
 		"GIT_DIR=" + r.Dir, "GIT_WORK_TREE=" + r.Top, "GIT_COMMON_DIR=" + r.Common,
 	}}
