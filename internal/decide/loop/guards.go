@@ -171,6 +171,14 @@ func newTrip(guard, format string, args ...any) (Trip, bool) {
 	return Trip{guard, fmt.Sprintf(format, args...)}, true
 }
 
+// tripAt trips when a count has come to a threshold, of which 0 is off.
+func tripAt(threshold, count int, guard, format string, args ...any) (Trip, bool) {
+	if threshold <= 0 || count < threshold {
+		return Trip{}, false
+	}
+	return newTrip(guard, format, args...)
+}
+
 // CheckMax is the guard over the number of the next iteration.
 func CheckMax(next, maximum int) (Trip, bool) {
 	if next <= maximum {
@@ -181,11 +189,8 @@ func CheckMax(next, maximum int) (Trip, bool) {
 
 // Breaker trips at threshold failed iterations in a row; 0 is off.
 func (g *Guards) Breaker(threshold int) (Trip, bool) {
-	if threshold <= 0 || g.Failures < threshold {
-		return Trip{}, false
-	}
-	return newTrip(GuardBreaker, "Circuit breaker OPEN: %d consecutive validation failures (threshold: %d). "+
-		"Manual intervention required.", g.Failures, threshold)
+	return tripAt(threshold, g.Failures, GuardBreaker, "Circuit breaker OPEN: %d consecutive validation failures "+
+		"(threshold: %d). Manual intervention required.", g.Failures, threshold)
 }
 
 // Regression trips when the last three scores fall strictly or the last three
@@ -231,11 +236,8 @@ func (g *Guards) ThrashingFiles(threshold int) []string {
 
 // Oscillate trips at the second return to the tree of a failed iteration.
 func (g *Guards) Oscillate() (Trip, bool) {
-	if g.Returns < 2 {
-		return Trip{}, false
-	}
-	return newTrip(GuardOscillation, "Oscillation detected: the files went back to a state that had already failed, "+
-		"%d times. Consider changing approach.", g.Returns)
+	return tripAt(2, g.Returns, GuardOscillation, "Oscillation detected: the files went back to a state that had "+
+		"already failed, %d times. Consider changing approach.", g.Returns)
 }
 
 // Repeat trips when one failure came in threshold iterations; 0 is off.
@@ -254,34 +256,25 @@ func (g *Guards) Repeat(threshold int) (Trip, bool) {
 
 // Stuck trips after threshold changing iterations without progress; 0 is off.
 func (g *Guards) Stuck(threshold int) (Trip, bool) {
-	if threshold <= 0 || g.Still < threshold {
-		return Trip{}, false
-	}
-	return newTrip(GuardStuck, "No progress in %d iterations: no new commit, no new state of the files, no better "+
-		"score, no higher PROGRESS.", g.Still)
+	return tripAt(threshold, g.Still, GuardStuck, "No progress in %d iterations: no new commit, no new state of the "+
+		"files, no better score, no higher PROGRESS.", g.Still)
 }
 
 // Idling trips after threshold iterations that did nothing at all; 0 is off.
 // uncounted is why the last one's claim did not count; "" when it made none.
 func (g *Guards) Idling(threshold int, uncounted string) (Trip, bool) {
-	if threshold <= 0 || g.Idle < threshold {
-		return Trip{}, false
-	}
 	if uncounted != "" {
-		return newTrip(GuardStuck, "No progress in %d iterations: the agent ended well each time, but changed "+
-			"nothing, and what it said did not count. %s", g.Idle, uncounted)
+		return tripAt(threshold, g.Idle, GuardStuck, "No progress in %d iterations: the agent ended well each time, but "+
+			"changed nothing, and what it said did not count. %s", g.Idle, uncounted)
 	}
-	return newTrip(GuardStuck, "No progress in %d iterations: the agent ended well each time, but changed nothing and "+
-		"claimed nothing.", g.Idle)
+	return tripAt(threshold, g.Idle, GuardStuck, "No progress in %d iterations: the agent ended well each time, but "+
+		"changed nothing and claimed nothing.", g.Idle)
 }
 
 // Standstill trips after limit iterations without progress, also when the agent acts or claims; 0 is off.
 func (g *Guards) Standstill(limit int) (Trip, bool) {
-	if limit <= 0 || g.Stands < limit {
-		return Trip{}, false
-	}
-	return newTrip(GuardStandstill, "The loop stands still: %d iterations in a row brought no new commit, no new "+
-		"state of the files, no better score and no higher PROGRESS.", g.Stands)
+	return tripAt(limit, g.Stands, GuardStandstill, "The loop stands still: %d iterations in a row brought no new "+
+		"commit, no new state of the files, no better score and no higher PROGRESS.", g.Stands)
 }
 
 // nudges stand in the prompts of an agent without progress, one after the other: the same words

@@ -255,10 +255,7 @@ func (s *State) personsVerdict(e *Event) (a Answer, ok bool) {
 // nothing.
 func (s turn) personReviewed(e *Event) {
 	a, ok := s.personsVerdict(e)
-	if !ok {
-		return
-	}
-	if s.chosenOver(a) {
+	if !ok || s.chosenOver(a) {
 		return
 	}
 	s.raiseLimits(e.Policy)

@@ -157,11 +157,8 @@ type Landing struct{ Commit, Message string }
 // Landings lists the merges on the first-parent line of to that cannot be
 // reached from from and change one of the paths, the last first, at most limit.
 func (r *History) Landings(ctx context.Context, from, to string, paths []string, limit int) ([]Landing, error) {
-	args := []string{"log", "--first-parent", "-m", "-z", "--format=%H%n%B", fmt.Sprintf("-n%d", limit),
-		"--no-show-signature", to}
-	if from != "" {
-		args = append(args, "^"+from)
-	}
+	args := walkSince(from, "log", "--first-parent", "-m", "-z", "--format=%H%n%B", fmt.Sprintf("-n%d", limit),
+		"--no-show-signature", to)
 	args = append(append(args, "--"), literalPaths(paths)...)
 	out, err := command.Run(ctx, r.NewCall(args...))
 	if err != nil {
@@ -176,6 +173,14 @@ func (r *History) Landings(ctx context.Context, from, to string, paths []string,
 		list = append(list, Landing{Commit: id, Message: strings.TrimSpace(message)})
 	}
 	return list, nil
+}
+
+// walkSince adds to a walk that it ends at a commit; an empty one is none.
+func walkSince(from string, args ...string) []string {
+	if from != "" {
+		args = append(args, "^"+from)
+	}
+	return args
 }
 
 // literalPaths makes path specifications that mean just these paths.

@@ -175,11 +175,7 @@ func commitAgain(ctx context.Context, calls func(...string) call, of, tree, pare
 // Since are the commits that lead from one commit to another, oldest first, each after
 // its parents, with those.
 func (r *History) Since(ctx context.Context, from, to string) (commits [][]string, err error) {
-	args := []string{"rev-list", "--reverse", "--topo-order", "--parents", to}
-	if from != "" {
-		args = append(args, "^"+from)
-	}
-	out, err := command.Run(ctx, r.NewCall(args...))
+	out, err := command.Run(ctx, r.NewCall(walkSince(from, "rev-list", "--reverse", "--topo-order", "--parents", to)...))
 	if err != nil {
 		return nil, fmt.Errorf("cannot list commits: %w", err)
 	}

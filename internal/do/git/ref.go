@@ -161,11 +161,7 @@ func (r *History) Count(ctx context.Context, from, to string) (int, error) {
 	if to == "" || from == to {
 		return 0, nil
 	}
-	args := []string{"rev-list", "--count", to}
-	if from != "" {
-		args = append(args, "^"+from)
-	}
-	out, err := command.Run(ctx, r.NewCall(args...))
+	out, err := command.Run(ctx, r.NewCall(walkSince(from, "rev-list", "--count", to)...))
 	if err != nil {
 		return 0, fmt.Errorf("cannot count commits: %w", err)
 	}

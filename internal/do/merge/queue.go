@@ -134,7 +134,7 @@ func Open(ctx context.Context, o Options) (*Queue, error) {
 	o.Policy.Resolve = o.Resolve != nil
 	o.Policy.Checks = len(o.Required) > 0 && !o.Policy.Propose
 	t := &target{o: o, ref: Ref(o.Target)}
-	k := &checks{target: t, reds: map[string]int{}}
+	k := &checks{target: t}
 	q := &Queue{
 		target: t, checks: k, conflicts: &conflicts{target: t, checks: k, remade: map[string]string{}},
 		requests: &requests{target: t, waits: map[string]*patience{}}, woken: make(chan struct{}, 1),

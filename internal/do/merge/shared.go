@@ -33,12 +33,15 @@ func (t *target) targetRef() string {
 // Tip is the target's commit; "" when there is no such branch. Where the target is the
 // remote's branch it is what the remote answered last.
 func (t *target) Tip(ctx context.Context) (string, error) {
-	said := t.remote.lastAnswer()
-	if t.isShared() && said.none {
+	said := t.remote.answer.Load()
+	if !t.isShared() || said == nil {
+		return t.o.Repo.Find(ctx, t.targetRef())
+	}
+	if said.none {
 		return "", nil
 	}
 	tip, err := t.o.Repo.Find(ctx, t.targetRef())
-	if err == nil && tip == "" && t.isShared() {
+	if err == nil && tip == "" {
 		err = said.away
 	}
 	return tip, err

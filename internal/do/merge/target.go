@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/lists"
@@ -108,27 +108,13 @@ type remote struct {
 	known     bool      // it has the target: the tracking ref says where that was
 	told      string    // why the branch here does not follow
 
-	mu     sync.Mutex // of what others than who works on the queue ask for
-	answer answer
+	answer atomic.Pointer[answer] // for goroutines beside the queue; nil before the first
 }
 
 // answer is what the remote said last.
 type answer struct {
 	none bool  // it has no such branch
 	away error // it said nothing; nil where it was not asked yet
-}
-
-// recordAnswer keeps the answer for goroutines beside the queue.
-func (r *remote) recordAnswer() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.answer = answer{none: r.away == nil && !r.known, away: r.away}
-}
-
-func (r *remote) lastAnswer() answer {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.answer
 }
 
 const (
@@ -190,7 +176,7 @@ func (t *target) askRemote(ctx context.Context, batch bool) (warnings []string, 
 	if t.remote.away = err; err == nil {
 		t.remote.known = found
 	}
-	t.remote.recordAnswer()
+	t.remote.answer.Store(&answer{none: err == nil && !found, away: err})
 	switch { // a notice when it begins and when it is over
 	case err != nil && was == nil:
 		return []string{fmt.Sprintf("%v; the queue goes on with what is here, and tries again", err)}, nil

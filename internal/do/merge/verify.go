@@ -38,8 +38,7 @@ const (
 // checks are the gates that judge a tree of the target, and their records.
 type checks struct {
 	*target
-	mu   sync.Mutex
-	reds map[string]int // by record key: the gate that was red at first
+	reds sync.Map // by record key: the number of the gate that was red at first
 }
 
 // verifyTree gets the gate record of a tree: the stored one, or a new one. A red one
@@ -157,12 +156,10 @@ func (k *checks) judgeTree(ctx context.Context, c queue.Command, key string, spe
 		return v, nil, nil
 	}
 	first := 0
-	k.mu.Lock()
+	was, _ := k.reds.LoadAndDelete(key)
 	if c.Again {
-		first = k.reds[key]
+		first, _ = was.(int)
 	}
-	delete(k.reds, key)
-	k.mu.Unlock()
 	if specs = slices.Clone(specs[min(first, len(specs)-1):]); c.Again {
 		tip, err := k.Tip(ctx)
 		specs[0].Doubted = err == nil && tip == c.Commit
@@ -177,9 +174,7 @@ func (k *checks) judgeTree(ctx context.Context, c queue.Command, key string, spe
 	v.Green, v.Summary, v.Warnings = rep.Passed(), rep.Summary, rep.Warnings
 	v.Transient = rep.Failure != nil && rep.Failure.Transient
 	if !v.Green {
-		k.mu.Lock()
-		k.reds[key] = first + max(0, slices.IndexFunc(rep.Gates, gate.IsRed))
-		k.mu.Unlock()
+		k.reds.Store(key, first+max(0, slices.IndexFunc(rep.Gates, gate.IsRed)))
 		if only := k.onlyInCheckout(ctx, c.Tree, v.Summary); only != "" {
 			v.Summary += "; " + only + " is in your checkout, and not committed"
 		}

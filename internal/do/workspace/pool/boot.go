@@ -19,27 +19,17 @@ import (
 // user's repository, and was synced.
 func (p *Pool) afterBoot(ctx context.Context) error {
 	booted := process.Booted()
-	rows, err := p.o.Store.Workspaces(ctx)
-	if err != nil {
-		return err
-	}
-	for _, r := range rows {
-		if !r.UpdatedAt.Before(booted) || p.busy(r) || r.Repo != p.repo.Common {
-			continue
+	return p.repairEach(ctx, func(r store.Workspace) error {
+		switch {
+		case !r.UpdatedAt.Before(booted):
+		case r.State == warm:
+			return p.finish(ctx, r)
+		case r.Kind != kindTask:
+		case r.State == leased, r.State == kept:
+			return p.revive(ctx, r)
 		}
-		switch r.State {
-		case warm:
-			err = p.finish(ctx, r)
-		case leased, kept:
-			if r.Kind == kindTask {
-				err = p.revive(ctx, r)
-			}
-		}
-		if err != nil && !errors.Is(err, ErrTaken) {
-			return fmt.Errorf("cannot repair the workspace of %s: %w", r.ID, err)
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // revive looks whether a workspace can be worked in after a start of the machine.

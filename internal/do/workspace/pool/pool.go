@@ -102,39 +102,19 @@ type rows struct {
 	repo *git.Repo
 	me   store.Owner
 	step func(name string) // tests end the process here
-	held held
-	unowned
-}
 
-// unowned are the workspaces whose rows name this process, and that it could not
-// release, since the database or the disk was full: nobody works in them.
-type unowned struct {
-	mu  sync.Mutex
-	ids map[string]bool
-}
-
-func (u *unowned) set(id string, is bool) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if !is {
-		delete(u.ids, id)
-		return
-	}
-	if u.ids == nil {
-		u.ids = map[string]bool{}
-	}
-	u.ids[id] = true
-}
-
-func (u *unowned) has(id string) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.ids[id]
+	// held are the rows of what this process has in use, by id, as it stored them last. A shared
+	// database that crashes, or whose copy takes its place, may have lost them.
+	held sync.Map
+	// unowned are the ids of workspaces whose rows name this process, and that it could not
+	// release, since the database or the disk was full: nobody works in them.
+	unowned sync.Map
 }
 
 // busy is true while the owner of a row works in it, or may do so.
 func (p *rows) busy(r store.Workspace) bool {
-	left := r.Owner == p.me && p.has(r.ID)
+	_, left := p.unowned.Load(r.ID)
+	left = left && r.Owner == p.me
 	return alive(r.Owner) && !left
 }
 
@@ -303,7 +283,8 @@ func (p *rows) editRow(ctx context.Context, id string, change func(*store.Worksp
 		if i >= 0 {
 			row = all[i]
 		}
-		if mine, ok := p.held.find(id); ok && row.Owner.PID == 0 {
+		was, _ := p.held.Load(id)
+		if mine, ok := was.(store.Workspace); ok && row.Owner.PID == 0 {
 			row, i = mine, 0
 		}
 		if i >= 0 {
@@ -314,40 +295,18 @@ func (p *rows) editRow(ctx context.Context, id string, change func(*store.Worksp
 		}
 		return store.WorkspaceChange{Put: []store.Workspace{row}}, nil
 	})
-	if err == nil {
-		p.held.note(row, row.Owner == p.me)
+	if err != nil {
+		return row, err
 	}
-	return row, err
-}
-
-// held are the rows of what this process has in use, as it stored them last. A shared
-// database that crashes, or whose copy takes its place, may have lost them.
-type held struct {
-	mu   sync.Mutex
-	rows map[string]store.Workspace
-}
-
-func (h *held) find(id string) (row store.Workspace, ok bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	row, ok = h.rows[id]
-	return row, ok
-}
-
-func (h *held) note(row store.Workspace, mine bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if delete(h.rows, row.ID); mine {
-		if h.rows == nil {
-			h.rows = map[string]store.Workspace{}
-		}
-		h.rows[row.ID] = row
+	if p.held.Delete(id); row.Owner == p.me {
+		p.held.Store(id, row)
 	}
+	return row, nil
 }
 
 // drop removes the row of a workspace whose folder is gone.
 func (p *rows) drop(ctx context.Context, id string) error {
-	p.held.note(store.Workspace{ID: id}, false)
+	p.held.Delete(id)
 	return p.o.Store.EditWorkspaces(ctx, func([]store.Workspace) (store.WorkspaceChange, error) {
 		return store.WorkspaceChange{Drop: []string{id}}, nil
 	})

@@ -40,7 +40,7 @@ func GivenUp(why string) How { return How{gone: true, why: why} }
 // Release ends the use of a workspace that this process took.
 func (p *Pool) Release(ctx context.Context, w Workspace, h How) error {
 	if err := p.release(ctx, w.ID, h); err != nil {
-		p.set(w.ID, true) // the row may still say that this process works in it
+		p.unowned.Store(w.ID, true) // the row may still say that this process works in it
 		return fmt.Errorf("cannot release the workspace of %s: %w", w.ID, err)
 	}
 	return nil

@@ -39,7 +39,7 @@ func (p *Pool) TakeRun(ctx context.Context, id string) (Workspace, error) {
 	if err != nil {
 		return fail(err)
 	}
-	p.set(row.ID, false)
+	p.unowned.Delete(row.ID)
 	w, err := p.openRun(ctx, row, was)
 	if err != nil {
 		return fail(errors.Join(err, p.unclaim(ctx, row, was)))

@@ -336,22 +336,29 @@ func (p *Pool) Relieve(ctx context.Context) ([]Verdict, error) {
 
 // repair finishes what processes that are dead left behind.
 func (p *Pool) repair(ctx context.Context) error {
-	rows, err := p.o.Store.Workspaces(ctx)
+	return p.repairEach(ctx, func(r store.Workspace) error {
+		switch {
+		case r.Kind == kindIntegration && used(r.Dir) != "": // gates outlive their process for a while
+		case r.State == making, r.State == removing, r.Kind == kindIntegration:
+			return p.finish(ctx, r)
+		case r.State == leased:
+			return p.orphan(ctx, r)
+		}
+		return nil
+	})
+}
+
+// repairEach has the workspaces of this repository put in order in which nobody works.
+func (p *Pool) repairEach(ctx context.Context, repair func(store.Workspace) error) error {
+	all, err := p.o.Store.Workspaces(ctx)
 	if err != nil {
 		return err
 	}
-	for _, r := range rows {
-		gates := r.Kind == kindIntegration && used(r.Dir) != "" // they outlive their process for a while
-		if gates || p.busy(r) || r.Repo != p.repo.Common {
+	for _, r := range all {
+		if p.busy(r) || r.Repo != p.repo.Common {
 			continue
 		}
-		switch {
-		case r.State == making, r.State == removing, r.Kind == kindIntegration:
-			err = p.finish(ctx, r)
-		case r.State == leased:
-			err = p.orphan(ctx, r)
-		}
-		if err != nil && !errors.Is(err, ErrTaken) {
+		if err := repair(r); err != nil && !errors.Is(err, ErrTaken) {
 			return fmt.Errorf("cannot repair the workspace of %s: %w", r.ID, err)
 		}
 	}

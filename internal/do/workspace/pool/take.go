@@ -83,7 +83,7 @@ func (p *Pool) take(ctx context.Context, want store.Workspace) (Workspace, error
 	if err != nil {
 		return fail(err)
 	}
-	p.set(id, false)
+	p.unowned.Delete(id)
 	p.step("claimed")
 	var notes []string
 	if was == leased || was == kept {
@@ -213,7 +213,7 @@ func (p *rows) unclaim(ctx context.Context, row store.Workspace, was string) err
 		r.Owner, r.State = store.Owner{}, was
 	})
 	if err != nil {
-		p.set(row.ID, true)
+		p.unowned.Store(row.ID, true)
 	}
 	return err
 }
