@@ -159,7 +159,7 @@ func (s turn) silentReview(e *Event, v *Review) {
 	}
 }
 
-// waitForReview answers a limit of the reviewer's provider as [State.waitForProvider]
+// waitForReview answers a limit of the reviewer's provider as [turn.waitForProvider]
 // answers one of the author's, but no other program takes the review over.
 func (s turn) waitForReview(e *Event, v *Review) {
 	s.Waits++

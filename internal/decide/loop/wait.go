@@ -16,7 +16,7 @@ const (
 )
 
 // waitForProvider answers a limit of the model provider that the run met: wait until the
-// named time, else back off; see [State.answerLimit] for when the next agent takes over.
+// named time, else back off; see [turn.answerLimit] for when the next agent takes over.
 func (s turn) waitForProvider(e *Event, r *Record) {
 	s.Waits++
 	if s.PauseAsked {

@@ -31,6 +31,16 @@
 // last. A landing is pushed from exactly there, and counts then. The branch of the clone
 // follows if it can; what a person has on it is none of the queue's business.
 //
+// # Its parts
+//
+// [Queue] drives the decisions; its parts carry them out. None of them calls the queue,
+// and each has the target below it:
+//
+//	target     where it is, here and at the remote; moving it, and the files of work trees
+//	checks     gates in an integration workspace, and their records
+//	conflicts  merges, rules for simple conflicts, files that are made anew   (uses checks)
+//	requests   pull requests, and checks that the forge runs
+//
 // The package decides nothing about order, blame or conflicts, never checks
 // anything out in the user's work tree but the files of a landing, never pushes
 // with force, and never tries a failed gate again by itself.

@@ -207,7 +207,7 @@ func (p *clones) prove(row store.Workspace) error {
 	return nil
 }
 
-// saved is what [Pool.save] came to.
+// saved is what [works.save] came to.
 type saved struct {
 	Ref  string   // empty when all was on a ref of the repository already
 	Left []string // paths that are on no ref: repositories in the clone, large files

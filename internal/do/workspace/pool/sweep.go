@@ -178,7 +178,7 @@ func judge(r store.Workspace, q question) (remove bool, why string) {
 	return false, why + "; to remove it now: pawl case clean " + r.ID
 }
 
-// proveOrGone is [Pool.prove]; a folder that somebody removed is no objection.
+// proveOrGone is [clones.prove]; a folder that somebody removed is no objection.
 func (p *clones) proveOrGone(r store.Workspace) error {
 	if gone(r) {
 		return nil
