@@ -348,7 +348,7 @@ func (p *Pool) repair(ctx context.Context) error {
 	})
 }
 
-// repairEach has the workspaces of this repository put in order in which nobody works.
+// repairEach repairs the workspaces of this repository in which no live process works.
 func (p *Pool) repairEach(ctx context.Context, repair func(store.Workspace) error) error {
 	all, err := p.o.Store.Workspaces(ctx)
 	if err != nil {
