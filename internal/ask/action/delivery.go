@@ -281,8 +281,8 @@ func checkHidden(ctx context.Context, c *config.Config, env []string) error {
 		return err
 	}
 	return fault.Refuse("safety.hide cannot hide %s: git tracks it, and agents have what git has", tracked[0]).
-		Hint("Take it out of git, and commit: git rm --cached %s; the commits before still have it, so change what is secret in it",
-			strconv.Quote(tracked[0])).
+		Hint("Take it out of git, and commit: git rm --cached %s", strconv.Quote(tracked[0])).
+		Hint("Change what is secret in it: older commits have it").
 		Hint("Or take it out of safety.hide")
 }
 

@@ -64,7 +64,7 @@ type pilot struct {
 	judgesLate atomic.Bool
 }
 
-// desk tells what happens, and stores it.
+// desk reports what happens, and stores it.
 type desk struct {
 	o         Options
 	inbox     chan schedule.Event // what slots and the queue report
@@ -280,8 +280,8 @@ func (p *pilot) saveState(ctx context.Context) {
 		return
 	}
 	p.notifyPause(s)
-	p.row.Phase, p.row.Mode, p.row.Why, p.row.MaxParallel = string(s.Phase), string(s.Mode), s.Why, s.Settings.MaxParallel
-	p.row.UpdatedAt, p.row.State = time.Now(), data
+	p.row.Phase, p.row.Mode, p.row.Why = string(s.Phase), string(s.Mode), s.Why
+	p.row.UpdatedAt, p.row.State, p.row.MaxParallel = time.Now(), data, s.Settings.MaxParallel
 	err = p.o.Store.SaveAutopilot(ctx, p.row)
 	switch {
 	case err == nil:

@@ -392,7 +392,7 @@ func (r *Repo) InHistory(ctx context.Context, paths []string) (string, error) {
 	if len(paths) == 0 {
 		return "", nil
 	}
-	c := r.NewCall(append([]string{"log", "-1", "-z", "--all", "--format=", "--name-only", "--no-renames", "--"}, paths...)...)
+	c := r.NewCall(append([]string{"log", "-1", "-z", "--all", "--format=", "--name-only", "--"}, paths...)...)
 	c.Env = append(c.Env, "GIT_LITERAL_PATHSPECS=1")
 	found, err := command.Records(ctx, c, "search the commits")
 	return strings.TrimSpace(slices.Concat(found, []string{""})[0]), err

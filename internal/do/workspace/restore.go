@@ -139,8 +139,11 @@ func (w *restorer) at(p string) (here found, err error) {
 }
 
 func (f found) is(mode, object string) bool {
+	if f.anyMode && mode != "" {
+		mode = f.mode
+	}
 	isSame := f.dir || f.object == object
-	return isSame && (f.mode == mode || f.anyMode && mode != "")
+	return f.mode == mode && isSame
 }
 
 // remove takes away what is at p if it is object, and then the folders above

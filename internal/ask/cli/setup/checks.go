@@ -96,7 +96,7 @@ func examineSetup(ctx context.Context, a *command.App, quick bool) *checks {
 		k.checkLogin(c)
 	}
 	if path, err := action.HiddenInHistory(ctx, c); err == nil && path != "" {
-		k.addCheck(doubt, "safety.hide", "commits have "+path+", so agents can read it there", "Change what is secret in it")
+		k.addCheck(doubt, "safety.hide", "commits have "+path+", where agents can read it", "Change what is secret in it")
 	}
 	missing := k.checkPrograms(c)
 	boards := k.checkRepository(ctx, c, db)
