@@ -55,9 +55,9 @@ func Program() program.Program {
 			Package: "npm cline", Versions: "3.0.65",
 			Tokens: "after each model call", Cost: "reported where the program has a price; else estimated from tokens",
 			Problems: []string{
-				"The prompt shows in the list of processes.",
-				"It tells no HTTP status and no reset time of a limit.",
-				"It ignores TERM while it waits for a model, and is killed after the grace.",
+				"Other users can see the prompt in the list of processes.",
+				"It reports neither the HTTP status of an error nor the time when a limit is reset.",
+				"It ignores SIGTERM while it waits for a model, and is killed after the grace period.",
 				"In a folder of its own (isolate) it needs a key of Anthropic or OpenAI, with which it goes through " +
 					"the gateway, or cline auth --data-dir first. With a login or a key of its own it is not metered.",
 			},

@@ -43,8 +43,8 @@ func Program() program.Program {
 			Package: "cursor.com/cli", Versions: "not run; documentation of 2026",
 			Tokens: "at the end, newer versions only", Cost: "none; estimated from tokens",
 			Problems: []string{
-				"The prompt shows in the list of processes.",
-				"A failure may end its stream without a terminal event; such a run counts as cut off.",
+				"Other users can see the prompt in the list of processes.",
+				"A failure may end its stream without a final event; such an iteration counts as cut off.",
 			},
 		},
 	}

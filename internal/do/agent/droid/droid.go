@@ -55,10 +55,11 @@ func Program() program.Program {
 			Package: "npm droid", Versions: "0.215.0",
 			Tokens: "at the end", Cost: "none; estimated from tokens",
 			Problems: []string{
-				"A model that stops at its length limit is asked again without end; the limits on calls and time end it.",
+				"It asks a model that stops at its length limit again without end; the limits on calls and time end " +
+					"it.",
 				"Its retries are invisible and can take minutes.",
-				"It waits for its telemetry at the end, some seconds where that cannot be reached.",
-				"Isolation gives it, and the tools it runs, another HOME.",
+				"It sends telemetry at its end, and waits some seconds if the server cannot be reached.",
+				"With isolate it and its tools have another HOME.",
 				"With a login of Factory it is not metered. With isolate, a key of Anthropic or OpenAI and a model " +
 					"such as custom:claude-sonnet-4-5 it goes through the gateway.",
 			},

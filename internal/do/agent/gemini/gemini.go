@@ -98,10 +98,10 @@ func Program() program.Program {
 			Problems: []string{
 				"An answer that was cut off at the limit of its output tokens, or refused, is reported as success: " +
 					"only gates notice.",
-				"Retries are told on stderr only, and a connection that is refused is tried for minutes.",
+				"It reports retries on stderr only, and retries a refused connection for minutes.",
 				"A prompt that begins with / is taken for a command, and @path in it for a file to read: a file that " +
 					"is not there ends the run.",
-				"Logins of persons ended in June 2026; keys and enterprise accounts are served.",
+				"Personal logins ended in June 2026; keys and enterprise accounts still work.",
 				"It is a Node program that needs 400 MB, and twice that with big tool outputs.",
 			},
 		},

@@ -54,10 +54,10 @@ func Program() program.Program {
 			Package: "npm @moonshot-ai/kimi-code", Versions: "2.1.0",
 			Tokens: agent.NotKnown, Cost: "none",
 			Problems: []string{
-				"The prompt shows in the list of processes.",
-				"Neither tokens nor money are in its stream: without the gateway limits on them cannot hold.",
-				"It says on stderr only why it failed.",
-				"An answer that was cut off at its length limit is reported as success: with the gateway it is seen.",
+				"Other users can see the prompt in the list of processes.",
+				"Its stream contains neither tokens nor cost: without the gateway limits on them cannot hold.",
+				"It reports only on stderr why it failed.",
+				"It reports an answer that was cut off at its length limit as success; pawl notices with the gateway.",
 			},
 		},
 	}

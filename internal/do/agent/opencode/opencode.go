@@ -88,11 +88,12 @@ func newVariant(name, npm, versions, prefix string, problems ...string) program.
 					"provider says so: only the idle limit and the iteration's time limit end that.",
 				"Its retries are invisible, and it asks for a title for each session: the provider counts more " +
 					"calls than pawl.",
-				"When a server answers 200 with something else than a model's answer, it asks again without end.",
+				"If a server answers 200 with something other than a model's answer, it asks again without end.",
 				"Over ACP it tells the tokens of its last call only; pawl reads the others from its session " +
 					"(`export`) when it is done.",
-				"Two first starts at once in one data folder break one of them: pawl warms it once per repository, alone.",
-				"A cold start asks the npm registry, which costs seconds where it cannot be reached.",
+				"Two simultaneous first starts in one data folder break one of them: pawl starts it once alone per " +
+					"repository.",
+				"Its first start asks the npm registry, which takes seconds if the registry cannot be reached.",
 				"A model that is newer than the program is not known, as its catalogue is not fetched: set " +
 					prefix + "DISABLE_MODELS_FETCH= in the agent's env.",
 			}, problems...),

@@ -36,8 +36,8 @@ func Crush() program.Program {
 			Package: "npm @charmland/crush", Versions: "not run; source of 2026-08",
 			Tokens: agent.NotKnown, Cost: "none",
 			Problems: []string{
-				"Neither tokens nor errors are told apart from its text.",
-				"A model is named with its provider, e.g. openai/gpt-5.",
+				"It prints plain text only: tokens and errors cannot be told from its answer.",
+				"Name a model together with its provider, e.g. openai/gpt-5.",
 			},
 		},
 	}
@@ -62,8 +62,8 @@ func Kiro() program.Program {
 			Package: "kiro.dev", Versions: "not run; documentation of 2026",
 			Tokens: agent.NotKnown, Cost: "none",
 			Problems: []string{
-				"Neither tokens nor errors are told apart from its text.",
-				"A signal counts only on a line of its own: one in the first line of an answer stands behind a prompt sign.",
+				"It prints plain text only: tokens and errors cannot be told from its answer.",
+				"A signal in the first line of its answer does not count, because a prompt sign stands before it.",
 			},
 		},
 	}

@@ -60,9 +60,10 @@ func Program() program.Program {
 			Package: "npm @qwen-code/qwen-code", Versions: "0.24.4",
 			Tokens: "after each model call", Cost: "none; estimated from tokens",
 			Problems: []string{
-				"A used-up plan is waited for in silence, for hours; only the idle limit ends it.",
-				"Its wrapper dies alone when it is signalled; pawl signals the whole group.",
-				"The end of its output is lost when more than a pipe holds is pending at its exit; such a run counts as cut off.",
+				"When its plan is used up it waits for hours without output; only the idle limit ends it.",
+				"A signal ends only its wrapper, so pawl signals the whole process group.",
+				"If more output is pending at its exit than a pipe holds, the end is lost; such an iteration counts " +
+					"as cut off.",
 			},
 		},
 	}
