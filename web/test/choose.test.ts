@@ -504,7 +504,7 @@ test('three agents are seen at once', async () => {
 test('docs/web.md says what each story takes', () => {
   const rows =
     readFileSync('../docs/web.md', 'utf8')
-      .split('\n## How far things are\n')[1]
+      .split('\n## How many steps things take\n')[1]
       ?.split('\n## ')[0]
       ?.split('\n')
       .filter((l) => /^\| [A-Z]/.test(l)) ?? [];
