@@ -2,12 +2,14 @@
 // pawl knows. It is data: what an agent is like is in its own package, and
 // nothing is started or looked up on the machine here.
 //
-// A program is a folder beside this one, whose Program says all that pawl knows of
-// it, and a word in programs.
+// A program is a folder beside this one, whose Program says how it is started and read,
+// its facts for people in facts.json, and a word in programs.
 package agents
 
 import (
 	"cmp"
+	_ "embed"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -59,8 +61,23 @@ const played = "script"
 
 // Programs are all agent programs that pawl knows, the preferred ones first.
 func Programs() []program.Program {
-	return lists.Each(programs, func(data func() program.Program) program.Program { return data() })
+	return lists.Each(programs, func(data func() program.Program) program.Program {
+		p := data()
+		p.Facts = facts()[p.Name]
+		return p
+	})
 }
+
+//go:embed facts.json
+var factsFile []byte
+
+// facts are what pawl knows of the programs beside their command lines, by name.
+var facts = sync.OnceValue(func() (all map[string]agent.Facts) {
+	if err := json.Unmarshal(factsFile, &all); err != nil {
+		panic(err) // the file is part of the program
+	}
+	return all
+})
 
 // known are the programs by name. They are only read.
 var known = sync.OnceValue(func() map[string]program.Program {

@@ -31,14 +31,6 @@ func Program() program.Program {
 		Variables: []string{"AMP_*"}, Single: true,
 		Services: []program.Service{{Hosts: []string{"ampcode.com"}, Base: []string{"AMP_URL"}}},
 		Install:  "npm install -g @sourcegraph/amp, then set AMP_API_KEY or run amp login",
-		Facts: agent.Facts{
-			Package: "npm @sourcegraph/amp", Versions: "not run; documentation of 2026",
-			Tokens: "after each model call", Cost: "none; estimated from tokens where the model is known",
-			Problems: []string{
-				"Without AMP_API_KEY or a login it waits for a login until the iteration's time is over.",
-				"It chooses its model itself.",
-			},
-		},
 	}
 }
 

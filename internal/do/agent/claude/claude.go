@@ -23,7 +23,6 @@ package claude
 import (
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/agent/program"
 )
 
@@ -82,18 +81,6 @@ func Program(root bool) program.Program {
 		},
 		Services: newServices(),
 		Install:  "npm install -g @anthropic-ai/claude-code",
-		Facts: agent.Facts{
-			Package: "npm @anthropic-ai/claude-code", Versions: "2.1.328, 2.1.197",
-			Tokens: "input with each message, output estimated until the end",
-			Cost:   "reported at the end, from list prices",
-			Problems: []string{
-				"It reports the time when a limit is reset only with a subscription's login, not with an API key.",
-				"An interrupt may end it with status 0 and no result: such an iteration counts as cut off.",
-				"It repeats a broken stream without streaming, with no output for up to three minutes.",
-				"The shells of its tools have their own sessions and survive when it is killed: pawl ends them.",
-				"With Node 20, npm installs the old version 2.1.197 and does not say so.",
-			},
-		},
 	}
 }
 

@@ -51,17 +51,6 @@ func Program() program.Program {
 		Variables: []string{"CLINE_*"},
 		Services:  program.Keyed(program.Service{Hosts: []string{"api.cline.bot"}}),
 		Install:   "npm install -g cline, then run cline auth",
-		Facts: agent.Facts{
-			Package: "npm cline", Versions: "3.0.65",
-			Tokens: "after each model call", Cost: "reported where the program has a price; else estimated from tokens",
-			Problems: []string{
-				"Other users can see the prompt in the list of processes.",
-				"It reports neither the HTTP status of an error nor the time when a limit is reset.",
-				"It ignores SIGTERM while it waits for a model, and is killed after the grace period.",
-				"In a folder of its own (isolate) it needs a key of Anthropic or OpenAI, with which it goes through " +
-					"the gateway, or cline auth --data-dir first. With a login or a key of its own it is not metered.",
-			},
-		},
 	}
 }
 

@@ -71,21 +71,6 @@ func Program() program.Program {
 		},
 		Usage:   &agent.UsageFile{Variable: "CODEX_HOME", Home: ".codex", Days: "sessions", Suffix: ".jsonl"},
 		Install: "npm install -g @openai/codex",
-		Facts: agent.Facts{
-			Package: "npm @openai/codex", Versions: "0.169.0",
-			Tokens: "after each model call, from its session's file",
-			Cost:   "estimated from tokens, when the model is set and has a price",
-			Problems: []string{
-				"It retries a refused connection without end: the iteration's time limit ends it.",
-				"It reports the time when a limit is reset in words, to the minute.",
-				"A failed call is tried five times more, with a bad key too; only a provider of the user's own can " +
-					"set it " +
-					"(`request_max_retries`, `stream_max_retries`).",
-				"The npm package's command keeps a Node process as parent with Node before 22.15: pawl starts the " +
-					"native binary in the package.",
-				"Pawl switches its own sandbox off, because it does not work inside another one.",
-			},
-		},
 	}
 }
 

@@ -53,15 +53,6 @@ func Program() program.Program {
 			Base:  []string{"COPILOT_PROVIDER_BASE_URL"},
 		}},
 		Install: "npm install -g @github/copilot, then run copilot login or set COPILOT_GITHUB_TOKEN",
-		Facts: agent.Facts{
-			Package: "npm @github/copilot", Versions: "1.0.102",
-			Tokens: "at the end, from a file; none when it is ended before", Cost: "none",
-			Problems: []string{
-				"Neither tokens nor money are in its stream. Pawl reads the tokens from a file that it writes at its " +
-					"end, if it is installed by npm or Homebrew.",
-				"It unpacks 240 MB into the cache of each new home folder.",
-			},
-		},
 	}
 }
 

@@ -39,14 +39,6 @@ func Program() program.Program {
 		Variables: []string{"CURSOR_*"}, Single: true,
 		Services: []program.Service{{Hosts: []string{"*.cursor.sh"}}},
 		Install:  "install Cursor's command line from cursor.com/cli, then set CURSOR_API_KEY or run cursor-agent login",
-		Facts: agent.Facts{
-			Package: "cursor.com/cli", Versions: "not run; documentation of 2026",
-			Tokens: "at the end, newer versions only", Cost: "none; estimated from tokens",
-			Problems: []string{
-				"Other users can see the prompt in the list of processes.",
-				"A failure may end its stream without a final event; such an iteration counts as cut off.",
-			},
-		},
 	}
 }
 

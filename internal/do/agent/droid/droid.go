@@ -51,19 +51,6 @@ func Program() program.Program {
 		Variables: []string{"FACTORY_*", "DROID_*"}, Single: true,
 		Services: []program.Service{{Hosts: []string{"api.factory.ai"}}},
 		Install:  "npm install -g droid, then set FACTORY_API_KEY or log in once",
-		Facts: agent.Facts{
-			Package: "npm droid", Versions: "0.215.0",
-			Tokens: "at the end", Cost: "none; estimated from tokens",
-			Problems: []string{
-				"It asks a model that stops at its length limit again without end; the limits on calls and time end " +
-					"it.",
-				"Its retries are invisible and can take minutes.",
-				"It sends telemetry at its end, and waits some seconds if the server cannot be reached.",
-				"With isolate it and its tools have another HOME.",
-				"With a login of Factory it is not metered. With isolate, a key of Anthropic or OpenAI and a model " +
-					"such as custom:claude-sonnet-4-5 it goes through the gateway.",
-			},
-		},
 	}
 }
 

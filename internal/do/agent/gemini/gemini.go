@@ -91,20 +91,6 @@ func Program() program.Program {
 		Services: newServices(),
 		Install:  "npm install -g @google/gemini-cli",
 		Exits:    exitErrors(),
-		Facts: agent.Facts{
-			Package: "npm @google/gemini-cli", Versions: "0.61.0",
-			Tokens: "reported at the end, none when it is ended before",
-			Cost:   "estimated from tokens, when the model has a price",
-			Problems: []string{
-				"An answer that was cut off at the limit of its output tokens, or refused, is reported as success: " +
-					"only gates notice.",
-				"It reports retries on stderr only, and retries a refused connection for minutes.",
-				"A prompt that begins with / is taken for a command, and @path in it for a file to read: a file that " +
-					"is not there ends the run.",
-				"Personal logins ended in June 2026; keys and enterprise accounts still work.",
-				"It is a Node program that needs 400 MB, and twice that with big tool outputs.",
-			},
-		},
 	}
 }
 

@@ -42,12 +42,6 @@ func Program() program.Program {
 		Variables: []string{"GOOSE_*"},
 		Services:  program.Keyed(),
 		Install:   "install goose from github.com/aaif-goose/goose, then run goose configure",
-		Facts: agent.Facts{
-			Package: "github.com/aaif-goose/goose", Versions: "not run; source of 2026-08",
-			Tokens: "at the end", Cost: "reported",
-			Problems: []string{"In a folder of its own (isolate) it needs GOOSE_PROVIDER, GOOSE_MODEL and a key in " +
-				"the environment."},
-		},
 	}
 }
 

@@ -50,16 +50,6 @@ func Program() program.Program {
 			Hosts: []string{"api.kimi.com", "auth.kimi.com", "api.moonshot.ai"}, Base: []string{"KIMI_MODEL_BASE_URL"},
 		}},
 		Install: "npm install -g @moonshot-ai/kimi-code, then run kimi login or set KIMI_MODEL_NAME and " + key,
-		Facts: agent.Facts{
-			Package: "npm @moonshot-ai/kimi-code", Versions: "2.1.0",
-			Tokens: agent.NotKnown, Cost: "none",
-			Problems: []string{
-				"Other users can see the prompt in the list of processes.",
-				"Its stream contains neither tokens nor cost: without the gateway limits on them cannot hold.",
-				"It reports only on stderr why it failed.",
-				"It reports an answer that was cut off at its length limit as success; pawl notices with the gateway.",
-			},
-		},
 	}
 }
 

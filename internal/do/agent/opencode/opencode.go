@@ -37,7 +37,7 @@ import (
 
 // Program is OpenCode.
 func Program() program.Program {
-	p := newVariant("opencode", "opencode-ai", "1.18.33", "OPENCODE_")
+	p := newVariant("opencode", "opencode-ai", "OPENCODE_")
 	p.Own = program.Lines(NewParser)
 	p.Variables = []string{"OPENCODE_*"}
 	p.Services = program.Keyed(program.Service{Hosts: []string{"opencode.ai"}, When: []string{"OPENCODE_API_KEY"}})
@@ -46,9 +46,7 @@ func Program() program.Program {
 
 // Kilo is Kilo Code, its fork.
 func Kilo() program.Program {
-	p := newVariant("kilo", "@kilocode/cli", "7.7.7", "KILO_",
-		"The npm package's command is a Node wrapper around the native binary.",
-		"7.8.1 did not start: the package of the platform was missing.")
+	p := newVariant("kilo", "@kilocode/cli", "KILO_")
 	const policies = ".local/state/kilo-sandbox-policy" // without it no session begins
 	p.Folders = append(p.Folders, policies)
 	p.Variables = []string{"KILO_*", "OPENCODE_*"}
@@ -59,7 +57,7 @@ func Kilo() program.Program {
 // newVariant is one of the programs; prefix is of its variables. Its state stays in the user's
 // folders unless isolation is asked for, with a key too: which provider a key is for is in the
 // user's configuration. Isolation sets the XDG folders for the agent's tools too.
-func newVariant(name, npm, versions, prefix string, problems ...string) program.Program {
+func newVariant(name, npm, prefix string) program.Program {
 	return program.Program{
 		Name: name, Binary: name,
 		Args:     []string{"run", "--format", "json", "--auto"},
@@ -79,25 +77,6 @@ func newVariant(name, npm, versions, prefix string, problems ...string) program.
 		Parser: "opencode", Structured: true, Live: true,
 		Folders: program.XDG(name),
 		Install: "npm install -g " + npm,
-		Facts: agent.Facts{
-			Package: "npm " + npm, Versions: versions,
-			Tokens: "reported with every step",
-			Cost:   "reported with every step, from the program's prices; estimated when it has none",
-			Problems: append([]string{
-				"It says nothing while a tool runs, nor while it waits for a rate or plan limit, for hours if the " +
-					"provider says so: only the idle limit and the iteration's time limit end that.",
-				"Its retries are invisible, and it asks for a title for each session: the provider counts more " +
-					"calls than pawl.",
-				"If a server answers 200 with something other than a model's answer, it asks again without end.",
-				"Over ACP it tells the tokens of its last call only; pawl reads the others from its session " +
-					"(`export`) when it is done.",
-				"Two simultaneous first starts in one data folder break one of them: pawl starts it once alone per " +
-					"repository.",
-				"Its first start asks the npm registry, which takes seconds if the registry cannot be reached.",
-				"A model that is newer than the program is not known, as its catalogue is not fetched: set " +
-					prefix + "DISABLE_MODELS_FETCH= in the agent's env.",
-			}, problems...),
-		},
 	}
 }
 

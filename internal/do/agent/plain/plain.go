@@ -6,7 +6,6 @@ package plain
 import (
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/agent/program"
 )
 
@@ -32,14 +31,6 @@ func Crush() program.Program {
 		Variables: []string{"CRUSH_*"},
 		Services:  program.Keyed(),
 		Install:   "npm install -g @charmland/crush",
-		Facts: agent.Facts{
-			Package: "npm @charmland/crush", Versions: "not run; source of 2026-08",
-			Tokens: agent.NotKnown, Cost: "none",
-			Problems: []string{
-				"It prints plain text only: tokens and errors cannot be told from its answer.",
-				"Name a model together with its provider, e.g. openai/gpt-5.",
-			},
-		},
 	}
 }
 
@@ -58,14 +49,6 @@ func Kiro() program.Program {
 			"q.us-east-1.amazonaws.com", "oidc.us-east-1.amazonaws.com", "prod.us-east-1.auth.desktop.kiro.dev",
 		}}},
 		Install: "install the Kiro CLI from kiro.dev, then run kiro-cli login or set KIRO_API_KEY",
-		Facts: agent.Facts{
-			Package: "kiro.dev", Versions: "not run; documentation of 2026",
-			Tokens: agent.NotKnown, Cost: "none",
-			Problems: []string{
-				"It prints plain text only: tokens and errors cannot be told from its answer.",
-				"A signal in the first line of its answer does not count, because a prompt sign stands before it.",
-			},
-		},
 	}
 }
 
@@ -98,14 +81,6 @@ func Aider() program.Program {
 		Variables: []string{"AIDER_*"},
 		Services:  program.Keyed(),
 		Install:   "python -m pip install aider-install && aider-install",
-		Facts: agent.Facts{
-			Package: "PyPI aider-chat", Versions: "not run; source of 0.86",
-			Tokens: agent.NotKnown, Cost: "none",
-			Problems: []string{
-				"It exits 0 although the model call failed: without the gateway nothing was done in such an iteration.",
-				"It keeps a cache folder, .aider.tags.cache, in the repository.",
-			},
-		},
 	}
 }
 

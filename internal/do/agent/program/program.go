@@ -123,7 +123,7 @@ type Program struct {
 	Install string
 	// Exits are the meanings of the program's own exit statuses.
 	Exits map[int]failure.APIError
-	Facts agent.Facts
+	Facts agent.Facts // package agents has them
 }
 
 // State describes how a program's state folder is set. The user's own folder is used unless one of

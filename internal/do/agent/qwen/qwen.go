@@ -56,16 +56,6 @@ func Program() program.Program {
 			{Hosts: []string{"portal.qwen.ai", "chat.qwen.ai"}, Unless: []string{"OPENAI_API_KEY", "OPENAI_BASE_URL"}},
 		},
 		Install: "npm install -g @qwen-code/qwen-code (Node.js 22 or newer)",
-		Facts: agent.Facts{
-			Package: "npm @qwen-code/qwen-code", Versions: "0.24.4",
-			Tokens: "after each model call", Cost: "none; estimated from tokens",
-			Problems: []string{
-				"When its plan is used up it waits for hours without output; only the idle limit ends it.",
-				"A signal ends only its wrapper, so pawl signals the whole process group.",
-				"If more output is pending at its exit than a pipe holds, the end is lost; such an iteration counts " +
-					"as cut off.",
-			},
-		},
 	}
 }
 
