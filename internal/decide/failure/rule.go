@@ -51,6 +51,8 @@ func (e *expression) UnmarshalText(source []byte) error {
 	return nil
 }
 
+func (e expression) matches(l string) bool { return e.compiled != nil && e.compiled().MatchString(l) }
+
 type flag uint16
 
 const (
@@ -170,10 +172,10 @@ func (r *rule) matchesAt(p spot) bool {
 			return false
 		}
 	}
-	if r.Match.compiled != nil && !r.Match.compiled().MatchString(p.l) {
+	if r.Match.compiled != nil && !r.Match.matches(p.l) {
 		return false
 	}
-	return r.Unless.compiled == nil || !r.Unless.compiled().MatchString(p.l)
+	return !r.Unless.matches(p.l)
 }
 
 // hit is a place at which a word of a rule stands. Whether the rule holds there

@@ -26,7 +26,7 @@ func ParseTests(output string) (Tests, bool) {
 
 func parseTests(t text) (Tests, bool) {
 	for _, r := range runners() {
-		for _, w := range r.words {
+		for _, w := range r.Words {
 			if !strings.Contains(t.s, w) {
 				continue
 			}
