@@ -40,13 +40,13 @@ func person(t *testing.T) (p *action.Operator, said *strings.Builder) {
 	}
 	t.Cleanup(func() { _ = db.Close() })
 	say := func(format string, args ...any) { fmt.Fprintf(said, format+"\n", args...) }
-	return &action.Operator{
+	return action.New(action.Options{
 		Store: db, Root: dir, Env: []string{"HOME=" + dir, "XDG_STATE_HOME=" + dir}, Say: say, Result: say,
 		Planner: func(string, planner.Flags) (*planner.Planner, error) {
 			return nil, errors.New("nothing here needs the configuration")
 		},
 		Log: func(string) *slog.Logger { return slog.New(slog.DiscardHandler) },
-	}, said
+	}), said
 }
 
 // run stores a run that nobody drives.

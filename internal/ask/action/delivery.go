@@ -58,7 +58,7 @@ type ApplyOptions struct {
 // Apply brings what a run came to and what is not in the person's files yet into them,
 // verified or not: a person asked for it. That some of it cannot be applied is an
 // outcome: then nothing was written.
-func (p *Operator) Apply(ctx context.Context, r store.Run, o ApplyOptions) (Application, error) {
+func (p *Runs) Apply(ctx context.Context, r store.Run, o ApplyOptions) (Application, error) {
 	if r.Kind == string(loop.Task) {
 		return Application{}, fault.Refuse("run %s worked on %s, whose work lands through the queue", r.ID, r.Name).
 			Hint("What becomes of it: pawl case show %s", r.Name)
@@ -89,7 +89,7 @@ func (p *Operator) Apply(ctx context.Context, r store.Run, o ApplyOptions) (Appl
 
 // applyFrom applies what a workspace has, where a person has said yes to what needs it:
 // that is confirm.
-func (p *Operator) applyFrom(ctx context.Context, w *delivery.Workspace, r store.Run, o ApplyOptions,
+func (p *Runs) applyFrom(ctx context.Context, w *delivery.Workspace, r store.Run, o ApplyOptions,
 ) (a delivery.Applied, confirm []string, err error) {
 	if a, err = w.Apply(ctx, true); err != nil {
 		return a, nil, err
@@ -137,7 +137,7 @@ func applicationOf(run string, a delivery.Applied, confirm []string, o ApplyOpti
 
 // workspaceOf opens the private workspace of a run that no process works on. The error is
 // [delivery.ErrGone] if the run has none any more.
-func (p *Operator) workspaceOf(ctx context.Context, r store.Run) (*delivery.Workspace, error) {
+func (p *Runs) workspaceOf(ctx context.Context, r store.Run) (*delivery.Workspace, error) {
 	id := SetupOf(r).Private
 	if id == "" {
 		return nil, delivery.ErrGone
@@ -174,7 +174,7 @@ func (p *Operator) workspaceOf(ctx context.Context, r store.Run) (*delivery.Work
 
 // openKept opens what is stored of the work of a run whose workspace is gone, or works for
 // a later run.
-func (p *Operator) openKept(ctx context.Context, c *config.Config, r store.Run, say func(string),
+func (p *Runs) openKept(ctx context.Context, c *config.Config, r store.Run, say func(string),
 ) (*delivery.Workspace, error) {
 	o, err := privateOptions(ctx, c, p.Env, say)
 	if err != nil {
@@ -188,7 +188,7 @@ func (p *Operator) openKept(ctx context.Context, c *config.Config, r store.Run, 
 }
 
 // recordFinished notes a delivery that was cut off and is finished now.
-func (p *Operator) recordFinished(ctx context.Context, w *delivery.Workspace) error {
+func (p *Runs) recordFinished(ctx context.Context, w *delivery.Workspace) error {
 	run, d, ok := w.Finished()
 	if !ok {
 		return nil
@@ -228,7 +228,7 @@ func ConfirmPatterns(c *config.Config) []string {
 
 // toConfirm are the paths of changes that a person has to say yes to by name: what runs by
 // itself, what configures pawl, and what the agents of the run may not change.
-func (p *Operator) toConfirm(ctx context.Context, person *workspace.Checkout, r store.Run, changes []git.Change,
+func (p *Runs) toConfirm(ctx context.Context, person *workspace.Checkout, r store.Run, changes []git.Change,
 ) ([]string, error) {
 	c, err := p.configOf(r.Root)
 	if err != nil {
@@ -319,7 +319,7 @@ func PrivateID(name string) string {
 const bothChanged = "you and the agent both changed it"
 
 // lookByHand looks at the person's files as they are, by the ignore rules of now.
-func (p *Operator) lookByHand(ctx context.Context, person *workspace.Checkout) (workspace.Seen, error) {
+func (p *Runs) lookByHand(ctx context.Context, person *workspace.Checkout) (workspace.Seen, error) {
 	if err := person.Renew(ctx, delivery.ByHand); err != nil {
 		return workspace.Seen{}, err
 	}
@@ -327,7 +327,7 @@ func (p *Operator) lookByHand(ctx context.Context, person *workspace.Checkout) (
 }
 
 // PrintApplied prints what became of an application; verbose lists its paths.
-func (p *Operator) PrintApplied(out Application, verbose bool) {
+func (p *Runs) PrintApplied(out Application, verbose bool) {
 	commits := ""
 	if out.Commits > 0 {
 		commits = ", " + fault.Numbered(out.Commits, "commit")
@@ -369,7 +369,7 @@ func (p *Operator) PrintApplied(out Application, verbose bool) {
 	}
 }
 
-func (p *Operator) printConflicts(out Application) {
+func (p *Runs) printConflicts(out Application) {
 	if len(out.Conflicts) == 0 {
 		p.Result("Nothing was changed: %s.\n", out.Why)
 		return
@@ -390,7 +390,7 @@ func (p *Operator) printConflicts(out Application) {
 		"pawl show %s --diff | git apply --3way", out.Run)
 }
 
-func (p *Operator) listPaths(out Application) {
+func (p *Runs) listPaths(out Application) {
 	for _, path := range out.Written {
 		p.Result("  write  %s\n", report.Line(path, 300))
 	}
@@ -400,7 +400,7 @@ func (p *Operator) listPaths(out Application) {
 }
 
 // configOf is the configuration of a root.
-func (p *Operator) configOf(root string) (*config.Config, error) {
+func (p *Runs) configOf(root string) (*config.Config, error) {
 	pl, err := p.Planner(root, planner.Flags{})
 	if err != nil {
 		return nil, err
@@ -418,7 +418,7 @@ type Clash struct {
 // ListConflicts returns the files that both the user and an agent changed, because of
 // which the run's work was not delivered. It returns nil if the workspace of the run is
 // gone.
-func (p *Operator) ListConflicts(ctx context.Context, r store.Run) ([]Clash, error) {
+func (p *Runs) ListConflicts(ctx context.Context, r store.Run) ([]Clash, error) {
 	w, err := p.workspaceOf(ctx, r)
 	if errors.Is(err, delivery.ErrGone) {
 		return nil, nil
@@ -438,7 +438,7 @@ func (p *Operator) ListConflicts(ctx context.Context, r store.Run) ([]Clash, err
 }
 
 // InConflict reports whether a run rests until a person has chosen what becomes of its conflicts.
-func (p *Operator) InConflict(ctx context.Context, r store.Run) (bool, error) {
+func (p *Runs) InConflict(ctx context.Context, r store.Run) (bool, error) {
 	id := SetupOf(r).Private
 	row, _, err := p.Store.Workspace(ctx, id)
 	if err != nil || id == "" {
@@ -449,7 +449,7 @@ func (p *Operator) InConflict(ctx context.Context, r store.Run) (bool, error) {
 
 // SettleConflict stores what a person chose for a path; of an edit, edit makes the text
 // from the one with markers. left is how many are open.
-func (p *Operator) SettleConflict(ctx context.Context, r store.Run, path string, choice delivery.Choice,
+func (p *Runs) SettleConflict(ctx context.Context, r store.Run, path string, choice delivery.Choice,
 	edit func(text []byte) ([]byte, error)) (left int, err error) {
 	w, err := p.workspaceOf(ctx, r)
 	if errors.Is(err, delivery.ErrGone) {

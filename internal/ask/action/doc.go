@@ -20,8 +20,31 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
-// Operator carries out the actions of a user or a program on one repository.
+// Operator carries out the actions of a user or a program on one repository. [New] makes one.
 type Operator struct {
+	*Options
+	Runs
+	Lists
+}
+
+// Runs acts on runs and on the work that they came to, and finds the machine that has it.
+type Runs struct{ *Options }
+
+// Lists keeps tasks as the lists of tasks in files say, and the proposals of new ones.
+type Lists struct{ *Options }
+
+// New makes an operator.
+func New(o Options) *Operator { return &Operator{Options: &o, Runs: Runs{&o}, Lists: Lists{&o}} }
+
+// withoutWords is the operator that prints nothing about what it does.
+func (p *Operator) withoutWords() *Operator {
+	o := *p.Options
+	o.Say = func(string, ...any) {}
+	return New(o)
+}
+
+// Options are the repository of an [Operator], and where its words go.
+type Options struct {
 	Store *store.Store
 	Root  string   // the repository's
 	Env   []string // K=V
@@ -63,7 +86,7 @@ type Done struct {
 
 // CollectLines runs an action and returns the lines that it printed.
 func (p *Operator) CollectLines(do func(*Operator) error) (said []string, err error) {
-	hearing := *p
+	hearing := New(*p.Options)
 	hearing.Say = func(format string, args ...any) {
 		for line := range strings.SplitSeq(fmt.Sprintf(format, args...), "\n") {
 			if line = strings.TrimSpace(line); line != "" {
@@ -72,7 +95,7 @@ func (p *Operator) CollectLines(do func(*Operator) error) (said []string, err er
 		}
 	}
 	hearing.Result = hearing.Say
-	if err := Explain(do(&hearing)); err != nil {
+	if err := Explain(do(hearing)); err != nil {
 		return nil, err
 	}
 	return said, nil

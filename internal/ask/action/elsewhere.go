@@ -16,7 +16,7 @@ import (
 
 // remoteHost returns the machine that has the work of a run; "" where that is this one, or
 // not known.
-func (p *Operator) remoteHost(ctx context.Context, r store.Run) string {
+func (p *Runs) remoteHost(ctx context.Context, r store.Run) string {
 	host := SetupOf(r).Host
 	here, err := os.Hostname()
 	if p.Store.BoardName() == "" || r.Iteration == 0 || err != nil || host == here {
@@ -32,7 +32,7 @@ func (p *Operator) remoteHost(ctx context.Context, r store.Run) string {
 }
 
 // checkHere refuses a run whose work is on another machine: what is here is another clone.
-func (p *Operator) checkHere(ctx context.Context, r store.Run) error {
+func (p *Runs) checkHere(ctx context.Context, r store.Run) error {
 	host := p.remoteHost(ctx, r)
 	if host == "" {
 		return nil
@@ -46,7 +46,7 @@ func (p *Operator) checkHere(ctx context.Context, r store.Run) error {
 }
 
 // taskHere refuses a task whose workspace is on another machine.
-func (p *Operator) taskHere(ctx context.Context, id, command string) error {
+func (p *Runs) taskHere(ctx context.Context, id, command string) error {
 	r, err := p.Store.Latest(ctx, p.Root, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil
@@ -71,7 +71,7 @@ type Work struct {
 
 // WorkOf is the work of a run that has no snapshots here: what landed of it, or else what
 // another machine sent to the remote last. It refuses where neither can be had.
-func (p *Operator) WorkOf(ctx context.Context, r store.Run) (w Work, err error) {
+func (p *Runs) WorkOf(ctx context.Context, r store.Run) (w Work, err error) {
 	task, shared := r.Kind == string(loop.Task), p.Store.BoardName() != ""
 	if !task && !shared {
 		return w, p.errorUnavailable(ctx, r)
@@ -97,7 +97,7 @@ func (p *Operator) WorkOf(ctx context.Context, r store.Run) (w Work, err error) 
 }
 
 // errorUnavailable explains to the user where the work of the run is, or that it is lost.
-func (p *Operator) errorUnavailable(ctx context.Context, r store.Run) error {
+func (p *Runs) errorUnavailable(ctx context.Context, r store.Run) error {
 	if host := p.remoteHost(ctx, r); host != "" {
 		return fault.Refuse("the work of run %s is not on this machine, and was not sent to the remote", r.ID).
 			Hint("It is in %s on %s: run this there", PlaceOf(r), host)
@@ -113,7 +113,7 @@ func (p *Operator) errorUnavailable(ctx context.Context, r store.Run) error {
 }
 
 // findLanded returns the run's work as it is on the branch that work lands on.
-func (p *Operator) findLanded(ctx context.Context, r store.Run, pl *planner.Planner, w *Work) (bool, error) {
+func (p *Runs) findLanded(ctx context.Context, r store.Run, pl *planner.Planner, w *Work) (bool, error) {
 	repo, err := git.OpenStore(ctx, pl.Config.Root)
 	if err != nil {
 		return false, err
@@ -134,7 +134,7 @@ func (p *Operator) findLanded(ctx context.Context, r store.Run, pl *planner.Plan
 
 // findPushedWork fills w with the last commit that another machine pushed to the remote.
 // It returns false if no iteration pushed one.
-func (p *Operator) findPushedWork(ctx context.Context, r store.Run, remote string, w *Work) (bool, error) {
+func (p *Runs) findPushedWork(ctx context.Context, r store.Run, remote string, w *Work) (bool, error) {
 	records, err := p.Store.Iterations(ctx, r.ID)
 	if err != nil {
 		return false, err

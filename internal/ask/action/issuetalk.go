@@ -39,8 +39,7 @@ func (s *issueSync) deliverComments(ctx context.Context, i *forge.Issue, run sto
 
 // storeMessage stores words for a run once, and lets a task that waited for them go on.
 func (s *issueSync) storeMessage(ctx context.Context, n int64, run store.Run, text string) error {
-	quiet := *s.Operator
-	quiet.Say = func(string, ...any) {}
+	quiet := s.withoutWords()
 	waiting, err := s.Store.Controls(ctx, run.ID)
 	if err != nil {
 		return err

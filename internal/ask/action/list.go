@@ -24,7 +24,7 @@ const doneElsewhere = "it is done in its list"
 
 // UpdateList brings the board to a list. What is new is added. What is there, by its ref or its
 // id, and without either by its title, follows the list until work on it begins.
-func (p *Operator) UpdateList(
+func (p *Lists) UpdateList(
 	ctx context.Context, drafts []board.Draft,
 ) (added []board.Case, changed, left int, err error) {
 	ids, err := p.namesOfCases(ctx)
@@ -75,7 +75,7 @@ func (p *Operator) UpdateList(
 }
 
 // namesOfCases returns the ids of the cases of the board, by all that a list can call them.
-func (p *Operator) namesOfCases(ctx context.Context) (map[string]string, error) {
+func (p *Lists) namesOfCases(ctx context.Context) (map[string]string, error) {
 	all, err := p.Store.Cases(ctx, store.CaseFilter{})
 	ids := make(map[string]string, 3*len(all))
 	for _, c := range all {
@@ -91,7 +91,7 @@ func (p *Operator) namesOfCases(ctx context.Context) (map[string]string, error) 
 }
 
 // RefsToIDs puts ids in the place of the refs among names of cases. Other names stay.
-func (p *Operator) RefsToIDs(ctx context.Context, names []string) ([]string, error) {
+func (p *Lists) RefsToIDs(ctx context.Context, names []string) ([]string, error) {
 	isID := func(name string) bool { _, _, ok := board.ParseID(name); return ok }
 	if !slices.ContainsFunc(names, func(name string) bool { return !isID(name) }) {
 		return names, nil
@@ -121,7 +121,7 @@ const (
 var errSame = errors.New("nothing is different")
 
 // followList brings one case to what a list says.
-func (p *Operator) followList(ctx context.Context, c board.Case, ids map[string]string) (following, error) {
+func (p *Lists) followList(ctx context.Context, c board.Case, ids map[string]string) (following, error) {
 	old, err := p.Store.Case(ctx, c.ID)
 	if err != nil || old.Status == board.Done {
 		return same, err
@@ -215,7 +215,7 @@ func ReadProposal(root string) (drafts []board.Draft, version string, err error)
 }
 
 // SaveProposal replaces the list of that version by other tasks, if those are in order.
-func (p *Operator) SaveProposal(tasks []ProposedTask, version string) error {
+func (p *Lists) SaveProposal(tasks []ProposedTask, version string) error {
 	if _, _, err := p.shownList(version); err != nil {
 		return err
 	}
@@ -235,7 +235,7 @@ func (p *Operator) SaveProposal(tasks []ProposedTask, version string) error {
 
 // AddProposal adds the tasks of the list of that version to the board, all or none, and
 // removes the file.
-func (p *Operator) AddProposal(ctx context.Context, version string) error {
+func (p *Lists) AddProposal(ctx context.Context, version string) error {
 	drafts, wrong, err := p.shownList(version)
 	if err := cmp.Or(err, wrong); err != nil {
 		return err
@@ -265,7 +265,7 @@ func (p *Operator) AddProposal(ctx context.Context, version string) error {
 }
 
 // DropProposal removes the list of that version.
-func (p *Operator) DropProposal(version string) error {
+func (p *Lists) DropProposal(version string) error {
 	if _, _, err := p.shownList(version); err != nil {
 		return err
 	}
@@ -278,7 +278,7 @@ func (p *Operator) DropProposal(version string) error {
 
 // shownList returns the list if it is still the version that the user was shown. wrong is what
 // the list itself has wrong; err is for a list that has changed or does not exist.
-func (p *Operator) shownList(version string) (drafts []board.Draft, wrong, err error) {
+func (p *Lists) shownList(version string) (drafts []board.Draft, wrong, err error) {
 	drafts, now, err := ReadProposal(p.Root)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

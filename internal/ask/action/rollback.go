@@ -37,13 +37,13 @@ type Back struct {
 }
 
 // Foresee says which files a rollback to the snapshot n would put back, and where it goes.
-func (p *Operator) Foresee(ctx context.Context, r store.Run, n int) (Back, error) {
+func (p *Runs) Foresee(ctx context.Context, r store.Run, n int) (Back, error) {
 	return p.rollback(ctx, r, BackTo{N: n}, true)
 }
 
 // Rollback takes what a run delivered back; it can be undone. A run that is being worked
 // on refuses.
-func (p *Operator) Rollback(ctx context.Context, r store.Run, to BackTo) error {
+func (p *Runs) Rollback(ctx context.Context, r store.Run, to BackTo) error {
 	if r.Kind == string(loop.Task) {
 		return fault.Refuse("run %s worked on %s, in a workspace of its own", r.ID, r.Name).
 			Hint("Roll the task back: pawl case rollback %s", r.Name)
@@ -58,7 +58,7 @@ func (p *Operator) Rollback(ctx context.Context, r store.Run, to BackTo) error {
 }
 
 // rollback takes back what iterations after a number delivered, or undoes that.
-func (p *Operator) rollback(ctx context.Context, r store.Run, to BackTo, dry bool) (Back, error) {
+func (p *Runs) rollback(ctx context.Context, r store.Run, to BackTo, dry bool) (Back, error) {
 	if loop.Status(r.Status).Active() && engine.Alive(r.Owner) {
 		return Back{}, fault.Refuse("run %s is running: what it delivers next would be on top of what is taken back",
 			r.ID).
@@ -106,7 +106,7 @@ func (p *Operator) rollback(ctx context.Context, r store.Run, to BackTo, dry boo
 }
 
 // goBack has the run go on, if it does, from where its delivered work is now.
-func (p *Operator) goBack(ctx context.Context, r store.Run, n int) error {
+func (p *Runs) goBack(ctx context.Context, r store.Run, n int) error {
 	w, err := p.workspaceOf(ctx, r)
 	if errors.Is(err, delivery.ErrGone) {
 		return nil
@@ -122,7 +122,7 @@ func (p *Operator) goBack(ctx context.Context, r store.Run, n int) error {
 
 // planRollback returns the steps and deliveries to undo, the target in words, and the
 // number of the iteration that the run is at afterwards.
-func (p *Operator) planRollback(ctx context.Context, person *workspace.Checkout, r store.Run, to BackTo,
+func (p *Runs) planRollback(ctx context.Context, person *workspace.Checkout, r store.Run, to BackTo,
 ) (where string, steps []delivery.Step, moves []delivery.Delivered, n int, err error) {
 	if to.Undo {
 		where = "what was there before the last rollback"
@@ -177,14 +177,14 @@ func takeApartAgain(r store.Run, to int, isBack bool) (all []delivery.Piece) {
 }
 
 // RolledBack reports whether there is a rollback of a run to undo.
-func (p *Operator) RolledBack(ctx context.Context, run string) (bool, error) {
+func (p *Runs) RolledBack(ctx context.Context, run string) (bool, error) {
 	_, _, ok, err := p.lastRollback(ctx, run)
 	return ok, err
 }
 
 // lastRollback is the last rollback of a run, or the last time that one was undone; to is
 // where the last one went that undid none.
-func (p *Operator) lastRollback(ctx context.Context, run string) (last journal.Rollback, to int, ok bool, err error) {
+func (p *Runs) lastRollback(ctx context.Context, run string) (last journal.Rollback, to int, ok bool, err error) {
 	for e, err := range journal.Read(ctx, p.Store, run, 0) {
 		if err != nil {
 			return last, to, false, err
@@ -202,7 +202,7 @@ func (p *Operator) lastRollback(ctx context.Context, run string) (last journal.R
 	return last, to, ok, nil
 }
 
-func (p *Operator) sayBack(back Back) {
+func (p *Runs) sayBack(back Back) {
 	p.Say("Put back to %s: %s restored, %d removed.", back.Where, fault.Numbered(len(back.Written), "file"),
 		len(back.Removed))
 	switch {
@@ -247,7 +247,7 @@ func snapshotName(n int) string {
 }
 
 // RootTree is the tree of a root itself. It fails where there are no snapshots.
-func (p *Operator) RootTree(ctx context.Context, root string) (*workspace.Checkout, error) {
+func (p *Runs) RootTree(ctx context.Context, root string) (*workspace.Checkout, error) {
 	tree, err := workspace.Open(ctx, root, workspace.Options{StateDir: config.StateDir(root, p.Env)})
 	if err != nil {
 		return nil, fmt.Errorf("there are no snapshots: %v", err)
@@ -269,7 +269,7 @@ func Pool(ctx context.Context, c *config.Config, env []string, db *store.Store) 
 }
 
 // Tree opens the checkout that has the snapshots of the run.
-func (p *Operator) Tree(ctx context.Context, r store.Run) (*workspace.Checkout, error) {
+func (p *Runs) Tree(ctx context.Context, r store.Run) (*workspace.Checkout, error) {
 	return p.RootTree(ctx, r.Root)
 }
 

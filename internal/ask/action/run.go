@@ -40,7 +40,7 @@ func refuseEnded(r store.Run, format string, args ...any) error {
 }
 
 // Pause asks a run to rest at the end of its iteration.
-func (p *Operator) Pause(ctx context.Context, r store.Run) error {
+func (p *Runs) Pause(ctx context.Context, r store.Run) error {
 	if !loop.Status(r.Status).Active() || !engine.Alive(r.Owner) {
 		return refuseEnded(r, "run %s does not run: it is %s", r.ID, r.Status)
 	}
@@ -61,13 +61,13 @@ func IsOfRemovedTask(ctx context.Context, db *store.Store, r store.Run) bool {
 	return errors.Is(err, store.ErrNoCase)
 }
 
-func (p *Operator) storeControl(ctx context.Context, r store.Run, kind, text string) error {
+func (p *Runs) storeControl(ctx context.Context, r store.Run, kind, text string) error {
 	_, err := p.Store.AddControl(ctx, store.Control{Run: r.ID, Kind: kind, Text: text, At: time.Now()})
 	return err
 }
 
 // DiscardRun ends a run that waits for somebody. Its snapshots and history stay.
-func (p *Operator) DiscardRun(ctx context.Context, r store.Run) error {
+func (p *Runs) DiscardRun(ctx context.Context, r store.Run) error {
 	switch {
 	case r.Kind == "task":
 		return fault.Refuse("run %s is of %s, which the board keeps", r.ID, r.Name).
@@ -101,7 +101,7 @@ func (p *Operator) DiscardRun(ctx context.Context, r store.Run) error {
 }
 
 // Undelivered are the runs that are over and whose verified work is not in the person's files.
-func (p *Operator) Undelivered(ctx context.Context) (found []store.Run, err error) {
+func (p *Runs) Undelivered(ctx context.Context) (found []store.Run, err error) {
 	runs, err := p.Store.Runs(ctx, store.RunQuery{Root: p.Root, Undelivered: true})
 	for _, r := range runs {
 		whole, rerr := p.Store.Run(ctx, r.ID)
@@ -148,7 +148,7 @@ const stopWait = 30 * time.Second
 
 // Stop ends a run; its work is kept. A run whose pawl is gone is ended through
 // its supervisor. With wait it is over when the run has ended.
-func (p *Operator) Stop(ctx context.Context, r store.Run, wait bool) error {
+func (p *Runs) Stop(ctx context.Context, r store.Run, wait bool) error {
 	if !loop.Status(r.Status).Active() {
 		return refuseEnded(r, "run %s does not run: it is %s", r.ID, r.Status)
 	}
@@ -165,7 +165,7 @@ func (p *Operator) Stop(ctx context.Context, r store.Run, wait bool) error {
 	return nil
 }
 
-func (p *Operator) awaitStop(ctx context.Context, r store.Run) error {
+func (p *Runs) awaitStop(ctx context.Context, r store.Run) error {
 	var now store.Run
 	// A run that has come to rest still ends its supervisor; when its process has
 	// gone too, nothing is left.
@@ -191,7 +191,7 @@ func (p *Operator) awaitStop(ctx context.Context, r store.Run) error {
 // belongs to its process until everything is stored; after half a minute it is returned
 // as it is then. It does not wait for a process on another machine, which cannot be seen
 // from here.
-func (p *Operator) WaitUntilReleased(ctx context.Context, r store.Run) (store.Run, error) {
+func (p *Runs) WaitUntilReleased(ctx context.Context, r store.Run) (store.Run, error) {
 	here, _ := os.Hostname()
 	err := pollUntil(ctx, stopWait, func() (over bool, err error) {
 		if loop.Status(r.Status).Active() || r.Owner.Host != here || !engine.Alive(r.Owner) {
@@ -228,7 +228,7 @@ func pollUntil(ctx context.Context, limit time.Duration, over func() (bool, erro
 	}
 }
 
-func (p *Operator) stopUnattended(ctx context.Context, r store.Run) error {
+func (p *Runs) stopUnattended(ctx context.Context, r store.Run) error {
 	dir := filepath.Join(config.StateDir(r.Root, p.Env), "runs", r.ID)
 	if err := engine.EndUnattended(ctx, dir, r.ID); err != nil {
 		return err
@@ -239,7 +239,7 @@ func (p *Operator) stopUnattended(ctx context.Context, r store.Run) error {
 
 // AsIs says how a run really is: one whose pawl died runs unattended for as long
 // as its lease lasts, and is interrupted after that.
-func (p *Operator) AsIs(ctx context.Context, r store.Run) store.Run {
+func (p *Runs) AsIs(ctx context.Context, r store.Run) store.Run {
 	if !loop.Status(r.Status).Active() || engine.Alive(r.Owner) {
 		return r
 	}
@@ -261,7 +261,7 @@ func (p *Operator) AsIs(ctx context.Context, r store.Run) store.Run {
 
 // autopilotResumes reports whether an autopilot, here or on another machine, will
 // continue the run: it is of a task, and the task is active.
-func (p *Operator) autopilotResumes(ctx context.Context, r store.Run) bool {
+func (p *Runs) autopilotResumes(ctx context.Context, r store.Run) bool {
 	if p.Store.BoardName() == "" || r.Kind != string(loop.Task) {
 		return false
 	}
@@ -297,7 +297,7 @@ func Unattended(ctx context.Context, stateDir, run string) (string, bool) {
 
 // Message leaves words for the next prompt of a run; from says where they come
 // from.
-func (p *Operator) Message(ctx context.Context, r store.Run, text, from string) error {
+func (p *Runs) Message(ctx context.Context, r store.Run, text, from string) error {
 	err := engine.LeaveMessage(ctx, p.Store, r, text, from)
 	if errors.Is(err, engine.ErrNoReader) {
 		return refuseEnded(r, "%v", err)
@@ -314,7 +314,7 @@ func (p *Operator) Message(ctx context.Context, r store.Run, text, from string) 
 
 // answerStep keeps an answer to one of the steps that ask. kept is true when
 // none is left without one.
-func (p *Operator) answerStep(ctx context.Context, r store.Run, asked []loop.Asks, step string,
+func (p *Runs) answerStep(ctx context.Context, r store.Run, asked []loop.Asks, step string,
 	words []string) (kept bool, err error) {
 	rows, err := p.Store.Controls(ctx, r.ID)
 	if err != nil {

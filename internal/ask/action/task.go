@@ -358,7 +358,5 @@ func (p *Operator) TakeSealed(ctx context.Context, id, work string) (board.Case,
 	if err != nil {
 		return c, fault.Of(fault.Failed, err)
 	}
-	quiet := *p
-	quiet.Say = func(string, ...any) {}
-	return c, quiet.DiscardRun(ctx, r)
+	return c, p.withoutWords().DiscardRun(ctx, r)
 }

@@ -44,11 +44,11 @@ func newServer(t testing.TB) *mcp.Server {
 		}
 	})
 	api := web.New(nil, web.Options{
-		Operator: &action.Operator{Store: db, Root: dir,
+		Operator: action.New(action.Options{Store: db, Root: dir,
 			Planner: func(string, planner.Flags) (*planner.Planner, error) {
 				return &planner.Planner{Config: &config.Config{}}, nil
 			},
-			Log: func(string) *slog.Logger { return slog.New(slog.DiscardHandler) }},
+			Log: func(string) *slog.Logger { return slog.New(slog.DiscardHandler) }}),
 		StateDir: dir,
 	})
 	text, err := api.Description()
@@ -291,8 +291,8 @@ func TestRubbish(t *testing.T) {
 
 func description(t testing.TB) []byte {
 	t.Helper()
-	text, err := web.New(nil, web.Options{Operator: &action.Operator{
-		Log: func(string) *slog.Logger { return slog.New(slog.DiscardHandler) }}}).Description()
+	text, err := web.New(nil, web.Options{Operator: action.New(action.Options{
+		Log: func(string) *slog.Logger { return slog.New(slog.DiscardHandler) }})}).Description()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,12 +53,12 @@ func serveBench(dir string) error {
 		return err
 	}
 	s := New(listener, Options{
-		Operator: &action.Operator{
+		Operator: action.New(action.Options{
 			Store: db, Root: "/repo", Log: func(string) *slog.Logger { return slog.New(slog.DiscardHandler) },
 			Planner: func(string, planner.Flags) (*planner.Planner, error) {
 				return &planner.Planner{Config: &config.Config{}}, nil
 			},
-		},
+		}),
 		StateDir: dir, Token: testToken,
 	})
 	fmt.Println(listener.URL())

@@ -76,13 +76,13 @@ func newRigAt(t *testing.T, a Address) *rig {
 	c := &config.Config{Procedures: map[string]config.Procedure{"build": {}}}
 	c.Verification.Commands = []config.Gate{{Name: "tests", Command: "true", Required: true, Timeout: config.Duration(time.Minute)}}
 	r.s = New(listener, Options{
-		Operator: &action.Operator{
+		Operator: action.New(action.Options{
 			Store: db, Root: "/repo", Env: []string{"HOME=" + dir, "XDG_STATE_HOME=" + dir},
 			Planner: func(string, planner.Flags) (*planner.Planner, error) { return &planner.Planner{Config: c}, nil },
 			Log: func(string) *slog.Logger {
 				return slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 			},
-		},
+		}),
 		StateDir: dir, Version: "test", Token: testToken, Launch: r.asked.launch, AskQueue: r.asked.queue,
 		OpenQueue: func(context.Context, func(*merge.Queue) error) error {
 			return fault.Refuse("there is no merge queue in this test").Hint("Set OpenQueue")

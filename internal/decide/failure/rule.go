@@ -51,7 +51,7 @@ func (e *expression) UnmarshalText(source []byte) error {
 	return nil
 }
 
-func (e expression) matches(l string) bool { return e.compiled != nil && e.compiled().MatchString(l) }
+func (e expression) matchesLine(l string) bool { return e.compiled != nil && e.compiled().MatchString(l) }
 
 type flag uint16
 
@@ -172,10 +172,10 @@ func (r *rule) matchesAt(p spot) bool {
 			return false
 		}
 	}
-	if r.Match.compiled != nil && !r.Match.matches(p.l) {
+	if r.Match.compiled != nil && !r.Match.matchesLine(p.l) {
 		return false
 	}
-	return !r.Unless.matches(p.l)
+	return !r.Unless.matchesLine(p.l)
 }
 
 // hit is a place at which a word of a rule stands. Whether the rule holds there

@@ -64,7 +64,7 @@ func (r runner) readTests(t text) (Tests, bool) {
 		return read(t)
 	}
 	counts, from := map[string]int{}, 0
-	seen := r.None.matches(t.s)
+	seen := r.None.matchesLine(t.s)
 	for i := range t.lineCount() {
 		m := r.Sum.compiled().FindStringSubmatch(t.lineAt(i))
 		if m == nil {
@@ -87,7 +87,7 @@ func (r runner) readTests(t text) (Tests, bool) {
 	out := Tests{Runner: r.Name, Failed: counts["failed"], Skipped: counts["skipped"]}
 	out.Passed = counts["passed"] + max(counts["all"]-out.Failed-out.Skipped, 0)
 	if r.Numbered {
-		out.Items = numberedFailures(t, from, r.Ends.matches)
+		out.Items = numberedFailures(t, from, r.Ends.matchesLine)
 	} else {
 		out.Items = r.failingItems(t)
 	}
@@ -98,13 +98,13 @@ func (r runner) readTests(t text) (Tests, bool) {
 func (r runner) failingItems(t text) []Item {
 	started, file := map[string]bool{}, ""
 	items := failingTests(t, func(f *failing, l string) {
-		if r.Drops.matches(l) {
+		if r.Drops.matchesLine(l) {
 			f.b = nil
 		}
-		if r.Ends.matches(l) {
+		if r.Ends.matchesLine(l) {
 			f.endTest()
 		}
-		if r.Files.matches(l) {
+		if r.Files.matchesLine(l) {
 			file = r.Files.compiled().FindStringSubmatch(l)[1]
 		}
 		it, said, ok := r.readFailure(l)
@@ -145,20 +145,20 @@ func (r runner) readFailure(l string) (it Item, said string, ok bool) {
 // readLine reads a line that begins no test.
 func (r runner) readLine(f *failing, l string) {
 	switch {
-	case r.Names.matches(l):
+	case r.Names.matchesLine(l):
 		if f.b == nil {
 			f.beginTest(Item{})
 		}
 		f.b.item.Test = r.Names.compiled().FindStringSubmatch(l)[1]
 		f.endTest()
-	case f.b == nil || r.Noise.matches(l):
-	case r.At.matches(l):
+	case f.b == nil || r.Noise.matchesLine(l):
+	case r.At.matchesLine(l):
 		if f.b.item.Line == 0 {
 			f.b.standOwn(l)
 		}
-	case r.Calls.matches(l):
+	case r.Calls.matchesLine(l):
 		f.b.standOwn(l)
-	case f.b.item.File == "" && r.Says.matches(l):
+	case f.b.item.File == "" && r.Says.matchesLine(l):
 		f.b.item.Message, f.b.n = "", 0
 		f.b.standOwn(l)
 	default:

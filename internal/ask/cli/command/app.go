@@ -73,7 +73,7 @@ type Cluster interface {
 
 // Operator acts on the work of root, and prints the results.
 func (a *App) Operator(db *store.Store, root string) *action.Operator {
-	return &action.Operator{
+	return action.New(action.Options{
 		Store: db, Root: root, Env: a.Env, Log: OpenLog, Say: a.Say,
 		Planner: func(root string, f planner.Flags) (*planner.Planner, error) {
 			there := *a
@@ -86,7 +86,7 @@ func (a *App) Operator(db *store.Store, root string) *action.Operator {
 				a.Result(format, args...)
 			}
 		},
-	}
+	})
 }
 
 // logFile is a root, whose .pawl/log.jsonl is appended to. The file is opened for

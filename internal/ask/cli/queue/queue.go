@@ -371,7 +371,7 @@ func drainQueue(ctx context.Context, a *command.App, q *OpenQueue) error {
 }
 
 func listQueue(ctx context.Context, a *command.App, q *OpenQueue) error {
-	v, err := (&action.Operator{Store: q.store}).Queue(ctx, q.Target())
+	v, err := action.New(action.Options{Store: q.store}).Queue(ctx, q.Target())
 	if err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ func TestGateWords(t *testing.T) {
 // What an agent printed on another machine is not said to be gone.
 func TestWhereAnOutputIs(t *testing.T) {
 	t.Parallel()
-	s := story{p: &action.Operator{}}
+	s := story{p: action.New(action.Options{})}
 	if got := s.reasonNoOutput(nil); got != "not kept any longer" {
 		t.Errorf("here: %s", got)
 	}
