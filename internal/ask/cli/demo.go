@@ -53,11 +53,11 @@ type demo struct {
 
 func demoCommand(a *command.App) *cobra.Command {
 	var keep, web bool
-	cmd := command.Leaf("demo", "Watch it work: a scripted agent repairs a script, and works a board of three tasks",
+	cmd := command.Leaf("demo", "Watch pawl work: a scripted agent repairs a script, then two agents work on a board of three tasks",
 		command.AtMost(0),
 		func(ctx context.Context, _ []string) error { return showDemo(ctx, a, keep, web) })
-	cmd.Flags().BoolVar(&keep, "keep", false, "leave the scratch folder to look at")
-	cmd.Flags().BoolVar(&web, "web", false, "show it in the browser, too, until Ctrl+C")
+	cmd.Flags().BoolVar(&keep, "keep", false, "keep the scratch folder")
+	cmd.Flags().BoolVar(&web, "web", false, "also show it in the browser, until Ctrl+C")
 	return cmd
 }
 

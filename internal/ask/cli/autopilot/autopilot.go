@@ -53,7 +53,7 @@ type autopilotFlags struct {
 
 func autopilotCommand(a *command.App) *cobra.Command {
 	var f autopilotFlags
-	cmd := command.Group("autopilot", "Work the board: ready tasks, several at once, verified and landed",
+	cmd := command.Group("autopilot", "Work on the board: ready tasks, several at once, verified and landed",
 		func(ctx context.Context) error { return workBoard(ctx, a, f) },
 		askAutopilotCommand(a, store.AutopilotPause, "Start nothing new; runs rest at the end of their iteration"),
 		askAutopilotCommand(a, store.AutopilotResume, "Go on after a pause"),
@@ -62,8 +62,8 @@ func autopilotCommand(a *command.App) *cobra.Command {
 	addAutopilotFlags(cmd, &f)
 	a.Checks[cmd] = func([]string) error { return f.checkFlags(a) }
 	cmd.Flags().BoolVar(&f.semiAuto, "semi-auto", false, "start only what 'pawl case start' assigns")
-	cmd.Flags().BoolVar(&f.keep, "keep", false, "stay when nothing is left to do")
-	cmd.Flags().BoolVar(&f.serve, "serve", false, "serve the web UI, too, until the autopilot ends")
+	cmd.Flags().BoolVar(&f.keep, "keep", false, "keep running when nothing is left to do")
+	cmd.Flags().BoolVar(&f.serve, "serve", false, "also serve the web UI, until the autopilot ends")
 	return cmd
 }
 

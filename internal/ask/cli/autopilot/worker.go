@@ -26,9 +26,9 @@ import (
 
 func workerCommand(a *command.App) *cobra.Command {
 	var f workerFlags
-	cmd := command.Group("worker", "Work tasks that the cluster's engine orders, until you stop it",
+	cmd := command.Group("worker", "Work on tasks that the cluster's engine orders, until you stop it",
 		func(ctx context.Context) error { return runWorker(ctx, a, f) },
-		command.Leaf("kill", "End the worker of this machine and its agents at once, also while the engine is away",
+		command.Leaf("kill", "End the worker of this machine and its agents at once, even if the engine is not available",
 			command.AtMost(0), func(ctx context.Context, _ []string) error { return killWorker(ctx, a) }))
 	cmd.Long = "Work tasks that the engine of cluster.engine orders. An autopilot decides which; when nobody\n" +
 		"drives it any more, this worker does.\n" +

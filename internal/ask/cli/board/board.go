@@ -103,7 +103,7 @@ func caseExtendCommand(a *command.App) *cobra.Command {
 			return a.Done(p.Extend(ctx, id, l))
 		})
 	cmd.Flags().StringVarP(&iterations, "max-iterations", "n", "", "allow `N` iterations in all")
-	cmd.Flags().StringVar(&timeout, "timeout", "", "allow `DURATION` in all, waits aside")
+	cmd.Flags().StringVar(&timeout, "timeout", "", "allow `DURATION` in all, without waits")
 	return cmd
 }
 
@@ -124,8 +124,8 @@ func caseRollbackCommand(a *command.App) *cobra.Command {
 			return a.Done(p.RollbackTask(cmd.Context(), clones, id, to))
 		})
 	}
-	cmd.Flags().IntVar(&to.N, "to", 0, "the iteration `N` after which the files are wanted; 0 is before the first")
-	cmd.Flags().BoolVar(&to.Undo, "undo", false, "get back what was there before the last rollback")
+	cmd.Flags().IntVar(&to.N, "to", 0, "restore the files as they were after iteration `N`; 0 is before the first")
+	cmd.Flags().BoolVar(&to.Undo, "undo", false, "bring back what was there before the last rollback")
 	return cmd
 }
 
@@ -159,7 +159,7 @@ func caseCleanCommand(a *command.App) *cobra.Command {
 				return cleanCases(ctx, a, p, clones, ids, dry)
 			})
 		})
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what would be removed, and what would stay and why")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "only show what would be removed, and what would stay and why")
 	return cmd
 }
 

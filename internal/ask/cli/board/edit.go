@@ -58,7 +58,7 @@ func caseAddCommand(a *command.App) *cobra.Command {
 	f.addCommonFlags(cmd)
 	cmd.Flags().BoolVar(&f.operation, "operation", false, "add an operation, which groups tasks")
 	cmd.Flags().StringVarP(&f.file, "file", "f", "", "add all of `FILE`; - is stdin")
-	cmd.Flags().BoolVar(&f.update, "update", false, "with -f: change what is on the board, until work on it begins")
+	cmd.Flags().BoolVar(&f.update, "update", false, "with -f: also update tasks that are on the board, until work on them begins")
 	return cmd
 }
 
@@ -71,8 +71,8 @@ var caseFlags = []string{
 // addCommonFlags adds the flags that add and edit share.
 func (f *caseFields) addCommonFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVarP(&f.description, "description", "d", "", "what is to be done, as `TEXT`; - reads stdin")
-	flags.StringArrayVar(&f.acceptance, "acceptance", nil, "what must hold in the end, as `TEXT` (repeatable)")
+	flags.StringVarP(&f.description, "description", "d", "", "what to do, as `TEXT`; - reads stdin")
+	flags.StringArrayVar(&f.acceptance, "acceptance", nil, "an acceptance criterion, as `TEXT` (repeatable)")
 	flags.StringArrayVar(&f.verify, "verify", nil,
 		"a `CHECK` of this task: a command, or {\"command\": …, \"criterion\": …, \"files\": {…}} (repeatable)")
 	flags.StringArrayVar(&f.sealed, "sealed", nil, "the same, a `CHECK` that no agent at work on it sees (repeatable)")
@@ -251,10 +251,10 @@ func caseEditCommand(a *command.App) *cobra.Command {
 			return a.Done(action.Done{Case: c, Text: c.ID + " is changed."}, err)
 		})
 	f.addCommonFlags(cmd)
-	cmd.Flags().StringVar(&f.title, "title", "", "another `TITLE`")
+	cmd.Flags().StringVar(&f.title, "title", "", "a new `TITLE`")
 	cmd.Flags().Var(&names{list: &f.unneed, what: "id"}, "unneed",
 		"the `ID` of a task that it does not need any more (repeatable)")
-	cmd.Flags().Var(&names{list: &f.untag, what: "tag"}, "untag", "a `TAG` to take away (repeatable)")
+	cmd.Flags().Var(&names{list: &f.untag, what: "tag"}, "untag", "a `TAG` to remove (repeatable)")
 	return cmd
 }
 

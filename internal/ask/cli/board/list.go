@@ -30,7 +30,7 @@ func caseListCommand(a *command.App) *cobra.Command {
 	var statuses []string
 	var all bool
 	var cmd *cobra.Command
-	cmd = command.Leaf("list", "List the board: what is not done; with --ready in the order of starting",
+	cmd = command.Leaf("list", "List the tasks that are not done; with --ready in the order in which they start",
 		command.AtMost(0),
 		func(ctx context.Context, _ []string) (err error) {
 			for _, s := range statuses {
@@ -57,10 +57,10 @@ func caseListCommand(a *command.App) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringSliceVarP(&statuses, "status", "s", nil, "only tasks with this `STATUS` (repeatable)")
 	flags.BoolVarP(&f.Ready, "ready", "r", false, "only tasks that can be started, the next one first")
-	flags.BoolVarP(&all, "all", "a", false, "also what is done")
+	flags.BoolVarP(&all, "all", "a", false, "also list done tasks")
 	flags.StringVarP(&f.Tag, "tag", "t", "", "only tasks with this `TAG`")
-	flags.StringVar(&f.Parent, "parent", "", "only what the operation `ID` holds")
-	flags.IntVar(&f.Limit, "limit", 0, "at most `N`; 0 is all (a table has 200 when this is not given)")
+	flags.StringVar(&f.Parent, "parent", "", "only tasks of the operation `ID`")
+	flags.IntVar(&f.Limit, "limit", 0, "list at most `N`; 0 is all (default for a table: 200)")
 	return cmd
 }
 
@@ -230,7 +230,7 @@ func exportCases(ctx context.Context, a *command.App, p *action.Operator) error 
 }
 
 func caseSyncCommand(a *command.App) *cobra.Command {
-	return command.Leaf("sync", "Make tasks of the forge's issues, and say there what became of them",
+	return command.Leaf("sync", "Make tasks from the forge's issues, and report their results there",
 		command.AtMost(0), func(ctx context.Context, _ []string) error {
 			return a.WithOperator(ctx, func(p *action.Operator) error { return syncIssues(ctx, a, p) })
 		})

@@ -43,7 +43,7 @@ func checkCommand(a *command.App) *cobra.Command {
 	var history string
 	var reset bool
 	cmd := &cobra.Command{
-		Use: "check [FILE|-]", Short: "Say whether an attempt may proceed, is tried again, or needs a person",
+		Use: "check [FILE|-]", Short: "Say whether an attempt may proceed, should be tried again, or needs a person",
 		Args: command.AtMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {

@@ -60,7 +60,7 @@ func explainCommand(a *command.App) *cobra.Command {
 			}
 			return explainFailure(a, args, name, exit)
 		})
-	cmd.Flags().IntVar(&exit, "exit", exitUnknown, "the exit status of what wrote the log is `N`")
+	cmd.Flags().IntVar(&exit, "exit", exitUnknown, "the exit status of the command that wrote the log is `N`")
 	cmd.Flags().StringVar(&name, "agent", "", "the log is a recorded stream of the agent `NAME`")
 	return cmd
 }

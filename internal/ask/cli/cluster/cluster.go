@@ -32,13 +32,13 @@ import (
 // Command is the parent of the commands about what is shared.
 func Command(a *command.App) *cobra.Command {
 	return command.Group("cluster", "The board in a database that several people or machines share", nil,
-		command.Leaf("check", "Try the shared database, folder, remote and engine: what works, and what to do where it does not",
+		command.Leaf("check", "Try the shared database, folder, remote and engine: say what works, and what to do about the rest",
 			command.AtMost(0),
 			func(ctx context.Context, _ []string) error { return withShared(ctx, a, checkCluster) }),
-		command.Leaf("status", "Say which machine does what on the shared board", command.AtMost(0),
+		command.Leaf("status", "Show which machine does what on the shared board", command.AtMost(0),
 			func(ctx context.Context, _ []string) error { return withShared(ctx, a, showStatus) }),
 		upCommand(a),
-		command.Leaf("import", "Bring this machine's board with its history to the shared database", command.AtMost(0),
+		command.Leaf("import", "Copy this machine's board with its history to the shared database", command.AtMost(0),
 			func(ctx context.Context, _ []string) error { return withShared(ctx, a, importBoard) }))
 }
 

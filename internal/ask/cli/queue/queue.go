@@ -217,7 +217,7 @@ func queueLandCommand(a *command.App) *cobra.Command {
 	var commit string
 	var allow []string
 	var unsandboxed bool
-	cmd := command.Leaf("land [TASK...]", "Land what waits, now and here; with TASKs, queue these first",
+	cmd := command.Leaf("land [TASK...]", "Land what waits, here and now; with TASKs, queue these first",
 		cobra.ArbitraryArgs,
 		func(ctx context.Context, args []string) error {
 			if commit != "" && len(args) != 1 {
@@ -256,7 +256,7 @@ func RevertCommand(a *command.App) *cobra.Command {
 				return err
 			})
 		})
-	cmd.Flags().StringVar(&why, "why", "", "the `REASON`, for the history and for who tries again")
+	cmd.Flags().StringVar(&why, "why", "", "the `REASON`, for the history and for the next agent")
 	cmd.Flags().BoolVar(&unsandboxed, "unsandboxed", false, "run the gates without the sandbox")
 	return cmd
 }

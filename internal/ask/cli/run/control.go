@@ -44,8 +44,8 @@ func answerCommand(a *command.App) *cobra.Command {
 			}
 			return resumeByName(ctx, a, run, planner.Flags{})
 		})
-	cmd.Flags().BoolVar(&stay, "no-resume", false, "keep the answer, and do not go on with the run")
-	cmd.Flags().StringVar(&step, "step", "", "the step of a workflow that is answered, where several ask")
+	cmd.Flags().BoolVar(&stay, "no-resume", false, "keep the answer, but do not continue the run")
+	cmd.Flags().StringVar(&step, "step", "", "the step of a workflow to answer, if several ask")
 	return cmd
 }
 
@@ -55,7 +55,7 @@ func stopCommand(a *command.App) *cobra.Command {
 }
 
 func messageCommand(a *command.App) *cobra.Command {
-	return command.Leaf("message RUN TEXT", "Tell the agent of a run something; all later prompts have it",
+	return command.Leaf("message RUN TEXT", "Send a message to the agent of a run; all later prompts contain it",
 		command.RunAndText("a message", "message"),
 		func(ctx context.Context, args []string) error {
 			return a.WithRun(ctx, args[0], func(p *action.Operator, r store.Run) error {
@@ -78,7 +78,7 @@ func rollbackCommand(a *command.App) *cobra.Command {
 	cmd.Flags().IntVar(&to.N, "to", -1,
 		"the iteration `N` whose snapshot to go back to; 0 is before the run; default: the one before the last")
 	cmd.Flags().Lookup("to").DefValue = "0" // help says in words what the default is
-	cmd.Flags().BoolVar(&to.Undo, "undo", false, "get back what was there before the last rollback")
+	cmd.Flags().BoolVar(&to.Undo, "undo", false, "bring back what was there before the last rollback")
 	return cmd
 }
 
@@ -86,7 +86,7 @@ func applyCommand(a *command.App) *cobra.Command {
 	var o action.ApplyOptions
 	cmd := a.OnRun("apply RUN", "Bring what a run came to, and what was not delivered, into your files",
 		func(p *action.Operator, ctx context.Context, r store.Run) error { return applyWork(ctx, a, p, r, o) })
-	cmd.Flags().BoolVar(&o.Check, "check", false, "say what would be done, and do nothing")
+	cmd.Flags().BoolVar(&o.Check, "check", false, "only say what would be done")
 	cmd.Flags().BoolVarP(&o.Confirmed, "yes", "y", false,
 		"also apply protected files, and those that programs of yours run by themselves, such as git hooks")
 	return cmd
@@ -115,7 +115,7 @@ func applyWork(ctx context.Context, a *command.App, p *action.Operator, r store.
 func settleCommand(a *command.App) *cobra.Command {
 	choices := []delivery.Choice{delivery.Mine, delivery.Agents, delivery.Both, delivery.Edited}
 	chosen := make([]bool, len(choices))
-	cmd := command.Leaf("settle RUN [PATH]", "Choose what becomes of a file that you and the agent both changed",
+	cmd := command.Leaf("settle RUN [PATH]", "Resolve a file that you and the agent both changed",
 		func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 || len(args) > 2 {
 				return command.Usage("settle needs a run, and a file to settle one: pawl settle RUN PATH --mine")
@@ -225,9 +225,9 @@ func editText(ctx context.Context, a *command.App, path string, text []byte) ([]
 
 func gcCommand(a *command.App) *cobra.Command {
 	var dry bool
-	cmd := command.Leaf("gc", "Remove what is over: old runs, their output, old events", command.AtMost(0),
+	cmd := command.Leaf("gc", "Remove old runs, their output and old events", command.AtMost(0),
 		func(ctx context.Context, _ []string) error { return collectGarbage(ctx, a, dry) })
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what would be removed")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "only show what would be removed")
 	return cmd
 }
 

@@ -30,7 +30,7 @@ import (
 func logsCommand(a *command.App) *cobra.Command {
 	var follow, raw, reviewed, stderr bool
 	iteration, step, gate := 0, "", ""
-	cmd := command.Leaf("logs RUN", "Tell what a run does and did; -f follows it, -i N prints what an agent printed",
+	cmd := command.Leaf("logs RUN", "Show what a run does and did; -f follows it, -i N prints the output of an agent",
 		command.ExactlyOne("a run or a procedure", command.SeeRuns), func(ctx context.Context, args []string) error {
 			if iteration == 0 && step == "" && gate == "" && !stderr {
 				return a.WithOperator(ctx, func(p *action.Operator) error {
@@ -48,12 +48,12 @@ func logsCommand(a *command.App) *cobra.Command {
 				return iterationOutput(a, p.Store, r, cmp.Or(iteration, r.Iteration), reviewed, stderr)
 			})
 		})
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the run ends")
-	cmd.Flags().BoolVar(&raw, "raw", false, "print the journal, an event a line")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "follow the run until it ends")
+	cmd.Flags().BoolVar(&raw, "raw", false, "print the journal, one event per line")
 	cmd.Flags().BoolVar(&reviewed, "review", false, "with -i: the raw output of its review instead")
-	cmd.Flags().BoolVar(&stderr, "stderr", false, "print what the agent wrote on stderr, at last or in iteration -i")
+	cmd.Flags().BoolVar(&stderr, "stderr", false, "print what the agent wrote on stderr, last or in iteration -i")
 	cmd.Flags().IntVarP(&iteration, "iteration", "i", 0, "print the raw output of the agent in iteration `N`")
-	cmd.Flags().StringVar(&gate, "gate", "", "print what the gate `NAME` printed, at last or in iteration -i")
+	cmd.Flags().StringVar(&gate, "gate", "", "print the output of the gate `NAME`, last or in iteration -i")
 	cmd.Flags().StringVar(&step, "step", "", "print the raw output of the step `ID` of a workflow")
 	return cmd
 }

@@ -323,7 +323,7 @@ func showProposal(ctx context.Context, a *command.App, p *action.Operator, draft
 func sealCommand(a *command.App) *cobra.Command {
 	var f planner.Flags
 	var check bool
-	cmd := command.Leaf("seal TASK", "Let an agent write checks of a task that the agents at work on it never see",
+	cmd := command.Leaf("seal TASK", "Let an agent write checks of a task that the agents working on it never see",
 		command.AtMost(1), func(ctx context.Context, args []string) error {
 			switch {
 			case check:

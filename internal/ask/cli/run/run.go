@@ -45,14 +45,14 @@ func Commands(a *command.App) []*cobra.Command {
 
 func resumeCommand(a *command.App) *cobra.Command {
 	var f planner.Flags
-	cmd := command.Leaf("resume NAME|RUN", "Go on where a run was interrupted, paused, blocked or aborted",
+	cmd := command.Leaf("resume NAME|RUN", "Continue a run that was interrupted, paused, blocked or aborted",
 		command.ExactlyOne("a procedure or a run", command.SeeRuns),
 		func(ctx context.Context, args []string) error { return resumeByName(ctx, a, args[0], f) })
 	addLimitFlags(cmd, &f)
-	cmd.Flags().BoolVar(&f.Iterate, "iterate", false, "from now on go over the workflow until all its steps are done")
+	cmd.Flags().BoolVar(&f.Iterate, "iterate", false, "from now on repeat the workflow until all its steps are done")
 	cmd.Flags().StringVar(&f.Strategy, "strategy", "",
 		"`NAME`: auto, conservative, aggressive, or one strategy for the rest of the run")
-	cmd.Flags().StringVar(&f.Agent, "agent", "", "go on with the agent `NAME`")
+	cmd.Flags().StringVar(&f.Agent, "agent", "", "continue with the agent `NAME`")
 	return cmd
 }
 

@@ -22,7 +22,7 @@ import (
 // statsCommand is the parent of all statistics.
 func statsCommand(a *command.App) *cobra.Command {
 	var f summaryFlags
-	cmd := command.Group("stats", "Totals of the work here: in all, or by day, agent, sprint or task",
+	cmd := command.Group("stats", "Show statistics of the work here: in all, or by day, agent, sprint or task",
 		func(ctx context.Context) error {
 			by, err := f.checkFlags()
 			if err != nil {
@@ -152,7 +152,7 @@ type summaryFlags struct {
 }
 
 func (f *summaryFlags) addTo(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.by, "by", "", "a line for each `day`, agent, sprint or task")
+	cmd.Flags().StringVar(&f.by, "by", "", "print a line for each `day`, agent, sprint or task")
 	cmd.Flags().IntVar(&f.days, "days", 0, "only the last `n` days, today included")
 	_ = cmd.RegisterFlagCompletionFunc("by",
 		cobra.FixedCompletions([]string{"day", "agent", "sprint", "task"}, cobra.ShellCompDirectiveNoFileComp))

@@ -81,7 +81,7 @@ func initCommand(a *command.App) *cobra.Command {
 	cmd := command.Leaf("init", "Look at the repository and write a commented pawl.yaml; never overwrites",
 		command.AtMost(0),
 		func(ctx context.Context, _ []string) error { return writeConfig(ctx, a, try) })
-	cmd.Flags().BoolVar(&try, "try", false, "then run each gate once in a clone, without a question")
+	cmd.Flags().BoolVar(&try, "try", false, "then run each gate once in a clone, without asking")
 	return cmd
 }
 

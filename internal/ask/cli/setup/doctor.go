@@ -27,7 +27,7 @@ import (
 
 func doctorCommand(a *command.App) *cobra.Command {
 	quick, restored := false, false
-	cmd := command.Leaf("doctor", "Say what pawl finds here, and whether a run and the board can work", command.AtMost(0),
+	cmd := command.Leaf("doctor", "Check what pawl finds here, and whether a run and the board can work", command.AtMost(0),
 		func(ctx context.Context, _ []string) error {
 			if restored {
 				return restoreDatabase(ctx, a)

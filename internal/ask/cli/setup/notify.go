@@ -27,7 +27,7 @@ import (
 )
 
 func notifyCommand(a *command.App) *cobra.Command {
-	test := command.Leaf("test [EVENT]", "Send a made-up event to every receiver of 'notify', whatever events it wants",
+	test := command.Leaf("test [EVENT]", "Send a test event to every receiver under 'notify'",
 		command.AtMost(1),
 		func(ctx context.Context, args []string) error {
 			return tryReceivers(ctx, a, cmp.Or(strings.Join(args, ""), string(hook.Escalation)))

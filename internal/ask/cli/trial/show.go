@@ -75,7 +75,7 @@ func lastTrial(a *command.App) (p plan, r trial.Report, err error) {
 
 func reportCommand(a *command.App) *cobra.Command {
 	var out output
-	cmd := command.Leaf("report", "Show what the last trial came to", command.AtMost(0),
+	cmd := command.Leaf("report", "Show the result of the last trial", command.AtMost(0),
 		func(context.Context, []string) error {
 			_, r, err := lastTrial(a)
 			if err != nil {
@@ -89,7 +89,7 @@ func reportCommand(a *command.App) *cobra.Command {
 
 func applyCommand(a *command.App) *cobra.Command {
 	var yes bool
-	cmd := command.Leaf("apply", "Propose settings that the last trial shows to be better, and write them after a yes",
+	cmd := command.Leaf("apply", "Propose settings that the last trial shows to be better, and write them after you confirm",
 		command.AtMost(0), func(context.Context, []string) error { return applyLast(a, yes) })
 	cmd.Flags().BoolVar(&yes, "yes", false, "write them without a question")
 	return cmd

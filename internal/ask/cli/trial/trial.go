@@ -85,7 +85,7 @@ func Command(a *command.App) *cobra.Command {
 			}
 			return err
 		})
-	find := command.Leaf("find", "Find the tasks of a trial, and pay nothing", command.AtMost(0),
+	find := command.Leaf("find", "Find the tasks of a trial; costs nothing", command.AtMost(0),
 		func(ctx context.Context, _ []string) error {
 			err := b.prepareBench(ctx, "")
 			if err == nil {
