@@ -55,8 +55,8 @@ func autopilotCommand(a *command.App) *cobra.Command {
 	var f autopilotFlags
 	cmd := command.Group("autopilot", "Work on the board: ready tasks, several at once, verified and landed",
 		func(ctx context.Context) error { return workBoard(ctx, a, f) },
-		askAutopilotCommand(a, store.AutopilotPause, "Start nothing new; runs rest at the end of their iteration"),
-		askAutopilotCommand(a, store.AutopilotResume, "Go on after a pause"),
+		askAutopilotCommand(a, store.AutopilotPause, "Start nothing new; runs pause at the end of their iteration"),
+		askAutopilotCommand(a, store.AutopilotResume, "Continue after a pause"),
 		askAutopilotCommand(a, store.AutopilotStop, "End the runs and the autopilot; the tasks go back to pending"),
 		autopilotModeCommand(a), autopilotSlotsCommand(a), autopilotStatusCommand(a))
 	addAutopilotFlags(cmd, &f)

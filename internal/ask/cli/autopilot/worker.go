@@ -38,8 +38,8 @@ func workerCommand(a *command.App) *cobra.Command {
 	cmd.Example = "  pawl-cluster worker --slots 4\n  pawl-cluster worker --label gpu --drain 1h"
 	fl := cmd.Flags()
 	fl.StringVar(&f.slots, "slots", "", "work on `N` tasks at once; without it autopilot.max_parallel")
-	fl.StringArrayVar(&f.labels, "label", nil, "take tasks that need `LABEL`, too; may be given several times")
-	fl.DurationVar(&f.drain, "drain", 0, "after TERM wait for so `LONG` until iterations have ended, e.g. 1h")
+	fl.StringArrayVar(&f.labels, "label", nil, "also take tasks that need `LABEL`; may be repeated")
+	fl.DurationVar(&f.drain, "drain", 0, "after SIGTERM wait up to `LONG` for iterations to end, e.g. 1h")
 	return cmd
 }
 

@@ -26,14 +26,14 @@ var caseActions = []struct {
 	flag, doc   string // of the words, if any
 	needed      bool   // without the words there is nothing to do
 }{
-	{verb: "block", short: "Hold a task back; below a blocked operation nothing is started", flag: "why"},
+	{verb: "block", short: "Hold a task back; nothing starts below a blocked operation", flag: "why"},
 	{verb: "unblock", short: "Open a blocked task again", flag: "why"},
-	{verb: "defer", short: "Put a task off", flag: "why"},
-	{verb: "undefer", short: "Take up a task that was put off", flag: "why"},
+	{verb: "defer", short: "Defer a task to later", flag: "why"},
+	{verb: "undefer", short: "Make a deferred task pending again", flag: "why"},
 	{verb: "retry", short: "Try a failed, timed-out or blocked task again", flag: "why"},
-	{verb: "start", short: "Give a ready task the next free slot of the autopilot that runs"},
-	{verb: "approve", short: "Let verified work that waits for your review land"},
-	{verb: "redo", short: "Send verified work back, with what must change", flag: "feedback",
+	{verb: "start", short: "Give a ready task the next free slot of the running autopilot"},
+	{verb: "approve", short: "Approve verified work that waits for your review; it lands"},
+	{verb: "redo", short: "Send verified work back, and say what must change", flag: "feedback",
 		doc: "the `TEXT` goes into the next prompt", needed: true},
 	{verb: "reject", short: "Refuse verified work; the task is blocked", flag: "why",
 		doc: "the `REASON`, kept in the history"},
@@ -94,7 +94,7 @@ func onCase(a *command.App, use, short string,
 
 func caseExtendCommand(a *command.App) *cobra.Command {
 	var iterations, timeout string
-	cmd := onCase(a, "extend ID", "Give a task more iterations or time, also while it works; a timed-out one goes on",
+	cmd := onCase(a, "extend ID", "Give a task more iterations or time, even while it works; a timed-out task continues",
 		func(ctx context.Context, p *action.Operator, id string) error {
 			l, err := action.ReadLimits(iterations, timeout)
 			if err != nil {
@@ -110,7 +110,7 @@ func caseExtendCommand(a *command.App) *cobra.Command {
 func caseRollbackCommand(a *command.App) *cobra.Command {
 	var to action.BackTo
 	cmd := command.Leaf("rollback ID",
-		"Take back the work of a task: its workspace as it began, or after an iteration; itself undoable",
+		"Put the workspace of a task back to its start, or to an iteration; this can be undone",
 		command.ExactlyOne("the id of a task"), nil)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		id, err := action.CaseID(args[0])
@@ -149,7 +149,7 @@ func caseRemoveCommand(a *command.App) *cobra.Command {
 func caseCleanCommand(a *command.App) *cobra.Command {
 	var dry bool
 	cmd := command.Leaf("clean [ID...]",
-		"Remove workspaces that are of no use any more; what is in them is kept on a ref", nil,
+		"Remove workspaces that are no longer needed; their work is saved under a ref", nil,
 		func(ctx context.Context, args []string) error {
 			ids, err := command.CaseIDs(args)
 			if err != nil {

@@ -36,12 +36,12 @@ func Command(a *command.App) *cobra.Command {
 			func(ctx context.Context, _ []string) error { return list(ctx) }),
 		queueAddCommand(a), queueLandCommand(a),
 		queueWishCommand(a, queue.WishHold, true, "Hold an entry back"),
-		queueWishCommand(a, queue.WishRelease, true, "Let an entry go on that was held"),
-		queueWishCommand(a, queue.WishRetry, true, "Try an entry again that waits for a person"),
+		queueWishCommand(a, queue.WishRelease, true, "Let a held entry continue"),
+		queueWishCommand(a, queue.WishRetry, true, "Try an entry that waits for a person again"),
 		queueWishCommand(a, queue.WishDrop, true, "Take an entry out of the queue; its work is kept"),
 		queueWishCommand(a, queue.WishPause, false, "Land nothing until the queue is resumed"),
 		queueWishCommand(a, queue.WishResume, false,
-			"Go on after a pause, a red target, or one that was rewritten or diverged"))
+			"Continue after a pause, or after a red, rewritten or diverged target"))
 }
 
 // OpenQueue is a queue with what it came from.

@@ -67,7 +67,7 @@ func messageCommand(a *command.App) *cobra.Command {
 func rollbackCommand(a *command.App) *cobra.Command {
 	to := action.BackTo{N: -1}
 	var cmd *cobra.Command
-	cmd = a.OnRun("rollback RUN", "Put the files back to the snapshot after an iteration; itself undoable",
+	cmd = a.OnRun("rollback RUN", "Put the files back to the snapshot after an iteration; this can be undone",
 		func(p *action.Operator, ctx context.Context, r store.Run) error {
 			if err := command.CheckBackTo(cmd, to, "run"); err != nil {
 				return err
@@ -84,11 +84,11 @@ func rollbackCommand(a *command.App) *cobra.Command {
 
 func applyCommand(a *command.App) *cobra.Command {
 	var o action.ApplyOptions
-	cmd := a.OnRun("apply RUN", "Bring what a run came to, and what was not delivered, into your files",
+	cmd := a.OnRun("apply RUN", "Bring work of a run that was not delivered into your files",
 		func(p *action.Operator, ctx context.Context, r store.Run) error { return applyWork(ctx, a, p, r, o) })
 	cmd.Flags().BoolVar(&o.Check, "check", false, "only say what would be done")
 	cmd.Flags().BoolVarP(&o.Confirmed, "yes", "y", false,
-		"also apply protected files, and those that programs of yours run by themselves, such as git hooks")
+		"also apply protected files, and files that your own programs run by themselves, such as git hooks")
 	return cmd
 }
 

@@ -174,9 +174,9 @@ func runCommand(a *command.App) *cobra.Command {
 	fl.StringVar(&f.Strategy, "strategy", "",
 		"`NAME`: auto, conservative, aggressive, or one strategy for the whole run")
 	fl.BoolVar(&dry, "dry-run", false, "print the prompt, or a workflow's plan, and run nothing")
-	fl.BoolVar(&fresh, "fresh", false, "start anew although an earlier run could be resumed")
+	fl.BoolVar(&fresh, "fresh", false, "start anew even if an earlier run could be resumed")
 	fl.BoolVar(&iterate, "iterate", false,
-		"go over a workflow again until all its steps are done (procedures always iterate)")
+		"repeat a workflow until all its steps are done (procedures always iterate)")
 	fl.StringVar(&f.Checkpoint, "checkpoint-interval", "", "`N` iterations between full checkpoints of a workflow")
 	return cmd
 }

@@ -30,16 +30,16 @@ func statsCommand(a *command.App) *cobra.Command {
 			}
 			return a.WithOperator(ctx, func(p *action.Operator) error { return statsSummary(ctx, a, p.Store, by, f.days) })
 		},
-		statsOf(a, "strategies", "What was learned: which strategy helped against which class of failure",
+		statsOf(a, "strategies", "Which strategy helped against which class of failure",
 			func(ctx context.Context, db *store.Store) error { return statsStrategies(ctx, a, db) }),
 		statsOf(a, "failures", "Failed iterations by class: how many, how many transient, cost and time lost",
 			func(ctx context.Context, db *store.Store) error { return statsFailures(ctx, a, db) }),
-		statsOf(a, "gates", "What the gates found: how often each ran, was red, and was flaky",
+		statsOf(a, "gates", "Gates: how often each ran, was red, and was flaky",
 			func(ctx context.Context, db *store.Store) error { return statsGates(ctx, a, db) }),
-		statsOf(a, "guards", "Safety guards that tripped", func(ctx context.Context, db *store.Store) error {
+		statsOf(a, "guards", "Guards that ended runs", func(ctx context.Context, db *store.Store) error {
 			return statsGuards(ctx, a, db)
 		}),
-		statsOf(a, "refusals", "Commands that the safety level refused, and how often a person let them be run after all",
+		statsOf(a, "refusals", "Commands that the safety level refused, and how often a person allowed them later",
 			func(ctx context.Context, db *store.Store) error { return statsRefusals(ctx, a, db) }))
 	f.addTo(cmd)
 	return cmd

@@ -61,8 +61,8 @@ func Command(a *command.App) *cobra.Command {
 	fl.StringArrayVar(&f.hosts, "host", nil, "also answer to the name `NAME`; may be repeated")
 	fl.BoolVar(&f.insecure, "insecure", false, "allow other machines to connect without TLS")
 	fl.BoolVar(&f.url, "url", false, "print the address of the server that runs here, with its token")
-	fl.BoolVar(&f.newToken, "new-token", false, "make a new token: browsers that know the old one are out")
-	fl.BoolVar(&f.webhooks, "webhooks", false, "let the forge say that something has happened, at /webhooks")
+	fl.BoolVar(&f.newToken, "new-token", false, "make a new token; browsers that use the old one are logged out")
+	fl.BoolVar(&f.webhooks, "webhooks", false, "let the forge report at /webhooks that something has happened")
 	return cmd
 }
 

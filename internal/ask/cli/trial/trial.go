@@ -102,10 +102,10 @@ func Command(a *command.App) *cobra.Command {
 	fl := cmd.Flags()
 	fl.StringArrayVar(&b.agents, "agent", nil, "try the agent `NAME`; may be repeated (default: that of pawl.yaml)")
 	fl.StringArrayVar(&b.overs, "with", nil,
-		"try the settings of `FILE`, laid over pawl.yaml, beside pawl.yaml as it is; may be repeated")
+		"also try pawl.yaml with the settings of `FILE` over it; may be repeated")
 	fl.IntVar(&b.repeat, "repeat", 1, "try each task `N` times")
-	fl.StringVar(&usd, "max-cost", "", "begin no attempt that `USD`, for the whole trial, does not pay for")
-	fl.StringVar(&b.describer, "describe", "", "the agent `NAME` writes the words of each task, from the message alone")
+	fl.StringVar(&usd, "max-cost", "", "spend at most `USD` for the whole trial: begin no attempt that the rest does not cover")
+	fl.StringVar(&b.describer, "describe", "", "let the agent `NAME` write the text of each task, from the commit message alone")
 	out.addFlags(cmd)
 	cmd.AddCommand(find, reportCommand(a), applyCommand(a))
 	return cmd
