@@ -53,7 +53,7 @@ type demo struct {
 
 func demoCommand(a *command.App) *cobra.Command {
 	var keep, web bool
-	cmd := command.Leaf("demo", "Watch pawl work: a scripted agent repairs a script, then two agents work on a board of three tasks",
+	cmd := command.Leaf("demo", "Watch pawl work: an agent repairs a script, then two work on a board of three tasks",
 		command.AtMost(0),
 		func(ctx context.Context, _ []string) error { return showDemo(ctx, a, keep, web) })
 	cmd.Flags().BoolVar(&keep, "keep", false, "keep the scratch folder")

@@ -184,7 +184,7 @@ type sprintFlags struct {
 func sprintCommand(a *command.App) *cobra.Command {
 	var f sprintFlags
 	p := autopilotFlags{sprint: &f}
-	cmd := command.Group("sprint", "Work on the board until a target is reached: a number of tasks, a time, or no ready task",
+	cmd := command.Group("sprint", "Work on the board up to a target: a number of tasks, a time, or no ready task",
 		func(ctx context.Context) error { return workBoard(ctx, a, p) },
 		sprintListCommand(a), sprintShowCommand(a))
 	f.set = func(name string) bool { return cmd.Flags().Changed(name) }

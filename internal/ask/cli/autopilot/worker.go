@@ -28,13 +28,13 @@ func workerCommand(a *command.App) *cobra.Command {
 	var f workerFlags
 	cmd := command.Group("worker", "Work on tasks that the cluster's engine orders, until you stop it",
 		func(ctx context.Context) error { return runWorker(ctx, a, f) },
-		command.Leaf("kill", "End the worker of this machine and its agents at once, even if the engine is not available",
+		command.Leaf("kill", "End the worker of this machine and its agents at once, even without the engine",
 			command.AtMost(0), func(ctx context.Context, _ []string) error { return killWorker(ctx, a) }))
-	cmd.Long = "Work tasks that the engine of cluster.engine orders. An autopilot decides which; when nobody\n" +
-		"drives it any more, this worker does.\n" +
-		"After TERM or Ctrl-C nothing new is begun, and with --drain it waits until what runs has ended its iteration.\n" +
-		"Agents that still run go on for 90 seconds: a worker that starts by then goes on with them. A second signal\n" +
-		"ends the worker at once. A task with a tag needs:LABEL goes only to workers with that label."
+	cmd.Long = "Work on tasks that the engine of cluster.engine orders. An autopilot decides which; if nobody runs\n" +
+		"the autopilot any more, this worker does.\n" +
+		"After SIGTERM or Ctrl-C it starts nothing new; with --drain it waits for running iterations to end.\n" +
+		"Agents that still run continue for 90 seconds: a worker that starts by then takes them over. A second\n" +
+		"signal ends the worker at once. A task with a tag needs:LABEL goes only to workers with that label."
 	cmd.Example = "  pawl-cluster worker --slots 4\n  pawl-cluster worker --label gpu --drain 1h"
 	fl := cmd.Flags()
 	fl.StringVar(&f.slots, "slots", "", "work on `N` tasks at once; without it autopilot.max_parallel")

@@ -94,7 +94,7 @@ func onCase(a *command.App, use, short string,
 
 func caseExtendCommand(a *command.App) *cobra.Command {
 	var iterations, timeout string
-	cmd := onCase(a, "extend ID", "Give a task more iterations or time, even while it works; a timed-out task continues",
+	cmd := onCase(a, "extend ID", "Give a task more iterations or time, even while it works; continue a timed-out one",
 		func(ctx context.Context, p *action.Operator, id string) error {
 			l, err := action.ReadLimits(iterations, timeout)
 			if err != nil {

@@ -58,7 +58,7 @@ func caseAddCommand(a *command.App) *cobra.Command {
 	f.addCommonFlags(cmd)
 	cmd.Flags().BoolVar(&f.operation, "operation", false, "add an operation, which groups tasks")
 	cmd.Flags().StringVarP(&f.file, "file", "f", "", "add all of `FILE`; - is stdin")
-	cmd.Flags().BoolVar(&f.update, "update", false, "with -f: also update tasks that are on the board, until work on them begins")
+	cmd.Flags().BoolVar(&f.update, "update", false, "with -f: update tasks on the board, until work on them begins")
 	return cmd
 }
 

@@ -32,7 +32,7 @@ func BisectCommand(a *command.App) *cobra.Command {
 				return findCulprit(ctx, a, p, line, good, unsandboxed)
 			})
 		})
-	cmd.Flags().StringVar(&good, "good", "", "a `COMMIT` in which the command was green; without it pawl searches for one")
+	cmd.Flags().StringVar(&good, "good", "", "a `COMMIT` in which the command was green; default: search for one")
 	cmd.Flags().BoolVar(&unsandboxed, "unsandboxed", false, "run the command without the sandbox")
 	return cmd
 }

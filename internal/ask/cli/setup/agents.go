@@ -127,7 +127,7 @@ func printAgents(a *command.App, all []agentState) {
 
 func pricesCommand(a *command.App) *cobra.Command {
 	update := ""
-	c := command.Leaf("prices [MODEL]", "Print the price of a million tokens, by model; limits on cost use these prices",
+	c := command.Leaf("prices [MODEL]", "Print the price of a million tokens, by model; limits on cost use it",
 		command.AtMost(1),
 		func(_ context.Context, args []string) error {
 			if update != "" {

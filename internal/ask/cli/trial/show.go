@@ -89,7 +89,7 @@ func reportCommand(a *command.App) *cobra.Command {
 
 func applyCommand(a *command.App) *cobra.Command {
 	var yes bool
-	cmd := command.Leaf("apply", "Propose settings that the last trial shows to be better, and write them after you confirm",
+	cmd := command.Leaf("apply", "Propose better settings by the last trial, and write them after you confirm",
 		command.AtMost(0), func(context.Context, []string) error { return applyLast(a, yes) })
 	cmd.Flags().BoolVar(&yes, "yes", false, "write them without a question")
 	return cmd

@@ -104,8 +104,8 @@ func Command(a *command.App) *cobra.Command {
 	fl.StringArrayVar(&b.overs, "with", nil,
 		"also try pawl.yaml with the settings of `FILE` over it; may be repeated")
 	fl.IntVar(&b.repeat, "repeat", 1, "try each task `N` times")
-	fl.StringVar(&usd, "max-cost", "", "spend at most `USD` for the whole trial: begin no attempt that the rest does not cover")
-	fl.StringVar(&b.describer, "describe", "", "let the agent `NAME` write the text of each task, from the commit message alone")
+	fl.StringVar(&usd, "max-cost", "", "spend at most `USD` in all: begin no attempt that the rest does not cover")
+	fl.StringVar(&b.describer, "describe", "", "let the agent `NAME` write each task's text, from the commit message alone")
 	out.addFlags(cmd)
 	cmd.AddCommand(find, reportCommand(a), applyCommand(a))
 	return cmd
