@@ -33,12 +33,16 @@ type Autopilot struct {
 // On is true while it is to be driven, by whichever process can.
 func (a *Autopilot) On() bool { return len(a.Options) > 0 && a.EndedAt.IsZero() }
 
+// AutopilotTables keep the autopilot with its slots, sprints and orders, and what is asked
+// of it.
+type AutopilotTables struct{ *DB }
+
 // TakeAutopilot makes a the autopilot of the repository. While the process of
 // another lives it refuses with a [RunningError]; alive is asked inside the
 // transaction, must be quick and must not call the store. What was asked of
 // the one before is dropped. Without an owner it is on, and waits for a process
 // that takes it over. One that is on is not taken, also while no process drives it.
-func (s *Store) TakeAutopilot(ctx context.Context, a Autopilot, alive func(Owner) bool) (Autopilot, error) {
+func (s AutopilotTables) TakeAutopilot(ctx context.Context, a Autopilot, alive func(Owner) bool) (Autopilot, error) {
 	if a.Owner.PID == 0 && !a.On() {
 		return a, fmt.Errorf("cannot start the autopilot: it needs an owner")
 	}
@@ -48,14 +52,14 @@ func (s *Store) TakeAutopilot(ctx context.Context, a Autopilot, alive func(Owner
 
 // GoOnAutopilot makes owner drive the autopilot that is on. While another process
 // drives it, or none is on, it refuses with a [RunningError] or [ErrNotOwner].
-func (s *Store) GoOnAutopilot(ctx context.Context, owner Owner, alive func(Owner) bool) (Autopilot, error) {
+func (s AutopilotTables) GoOnAutopilot(ctx context.Context, owner Owner, alive func(Owner) bool) (Autopilot, error) {
 	a := Autopilot{Owner: owner}
 	err := s.driveAutopilot(ctx, &a, alive)
 	return a, err
 }
 
 // driveAutopilot begins a turn. Without a session it is that of the autopilot that is on.
-func (s *Store) driveAutopilot(ctx context.Context, a *Autopilot, alive func(Owner) bool) error {
+func (s AutopilotTables) driveAutopilot(ctx context.Context, a *Autopilot, alive func(Owner) bool) error {
 	goesOn := a.Session == ""
 	err := s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) error {
 		old, ok, err := readAutopilot(ctx, w)
@@ -97,7 +101,7 @@ func (s *Store) driveAutopilot(ctx context.Context, a *Autopilot, alive func(Own
 
 // inTurn refuses with [ErrNotOwner] when the process that has this store drove the
 // autopilot, and another one does by now.
-func (s *Store) inTurn(ctx context.Context, w *statements) error {
+func (s *DB) inTurn(ctx context.Context, w *statements) error {
 	turn, now := s.turn.Load(), int64(0)
 	if turn == 0 {
 		return nil
@@ -112,7 +116,7 @@ func (s *Store) inTurn(ctx context.Context, w *statements) error {
 // SaveAutopilot stores what the autopilot is now. It returns [ErrNotOwner]
 // when another process has it. With EndedAt set it has no owner afterwards. Without an
 // owner another process takes it over.
-func (s *Store) SaveAutopilot(ctx context.Context, a Autopilot) error {
+func (s AutopilotTables) SaveAutopilot(ctx context.Context, a Autopilot) error {
 	return s.changeAs(ctx, crashSafe, "store what the autopilot does", func(ctx context.Context, w *statements) error {
 		stored, ok, err := readAutopilot(ctx, w)
 		if err != nil {
@@ -131,7 +135,7 @@ func (s *Store) SaveAutopilot(ctx context.Context, a Autopilot) error {
 
 // Autopilot is the last one of the repository; ok is false when there never
 // was one.
-func (s *Store) Autopilot(ctx context.Context) (a Autopilot, ok bool, err error) {
+func (s AutopilotTables) Autopilot(ctx context.Context) (a Autopilot, ok bool, err error) {
 	if a, ok, err = readAutopilot(ctx, &s.reads); err == nil {
 		err = s.clearDeadOwners(ctx, &a.Owner)
 	}
@@ -173,7 +177,7 @@ type Slot struct {
 }
 
 // SaveSlot stores what happens in a slot.
-func (s *Store) SaveSlot(ctx context.Context, l Slot) error {
+func (s AutopilotTables) SaveSlot(ctx context.Context, l Slot) error {
 	return s.execOne(ctx, crashSafe, "store what is done for "+l.Case,
 		putSlot(), l.Case, l.Run, toMS(l.Since), l.Activity, toMS(l.ActivityAt))
 }
@@ -181,13 +185,13 @@ func (s *Store) SaveSlot(ctx context.Context, l Slot) error {
 var putSlot = upsertSQL("slots", 1, "id, run, since, activity, activity_at")
 
 // DropSlot forgets the slot of a task; "" is all.
-func (s *Store) DropSlot(ctx context.Context, id string) error {
+func (s AutopilotTables) DropSlot(ctx context.Context, id string) error {
 	return s.execOne(ctx, crashSafe, "give the slot of "+id+" back", `DELETE FROM slots WHERE id = $1 OR $1 = ''`, id)
 }
 
 // Slots returns the occupied slots, the oldest first.
-func (s *Store) Slots(ctx context.Context) ([]Slot, error) {
-	return readRows(ctx, s, "read the slots", func(l *Slot) []any {
+func (s AutopilotTables) Slots(ctx context.Context) ([]Slot, error) {
+	return readRows(ctx, s.DB, "read the slots", func(l *Slot) []any {
 		return []any{&l.Case, &l.Run, scanTime(&l.Since), &l.Activity, scanTime(&l.ActivityAt)}
 	}, `SELECT id, run, since, activity, activity_at FROM slots ORDER BY since, id`)
 }
@@ -211,12 +215,9 @@ type AutopilotControl struct {
 }
 
 // AskAutopilot stores a request to the autopilot that runs.
-func (s *Store) AskAutopilot(ctx context.Context, c AutopilotControl) (id int64, err error) {
-	err = s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) (err error) {
-		id, err = askAutopilot(ctx, w, c)
-		return err
-	})
-	return id, s.explainError(ctx, "ask the autopilot to "+c.Kind, err)
+func (s AutopilotTables) AskAutopilot(ctx context.Context, c AutopilotControl) (id int64, err error) {
+	return changeValue(ctx, s.DB, crashSafe, "ask the autopilot to "+c.Kind,
+		func(ctx context.Context, w *statements) (int64, error) { return askAutopilot(ctx, w, c) })
 }
 
 func askAutopilot(ctx context.Context, w *statements, c AutopilotControl) (id int64, err error) {
@@ -226,7 +227,7 @@ func askAutopilot(ctx context.Context, w *statements, c AutopilotControl) (id in
 }
 
 // AutopilotAsked reports whether such a request waits to be taken.
-func (s *Store) AutopilotAsked(ctx context.Context, kind string) (bool, error) {
+func (s AutopilotTables) AutopilotAsked(ctx context.Context, kind string) (bool, error) {
 	n := 0
 	_, err := s.reads.one(ctx, `SELECT count(*) FROM autopilot_controls WHERE kind = $1`, []any{kind}, &n)
 	return n > 0, s.explainError(ctx, "read what is asked of the autopilot", err)
@@ -234,25 +235,21 @@ func (s *Store) AutopilotAsked(ctx context.Context, kind string) (bool, error) {
 
 // TakeAutopilotControls returns what is asked of the autopilot, oldest first:
 // each request once. When there is none it only reads.
-func (s *Store) TakeAutopilotControls(ctx context.Context) (asked []AutopilotControl, err error) {
+func (s AutopilotTables) TakeAutopilotControls(ctx context.Context) (asked []AutopilotControl, err error) {
 	const what = "take what is asked of the autopilot"
 	open := 0
 	if _, err = s.reads.one(ctx, `SELECT count(*) FROM autopilot_controls`, nil, &open); err != nil || open == 0 {
 		return nil, s.explainError(ctx, what, err)
 	}
-	err = s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) error {
-		asked, err = listRows(ctx, w, func(c *AutopilotControl) []any { return []any{&c.ID, &c.Kind, &c.Text, scanTime(&c.At)} },
+	return changeValue(ctx, s.DB, crashSafe, what, func(ctx context.Context, w *statements) ([]AutopilotControl, error) {
+		asked, err := listRows(ctx, w,
+			func(c *AutopilotControl) []any { return []any{&c.ID, &c.Kind, &c.Text, scanTime(&c.At)} },
 			`SELECT id, kind, text, at FROM autopilot_controls ORDER BY id`)
-		if err != nil {
-			return err
+		if err == nil {
+			_, err = w.exec(ctx, `DELETE FROM autopilot_controls`)
 		}
-		_, err = w.exec(ctx, `DELETE FROM autopilot_controls`)
-		return err
+		return asked, err
 	})
-	if err != nil {
-		return nil, s.explainError(ctx, what, err)
-	}
-	return asked, nil
 }
 
 // Sprint is one with its statistics, as JSON.
@@ -264,7 +261,7 @@ type Sprint struct {
 }
 
 // NewSprintID is the id of the next sprint of a day: YYYY-MM-DD-NNN.
-func (s *Store) NewSprintID(ctx context.Context, day string) (string, error) {
+func (s AutopilotTables) NewSprintID(ctx context.Context, day string) (string, error) {
 	var last int
 	_, err := s.reads.one(ctx, `SELECT coalesce(max(CAST(substr(id, 12) AS INTEGER)), 0) FROM sprints WHERE id LIKE $1`,
 		[]any{day + "-%"}, &last)
@@ -272,7 +269,7 @@ func (s *Store) NewSprintID(ctx context.Context, day string) (string, error) {
 }
 
 // SaveSprint stores a sprint; it survives a power loss once it has ended.
-func (s *Store) SaveSprint(ctx context.Context, p Sprint) error {
+func (s AutopilotTables) SaveSprint(ctx context.Context, p Sprint) error {
 	d := crashSafe
 	if !p.EndedAt.IsZero() {
 		d = powerSafe
@@ -284,8 +281,8 @@ func (s *Store) SaveSprint(ctx context.Context, p Sprint) error {
 var putSprint = upsertSQL("sprints", 1, "id, started_at, ended_at, stats")
 
 // Sprints are the last ones, the latest first.
-func (s *Store) Sprints(ctx context.Context, limit int) ([]Sprint, error) {
-	return readRows(ctx, s, "list the sprints", func(p *Sprint) []any {
+func (s AutopilotTables) Sprints(ctx context.Context, limit int) ([]Sprint, error) {
+	return readRows(ctx, s.DB, "list the sprints", func(p *Sprint) []any {
 		return []any{&p.ID, scanTime(&p.StartedAt), scanTime(&p.EndedAt), raw(&p.Stats)}
 	}, `SELECT id, started_at, ended_at, stats FROM sprints ORDER BY started_at DESC, id DESC LIMIT $1`, limit)
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -12,31 +11,33 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
 
+// CaseTables keep the cases of the board: their texts, needs, history, limits and reviews.
+type CaseTables struct{ *DB }
+
 // AddCases adds cases to the board, all or none, and returns them with their
 // ids, in order. They are on disk when it returns. The error is a
 // [*board.ProblemsError] when something is wrong with a draft.
-func (s *Store) AddCases(ctx context.Context, drafts []board.Draft, by board.Actor, now time.Time) (added []board.Case,
+func (s CaseTables) AddCases(ctx context.Context, drafts []board.Draft, by board.Actor, now time.Time) (added []board.Case,
 	err error) {
-	err = s.transact(ctx, powerSafe, func(ctx context.Context, w *statements) error {
-		added, err = (&cases{w: w, by: by, now: now}).addDrafts(ctx, drafts)
-		return err
-	})
-	return added, s.explainError(ctx, "add to the board", err)
+	return changeValue(ctx, s.DB, powerSafe, "add to the board",
+		func(ctx context.Context, w *statements) ([]board.Case, error) {
+			return (&cases{w: w, by: by, now: now}).addDrafts(ctx, drafts)
+		})
 }
 
 // MoveCase carries out a change of a case's status, with all that it means
 // for other cases. A person's change and a landing are on disk when it
 // returns. The error is a [*board.RefusalError], or [ErrNoCase].
-func (s *Store) MoveCase(ctx context.Context, id string, ch board.Change) (c board.Case, err error) {
+func (s CaseTables) MoveCase(ctx context.Context, id string, ch board.Change) (c board.Case, err error) {
 	d := crashSafe
 	if ch.By == board.Person || ch.Action == board.Land {
 		d = powerSafe
 	}
-	err = s.transact(ctx, d, func(ctx context.Context, w *statements) error {
+	err = s.changeAs(ctx, d, "change "+id, func(ctx context.Context, w *statements) error {
 		return moveCase(ctx, w, id, ch)
 	})
 	if err != nil {
-		return c, s.explainError(ctx, "change "+id, err)
+		return c, err
 	}
 	return s.Case(ctx, id)
 }
@@ -45,10 +46,10 @@ func (s *Store) MoveCase(ctx context.Context, id string, ch board.Change) (c boa
 // needs. What edit does to other fields is not stored. Edit may be called
 // again, and its error ends the call. Other errors are [*board.ProblemsError],
 // [*board.CycleError], [*board.RefusalError] and [ErrNoCase].
-func (s *Store) EditCase(ctx context.Context, id string, by board.Actor, now time.Time,
+func (s CaseTables) EditCase(ctx context.Context, id string, by board.Actor, now time.Time,
 	edit func(*board.Case) error) (c board.Case, err error) {
 	var refused error // by edit: not ours to explain
-	err = s.transact(ctx, powerSafe, func(ctx context.Context, w *statements) error {
+	err = s.changeAs(ctx, powerSafe, "edit "+id, func(ctx context.Context, w *statements) error {
 		return (&cases{w: w, by: by, now: now}).editCase(ctx, id, func(c *board.Case) error {
 			refused = edit(c)
 			return refused
@@ -58,7 +59,7 @@ func (s *Store) EditCase(ctx context.Context, id string, by board.Actor, now tim
 		return c, refused
 	}
 	if err != nil {
-		return c, s.explainError(ctx, "edit "+id, err)
+		return c, err
 	}
 	return s.Case(ctx, id)
 }
@@ -66,27 +67,27 @@ func (s *Store) EditCase(ctx context.Context, id string, by board.Actor, now tim
 // RemoveCase takes a case off the board; its history stays. One that others
 // need, that holds others, or that a loop works on is refused with a
 // [*board.RefusalError].
-func (s *Store) RemoveCase(ctx context.Context, id string, by board.Actor, now time.Time) error {
+func (s CaseTables) RemoveCase(ctx context.Context, id string, by board.Actor, now time.Time) error {
 	return s.changeAs(ctx, powerSafe, "remove "+id, func(ctx context.Context, w *statements) error {
 		return (&cases{w: w, by: by, now: now}).removeCase(ctx, id)
 	})
 }
 
 // Case returns a case with all its texts and needs, or [ErrNoCase].
-func (s *Store) Case(ctx context.Context, id string) (board.Case, error) {
+func (s CaseTables) Case(ctx context.Context, id string) (board.Case, error) {
 	c, err := fullCase(ctx, &s.reads, id)
 	return c, s.explainError(ctx, "read "+id, err)
 }
 
 // Dependents returns the ids of the cases that need a case, in order.
-func (s *Store) Dependents(ctx context.Context, id string) ([]string, error) {
-	return readRows(ctx, s, "read what needs "+id, textField, dependentsQuery, id)
+func (s CaseTables) Dependents(ctx context.Context, id string) ([]string, error) {
+	return readRows(ctx, s.DB, "read what needs "+id, textField, dependentsQuery, id)
 }
 
 // CaseHistory returns what was done with a case, oldest first; also of one
 // that was removed.
-func (s *Store) CaseHistory(ctx context.Context, id string) ([]board.Entry, error) {
-	return readRows(ctx, s, "read the history of "+id, entryFields,
+func (s CaseTables) CaseHistory(ctx context.Context, id string) ([]board.Entry, error) {
+	return readRows(ctx, s.DB, "read the history of "+id, entryFields,
 		`SELECT `+entryColumns+` FROM case_history WHERE id = $1 ORDER BY seq`, id)
 }
 
@@ -114,7 +115,7 @@ type CaseFilter struct {
 }
 
 // ActiveTasks are the ids of those that a loop works on.
-func (s *Store) ActiveTasks(ctx context.Context) (map[string]bool, error) {
+func (s CaseTables) ActiveTasks(ctx context.Context) (map[string]bool, error) {
 	active, err := readTexts(ctx, &s.reads, `SELECT id FROM cases WHERE status = 'active' AND type = 'task'`)
 	ids := lists.Set(active)
 	return ids, s.explainError(ctx, "list the tasks that are worked on", err)
@@ -122,7 +123,7 @@ func (s *Store) ActiveTasks(ctx context.Context) (map[string]bool, error) {
 
 // Cases lists cases without their descriptions and criteria, as they were
 // added, or with Ready as they are started.
-func (s *Store) Cases(ctx context.Context, f CaseFilter) ([]board.Case, error) {
+func (s CaseTables) Cases(ctx context.Context, f CaseFilter) ([]board.Case, error) {
 	c := f.conditions()
 	query := `SELECT ` + listedColumns + caseTables + c.where()
 	if f.Ready {
@@ -133,7 +134,7 @@ func (s *Store) Cases(ctx context.Context, f CaseFilter) ([]board.Case, error) {
 	if f.Limit > 0 {
 		query += c.limit(f.Limit)
 	}
-	return readRows(ctx, s, "list the board", listedFields, query, c.args...)
+	return readRows(ctx, s.DB, "list the board", listedFields, query, c.args...)
 }
 
 func (f CaseFilter) conditions() *conditions {
@@ -187,7 +188,7 @@ func inTags(tag string) string { return "\n" + strings.ToLower(tag) + "\n" }
 // NextCaseOf chooses the task to start next among the cases of a filter; ids in
 // exclude are passed over. It is an index look-up, however large the board is.
 // ok is false when no task is ready.
-func (s *Store) NextCaseOf(ctx context.Context, f CaseFilter, exclude []string) (next board.Choice, ok bool,
+func (s CaseTables) NextCaseOf(ctx context.Context, f CaseFilter, exclude []string) (next board.Choice, ok bool,
 	err error) {
 	// Two more than are passed over: the best, and the one it is compared with.
 	f.Ready, f.Limit = true, len(exclude)+2
@@ -200,7 +201,7 @@ func (s *Store) NextCaseOf(ctx context.Context, f CaseFilter, exclude []string) 
 }
 
 // CaseCounts is how many cases have each status, and how many tasks are ready.
-func (s *Store) CaseCounts(ctx context.Context) (counts map[board.Status]int, ready int, err error) {
+func (s CaseTables) CaseCounts(ctx context.Context) (counts map[board.Status]int, ready int, err error) {
 	counts = map[board.Status]int{}
 	err = s.reads.each(ctx, func(row scanner) error {
 		var status board.Status
@@ -247,13 +248,15 @@ func findCase(ctx context.Context, w *statements, query, key string) (c board.Ca
 	return firstRow(ctx, w, caseFields, query, key)
 }
 
+// existingCase reads a case that has to be on the board.
+func existingCase(ctx context.Context, w *statements, id string) (board.Case, error) {
+	return requireRow(ctx, w, ErrNoCase, id, caseFields, oneCase, id)
+}
+
 func fullCase(ctx context.Context, w *statements, id string) (board.Case, error) {
-	c, ok, err := findCase(ctx, w, oneCase, id)
+	c, err := existingCase(ctx, w, id)
 	if err != nil {
 		return c, err
-	}
-	if !ok {
-		return c, fmt.Errorf("%w: %s", ErrNoCase, id)
 	}
 	if c.Needs, err = readTexts(ctx, w, needsQuery, id); err != nil {
 		return c, err
@@ -294,9 +297,9 @@ type CaseLimits struct {
 }
 
 // SetCaseLimits stores the limits of a task; a 0 leaves the one that is there.
-func (s *Store) SetCaseLimits(ctx context.Context, id string, l CaseLimits) error {
+func (s CaseTables) SetCaseLimits(ctx context.Context, id string, l CaseLimits) error {
 	return s.changeAs(ctx, powerSafe, "store the limits of "+id, func(ctx context.Context, w *statements) error {
-		if _, err := (&cases{w: w}).readExisting(ctx, id); err != nil {
+		if _, err := existingCase(ctx, w, id); err != nil {
 			return err
 		}
 		_, err := w.exec(ctx, `INSERT INTO case_limits (id, max_iterations, timeout, at) VALUES ($1, $2, $3, $4)
@@ -309,7 +312,7 @@ func (s *Store) SetCaseLimits(ctx context.Context, id string, l CaseLimits) erro
 }
 
 // CaseLimits returns the limits of a task; they are zero if it has none of its own.
-func (s *Store) CaseLimits(ctx context.Context, id string) (l CaseLimits, err error) {
+func (s CaseTables) CaseLimits(ctx context.Context, id string) (l CaseLimits, err error) {
 	_, err = s.reads.one(ctx, `SELECT max_iterations, timeout, at FROM case_limits WHERE id = $1`, []any{id},
 		&l.MaxIterations, scanDuration(&l.Timeout), scanTime(&l.At))
 	return l, s.explainError(ctx, "read the limits of "+id, err)
@@ -337,7 +340,7 @@ type CaseReview struct {
 
 // AskReview stores that a task's verified work waits for a person, in one
 // transaction with the change of its status. An older open one is replaced.
-func (s *Store) AskReview(ctx context.Context, r CaseReview, ch board.Change) error {
+func (s CaseTables) AskReview(ctx context.Context, r CaseReview, ch board.Change) error {
 	return s.changeAs(ctx, crashSafe, "ask for the review of "+r.Case, func(ctx context.Context, w *statements) error {
 		if err := moveCase(ctx, w, r.Case, ch); err != nil {
 			return err
@@ -366,7 +369,7 @@ type Verdict struct {
 // the change of its status and what is to land, where there is any. It is on
 // disk when it returns. ok is false when the review is not open: nothing is
 // stored then.
-func (s *Store) DecideReview(ctx context.Context, v Verdict) (ok bool, err error) {
+func (s CaseTables) DecideReview(ctx context.Context, v Verdict) (ok bool, err error) {
 	err = s.transact(ctx, powerSafe, func(ctx context.Context, w *statements) error {
 		found, err := readReviews(ctx, w, ` WHERE id = $1 AND decision = '' AND CAST($2 AS BIGINT) IN (0, seq)`, v.Case, v.Review)
 		if ok = err == nil && len(found) > 0; !ok {
@@ -388,13 +391,13 @@ func (s *Store) DecideReview(ctx context.Context, v Verdict) (ok bool, err error
 }
 
 // OpenReviews returns the reviews that have no decision yet, the oldest first.
-func (s *Store) OpenReviews(ctx context.Context, limit int) ([]CaseReview, error) {
+func (s CaseTables) OpenReviews(ctx context.Context, limit int) ([]CaseReview, error) {
 	found, err := readReviews(ctx, &s.reads, ` WHERE decision = '' ORDER BY seq LIMIT $1`, limit)
 	return found, s.explainError(ctx, "list what waits for a review", err)
 }
 
 // CaseReviews returns the reviews of a task, the oldest first.
-func (s *Store) CaseReviews(ctx context.Context, id string) ([]CaseReview, error) {
+func (s CaseTables) CaseReviews(ctx context.Context, id string) ([]CaseReview, error) {
 	found, err := readReviews(ctx, &s.reads, ` WHERE id = $1 ORDER BY seq`, id)
 	return found, s.explainError(ctx, "read the reviews of "+id, err)
 }
@@ -409,7 +412,7 @@ func readReviews(ctx context.Context, from *statements, where string, args ...an
 
 // Attention counts what waits for people: reviews that are open, tasks that a
 // person has to act on, reviews included, and tasks that failed or timed out.
-func (s *Store) Attention(ctx context.Context) (reviews, waiting, failed int, err error) {
+func (s CaseTables) Attention(ctx context.Context) (reviews, waiting, failed int, err error) {
 	_, err = s.reads.one(ctx, `SELECT (SELECT count(*) FROM case_reviews WHERE decision = ''),
 		(SELECT count(*) FROM cases WHERE status = 'blocked' AND type = 'task'),
 		(SELECT count(*) FROM cases WHERE status IN ('failed', 'timeout') AND type = 'task')`, nil, &reviews, &waiting, &failed)

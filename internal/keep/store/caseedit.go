@@ -130,7 +130,7 @@ func (b *cases) checkNesting(ctx context.Context, id, parent string) error {
 		if up == id {
 			return &board.CycleError{Path: []string{id, id}}
 		}
-		c, err := b.readExisting(ctx, up)
+		c, err := existingCase(ctx, b.w, up)
 		if err != nil {
 			return err
 		}

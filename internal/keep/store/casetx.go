@@ -19,22 +19,13 @@ type cases struct {
 	numbers map[board.Type]int64 // the last ones, once a new id was needed
 }
 
-func (b *cases) readExisting(ctx context.Context, id string) (board.Case, error) {
-	c, ok, err := findCase(ctx, b.w, oneCase, id)
-	if err == nil && !ok {
-		err = fmt.Errorf("%w: %s", ErrNoCase, id)
-	}
-	return c, err
-}
-
 // moveCase carries out a change of a case's status, with what it means for others.
 func moveCase(ctx context.Context, w *statements, id string, ch board.Change) error {
-	b := &cases{w: w, by: ch.By, now: ch.At}
-	c, err := b.readExisting(ctx, id)
+	c, err := existingCase(ctx, w, id)
 	if err != nil {
 		return err
 	}
-	return b.moveCase(ctx, c, ch)
+	return (&cases{w: w, by: ch.By, now: ch.At}).moveCase(ctx, c, ch)
 }
 
 func (b *cases) addDrafts(ctx context.Context, drafts []board.Draft) ([]board.Case, error) {
@@ -90,7 +81,7 @@ func (b *cases) countNamed(ctx context.Context, a board.Added) error {
 		if err != nil {
 			return err
 		}
-		now, err := b.readExisting(ctx, c.ID)
+		now, err := existingCase(ctx, b.w, c.ID)
 		if err != nil {
 			return err
 		}
@@ -316,7 +307,7 @@ func (b *cases) countCase(ctx context.Context, id string) (before, after board.C
 	}
 	if err == nil && before.Parent != "" {
 		var parent board.Case
-		parent, err = b.readExisting(ctx, before.Parent)
+		parent, err = existingCase(ctx, b.w, before.Parent)
 		after.Held = parent.Holds()
 	}
 	return before, after, err

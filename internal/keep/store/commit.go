@@ -43,11 +43,11 @@ type Step struct {
 //
 // In a shared database the step that frees a run also survives a crash of the server: the
 // process that ordered the run then records its result, and does not read it again.
-func (s *Store) Commit(ctx context.Context, step Step) error {
+func (s RunTables) Commit(ctx context.Context, step Step) error {
 	return s.commitStep(ctx, durability(s.shared && step.freesRun()), step)
 }
 
-func (s *Store) commitStep(ctx context.Context, d durability, step Step) error {
+func (s RunTables) commitStep(ctx context.Context, d durability, step Step) error {
 	what := fmt.Sprintf("store event %d of run %s", step.Event.N, step.Run.ID)
 	if step.Event.Run != step.Run.ID || step.Event.N < 1 {
 		return fmt.Errorf("cannot %s: it belongs to run %q", what, step.Event.Run)
@@ -85,8 +85,10 @@ func storeStep(ctx context.Context, w *statements, step Step, record string) err
 			return err
 		}
 	}
-	if err := storeCredits(ctx, w, step.Learned, step.Event.At); err != nil {
-		return err
+	for _, credit := range step.Learned {
+		if err := storeCredit(ctx, w, credit, step.Event.At); err != nil {
+			return err
+		}
 	}
 	for _, id := range step.Taken {
 		_, err := w.exec(ctx, `UPDATE controls SET taken_at = $1 WHERE id = $2 AND run = $3 AND taken_at = 0`,
@@ -128,12 +130,9 @@ func (step Step) freesRun() bool { return step.Release || !step.Run.EndedAt.IsZe
 // explainRefusal returns the error of a commit that changed no row. It is nil if the step
 // is stored already.
 func explainRefusal(ctx context.Context, w *statements, step Step) error {
-	row, ok, err := readHead(ctx, w, step.Run.ID)
+	row, err := existingHead(ctx, w, step.Run.ID)
 	if err != nil {
 		return err
-	}
-	if !ok {
-		return fmt.Errorf("%w: %s", ErrNotFound, step.Run.ID)
 	}
 	// The step that freed the run finds it free when it is repeated. With any other
 	// owner, another process drives the run. That is an error even if our event is
@@ -141,7 +140,7 @@ func explainRefusal(ctx context.Context, w *statements, step Step) error {
 	ours := step.Run.Owner.PID != 0 && row.owner == step.Run.Owner
 	freed := row.owner == Owner{} && row.n == step.Event.N && step.freesRun()
 	if !ours && !freed {
-		return fmt.Errorf("%w (process %d on %s)", ErrNotOwner, row.owner.PID, row.owner.Host)
+		return row.refuseOthers()
 	}
 	if stored, err := isStored(ctx, w, step.Event); stored || err != nil {
 		return err
@@ -155,10 +154,16 @@ type runHead struct {
 	owner Owner
 }
 
-func readHead(ctx context.Context, w *statements, run string) (h runHead, ok bool, err error) {
-	ok, err = w.one(ctx, `SELECT n, owner_pid, owner_start, owner_boot, owner_host FROM runs WHERE id = $1`, []any{run},
-		&h.n, &h.owner.PID, &h.owner.Start, &h.owner.Boot, &h.owner.Host)
-	return h, ok, err
+// refuseOthers returns the error for a process that is not the run's owner.
+func (h runHead) refuseOthers() error {
+	return fmt.Errorf("%w (process %d on %s)", ErrNotOwner, h.owner.PID, h.owner.Host)
+}
+
+// existingHead reads the head of a run that has to be there.
+func existingHead(ctx context.Context, w *statements, run string) (runHead, error) {
+	return requireRow(ctx, w, ErrNotFound, run, func(h *runHead) []any {
+		return []any{&h.n, &h.owner.PID, &h.owner.Start, &h.owner.Boot, &h.owner.Host}
+	}, `SELECT n, owner_pid, owner_start, owner_boot, owner_host FROM runs WHERE id = $1`, run)
 }
 
 // Step statuses. A step that is skipped has no row: whether it runs is asked
@@ -195,20 +200,18 @@ var putStep = upsertSQL("steps", 3, stepColumns+", output")
 // PutStep stores an execution of a step, over an earlier state of the same, and an
 // event about it beside the run's own. Each call adds an event, also when it is
 // repeated. It returns [ErrNotOwner] when the run is not owner's any more.
-func (s *Store) PutStep(ctx context.Context, owner Owner, st StepRun, e journal.Event) error {
+func (s RunTables) PutStep(ctx context.Context, owner Owner, st StepRun, e journal.Event) error {
 	what := fmt.Sprintf("store step %s of run %s", st.Step, st.Run)
 	if e.Run != st.Run || e.N != 0 || owner.PID == 0 {
 		return fmt.Errorf("cannot %s: its event belongs to run %q", what, e.Run)
 	}
 	return s.changeAs(ctx, crashSafe, what, func(ctx context.Context, w *statements) error {
-		row, ok, err := readHead(ctx, w, st.Run)
-		switch {
-		case err != nil:
+		row, err := existingHead(ctx, w, st.Run)
+		if err == nil && row.owner != owner {
+			err = row.refuseOthers()
+		}
+		if err != nil {
 			return err
-		case !ok:
-			return fmt.Errorf("%w: %s", ErrNotFound, st.Run)
-		case row.owner != owner:
-			return fmt.Errorf("%w (process %d on %s)", ErrNotOwner, row.owner.PID, row.owner.Host)
 		}
 		_, err = w.exec(ctx, putStep(),
 			st.Run, st.Step, st.N, st.Iteration, st.Attempt, st.Status, st.Hash, st.Input, toMS(st.StartedAt),
@@ -224,17 +227,17 @@ func (s *Store) PutStep(ctx context.Context, owner Owner, st StepRun, e journal.
 
 // Steps returns the executions of all steps of a run, in the order in which
 // they were begun, without their outputs.
-func (s *Store) Steps(ctx context.Context, run string) ([]StepRun, error) {
+func (s RunTables) Steps(ctx context.Context, run string) ([]StepRun, error) {
 	return s.readSteps(ctx, run, `''`)
 }
 
-// StepsWithOutput is [Store.Steps] with what the steps printed or said.
-func (s *Store) StepsWithOutput(ctx context.Context, run string) ([]StepRun, error) {
+// StepsWithOutput is [RunTables.Steps] with what the steps printed or said.
+func (s RunTables) StepsWithOutput(ctx context.Context, run string) ([]StepRun, error) {
 	return s.readSteps(ctx, run, `output`)
 }
 
-func (s *Store) readSteps(ctx context.Context, run, output string) ([]StepRun, error) {
-	return readRows(ctx, s, "read the steps of run "+run, func(st *StepRun) []any {
+func (s RunTables) readSteps(ctx context.Context, run, output string) ([]StepRun, error) {
+	return readRows(ctx, s.DB, "read the steps of run "+run, func(st *StepRun) []any {
 		return []any{
 			&st.Run, &st.Step, &st.N, &st.Iteration, &st.Attempt, &st.Status, &st.Hash, &st.Input,
 			scanTime(&st.StartedAt), scanDuration(&st.Elapsed), raw(&st.Record), &st.Output,
@@ -247,6 +250,9 @@ var (
 	_ journal.Source   = (*Store)(nil)
 	_ journal.Appender = (*Store)(nil)
 )
+
+// EventTable keeps the journal: what happened to runs and queues, in order.
+type EventTable struct{ *DB }
 
 // maxEvents caps one page of events.
 const maxEvents = 1000
@@ -268,38 +274,35 @@ func isStored(ctx context.Context, w *statements, e journal.Event) (bool, error)
 }
 
 // Append stores an event beside the story of its run and returns its seq. Its
-// N must be 0: numbered events come with [Store.Create] and [Store.Commit].
+// N must be 0: numbered events come with [RunTables.Create] and [RunTables.Commit].
 // Unlike those, it is stored again when it is repeated.
-func (s *Store) Append(ctx context.Context, e journal.Event) (seq int64, err error) {
+func (s EventTable) Append(ctx context.Context, e journal.Event) (seq int64, err error) {
 	what := "store the event " + e.Kind + " of run " + e.Run
 	if e.N != 0 {
 		return 0, fmt.Errorf("cannot %s: a numbered event needs the state after it", what)
 	}
-	err = s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) error {
-		seq, err = insertEvent(ctx, w, e)
-		return err
-	})
-	return seq, s.explainError(ctx, what, err)
+	return changeValue(ctx, s.DB, crashSafe, what,
+		func(ctx context.Context, w *statements) (int64, error) { return insertEvent(ctx, w, e) })
 }
 
 const eventColumns = `seq, run, n, at, kind, data`
 
 // Events returns the events of a run with a higher seq than after, oldest
 // first, at most limit and at most 1,000; of all runs when run is empty.
-func (s *Store) Events(ctx context.Context, run string, after int64, limit int) ([]journal.Event, error) {
+func (s EventTable) Events(ctx context.Context, run string, after int64, limit int) ([]journal.Event, error) {
 	limit = min(max(limit, 0), maxEvents)
 	query, args := `SELECT `+eventColumns+` FROM events WHERE seq > $1 ORDER BY seq LIMIT $2`, []any{after, limit}
 	if run != "" {
 		query, args = `SELECT `+eventColumns+` FROM events WHERE run = $1 AND seq > $2 ORDER BY seq LIMIT $3`, []any{run,
 			after, limit}
 	}
-	return readRows(ctx, s, "read the events of run "+run, eventFields, query, args...)
+	return readRows(ctx, s.DB, "read the events of run "+run, eventFields, query, args...)
 }
 
 // LastEvents returns the last events of a run, the latest first, at most limit
 // and at most 1,000.
-func (s *Store) LastEvents(ctx context.Context, run string, limit int) ([]journal.Event, error) {
-	return readRows(ctx, s, "read the last events of "+run, eventFields,
+func (s EventTable) LastEvents(ctx context.Context, run string, limit int) ([]journal.Event, error) {
+	return readRows(ctx, s.DB, "read the last events of "+run, eventFields,
 		`SELECT `+eventColumns+` FROM events WHERE run = $1 ORDER BY seq DESC LIMIT $2`,
 		run, min(max(limit, 0), maxEvents))
 }
@@ -343,15 +346,15 @@ func upsertIteration(ctx context.Context, w *statements, run string, r *loop.Rec
 
 // Iterations returns all iterations of a run with all their attempts, in
 // order. A run may have a hundred thousand of them: where the last ones do,
-// ask [Store.LastIterations].
-func (s *Store) Iterations(ctx context.Context, run string) ([]loop.Record, error) {
+// ask [RunTables.LastIterations].
+func (s RunTables) Iterations(ctx context.Context, run string) ([]loop.Record, error) {
 	records, err := s.readRecords(ctx, `SELECT record FROM iterations WHERE run = $1 ORDER BY number, attempt`, run)
 	return records, s.explainError(ctx, "read the iterations of run "+run, err)
 }
 
 // LastIterations returns at most the last n iterations of a run, attempts
 // counted one by one, in order. Its cost depends on n only.
-func (s *Store) LastIterations(ctx context.Context, run string, n int) ([]loop.Record, error) {
+func (s RunTables) LastIterations(ctx context.Context, run string, n int) ([]loop.Record, error) {
 	records, err := s.readRecords(ctx,
 		`SELECT record FROM iterations WHERE run = $1 ORDER BY number DESC, attempt DESC LIMIT $2`,
 		run, max(n, 0))
@@ -361,7 +364,7 @@ func (s *Store) LastIterations(ctx context.Context, run string, n int) ([]loop.R
 
 // Sent are the commits that runs of a task have sent to other machines, and those that
 // they began at.
-func (s *Store) Sent(ctx context.Context, task string) (map[string]bool, error) {
+func (s RunTables) Sent(ctx context.Context, task string) (map[string]bool, error) {
 	records, err := s.readRecords(ctx, `SELECT record FROM iterations JOIN runs ON runs.id = iterations.run
 		WHERE kind = 'task' AND `+taskOfRun+` = $1`, task)
 	sent := map[string]bool{}
@@ -373,6 +376,6 @@ func (s *Store) Sent(ctx context.Context, task string) (map[string]bool, error) 
 	return sent, s.explainError(ctx, "read what was sent of "+task, err)
 }
 
-func (s *Store) readRecords(ctx context.Context, query string, args ...any) ([]loop.Record, error) {
+func (s RunTables) readRecords(ctx context.Context, query string, args ...any) ([]loop.Record, error) {
 	return listRows(ctx, &s.reads, func(r *loop.Record) []any { return []any{scanJSON(r)} }, query, args...)
 }

@@ -17,7 +17,7 @@
 //	   EndedAt   v  │
 //	            free
 //
-// The row of the run is authoritative: [Store.Commit] by anybody else than
+// The row of the run is authoritative: [RunTables.Commit] by anybody else than
 // its owner changes nothing and returns [ErrNotOwner], so a process that was
 // believed dead and comes back cannot write over its successor.
 //
@@ -26,7 +26,7 @@
 // A commit is one transaction: the run's state, the event that led to it and
 // the iteration's record are all there or none is. After kill -9 every commit
 // that returned is there. After a power loss the last ones may be missing,
-// never a part of one, and never an answer in [Store.AddControl]: that is on disk when
+// never a part of one, and never an answer in [RunTables.AddControl]: that is on disk when
 // it returns. The same holds after a crash of a shared database's server, where the step
 // that frees a run is on disk, too.
 //

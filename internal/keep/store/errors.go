@@ -78,7 +78,7 @@ func (e *AmbiguousError) Is(target error) bool { return target == ErrAmbiguous }
 
 // explainError turns an error of the driver or of the file system into one of
 // ours, with what was tried and what the person can do about it.
-func (s *Store) explainError(ctx context.Context, what string, err error) error {
+func (s *DB) explainError(ctx context.Context, what string, err error) error {
 	if err == nil {
 		return nil
 	}

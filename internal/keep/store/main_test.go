@@ -243,7 +243,7 @@ func readAll(t *testing.T, path string) string {
 	return string(b)
 }
 
-// durable commits as [Store.Commit] does, and waits for the disk.
+// durable commits as [RunTables.Commit] does, and waits for the disk.
 func durable(s *Store) func(context.Context, Step) error {
 	return func(ctx context.Context, step Step) error { return s.commitStep(ctx, powerSafe, step) }
 }

@@ -17,9 +17,24 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store/sqlite"
 )
 
-// Store is an open database. All methods may be called by many goroutines;
-// writes go one after another through one connection, reads beside them.
+// Store is an open database with all of its parts: a part keeps some tables, and has the
+// methods about them. All methods may be called by many goroutines; writes go one after
+// another through one connection, reads beside them.
 type Store struct {
+	*DB
+	RunTables
+	EventTable
+	CaseTables
+	QueueTables
+	AutopilotTables
+	WorkspaceTable
+	WorkerTable
+	Statistics
+}
+
+// DB is what the parts of a store share: the connections, the transaction, the words of
+// an error, and the leases of owners.
+type DB struct {
 	db   database.Database
 	tell func(why string) // gets what is waited for; may be nil
 
@@ -98,7 +113,7 @@ func OpenShared(ctx context.Context, o Shared) (*Store, error) {
 func openSchema(ctx context.Context, db database.Database, err error) (*Store, error) {
 	s := newStore(db)
 	if err == nil {
-		_, err = retryBusy(ctx, s, func() (*sql.Conn, error) { return s.conn(ctx) })
+		_, err = retryBusy(ctx, s.DB, func() (*sql.Conn, error) { return s.conn(ctx) })
 	}
 	if err == nil {
 		err = s.migrateSchema(ctx)
@@ -116,25 +131,29 @@ func openSchema(ctx context.Context, db database.Database, err error) (*Store, e
 // newStore returns the store of a database that has its schema.
 func newStore(db database.Database) *Store {
 	_, shared := db.(*postgres.DB)
-	return &Store{
+	d := &DB{
 		db: db, write: newConnection(), shared: shared,
 		reads: statements{prepare: db.Reader().PrepareContext, values: db.Values},
+	}
+	return &Store{
+		d, RunTables{d}, EventTable{d}, CaseTables{d}, QueueTables{d}, AutopilotTables{d}, WorkspaceTable{d},
+		WorkerTable{d}, Statistics{d},
 	}
 }
 
 // Close closes the database. It waits for a write in flight; to close twice
 // does nothing.
-func (s *Store) Close() error {
+func (s *DB) Close() error {
 	s.endLeases()
 	s.reads.close()
 	return s.explainError(context.Background(), "close the database", errors.Join(s.write.closeConn(), s.db.Close()))
 }
 
 // Path is the absolute path of the database file, or the address of the database.
-func (s *Store) Path() string { return s.db.Name() }
+func (s *DB) Path() string { return s.db.Name() }
 
 // BoardName returns the name of a board in a shared database; "" if the board is a file.
-func (s *Store) BoardName() string {
+func (s *DB) BoardName() string {
 	name := ""
 	if db, shared := s.db.(*postgres.DB); shared {
 		name, _ = db.Board()
@@ -153,22 +172,22 @@ func (s *Store) OutputsFolder() *outputs.Folder {
 
 // Check looks for damage and returns [ErrDamaged] with what it found. It is for
 // the doctor, not for a start.
-func (s *Store) Check(ctx context.Context) error {
+func (s *DB) Check(ctx context.Context) error {
 	return s.explainError(ctx, "check the database", s.db.Check(ctx))
 }
 
 // BackUp makes a copy if it is time for one.
-func (s *Store) BackUp(ctx context.Context) { s.db.BackUp(ctx) }
+func (s *DB) BackUp(ctx context.Context) { s.db.BackUp(ctx) }
 
 // OnWait sets a function that is called when a write has waited a while for the
 // database: once a write, by the goroutine that writes. why continues a sentence that
 // begins with "the database". OnWait must be called before the store is used.
-func (s *Store) OnWait(tell func(why string)) { s.tell = tell }
+func (s *DB) OnWait(tell func(why string)) { s.tell = tell }
 
 // DataVersion returns another number whenever any connection of any process
 // has committed since the call before. It is made for polling; the number
 // means nothing else, and differs between two stores.
-func (s *Store) DataVersion(ctx context.Context) (int64, error) {
+func (s *DB) DataVersion(ctx context.Context) (int64, error) {
 	version, err := s.db.Version(ctx)
 	return version, s.explainError(ctx, "look for changes", err)
 }
@@ -177,7 +196,7 @@ func (s *Store) DataVersion(ctx context.Context) (int64, error) {
 // read. All steps that it lacks are one transaction, which first looks again: of
 // two processes one makes them and the other finds them made, and where one step
 // fails the database is left as it was.
-func (s *Store) migrateSchema(ctx context.Context) error {
+func (s *DB) migrateSchema(ctx context.Context) error {
 	files, _ := s.db.Steps()
 	steps, err := database.Migrations(files)
 	if err != nil {
@@ -186,7 +205,7 @@ func (s *Store) migrateSchema(ctx context.Context) error {
 	return s.migrateTo(ctx, steps)
 }
 
-func (s *Store) migrateTo(ctx context.Context, steps []database.Migration) error {
+func (s *DB) migrateTo(ctx context.Context, steps []database.Migration) error {
 	for {
 		applied, err := s.readApplied(ctx)
 		if err != nil {
@@ -205,7 +224,7 @@ func (s *Store) migrateTo(ctx context.Context, steps []database.Migration) error
 }
 
 // readApplied returns the checksums of the steps that the database has.
-func (s *Store) readApplied(ctx context.Context) ([]string, error) {
+func (s *DB) readApplied(ctx context.Context) ([]string, error) {
 	var sums []string
 	_, migrated := s.db.Steps()
 	err := s.transactRead(ctx, func(w *statements) error {
@@ -223,7 +242,7 @@ func (s *Store) readApplied(ctx context.Context) ([]string, error) {
 
 // transactRead reads on the writing connection, without its lock on the file:
 // a start then needs no second connection.
-func (s *Store) transactRead(ctx context.Context, do func(w *statements) error) error {
+func (s *DB) transactRead(ctx context.Context, do func(w *statements) error) error {
 	select {
 	case <-s.write.turn:
 		defer func() { s.write.turn <- struct{}{} }()
@@ -238,7 +257,7 @@ func (s *Store) transactRead(ctx context.Context, do func(w *statements) error) 
 
 // checkMigrations compares the applied steps of the schema with those that this build
 // knows.
-func (s *Store) checkMigrations(steps []database.Migration, applied []string) error {
+func (s *DB) checkMigrations(steps []database.Migration, applied []string) error {
 	for i, sum := range applied[:min(len(applied), len(steps))] {
 		if sum != steps[i].Checksum {
 			return fmt.Errorf("step %s of %s was made by another build of pawl; use that build, "+
@@ -261,7 +280,7 @@ var errMeanwhile = errors.New("another process made the steps")
 
 // applySteps makes the steps. A database that has some already is copied first, under
 // the same lock: it is the copy of what they found.
-func (s *Store) applySteps(ctx context.Context, steps []database.Migration) error {
+func (s *DB) applySteps(ctx context.Context, steps []database.Migration) error {
 	// A server may lose its power while we go on, with a schema that we think is there.
 	return s.transact(ctx, durability(s.shared), func(ctx context.Context, w *statements) error {
 		const table = `CREATE TABLE IF NOT EXISTS migrations (

@@ -29,7 +29,7 @@ var ErrNoOrder = errors.New("no autopilot of this board has ordered it")
 const thisStart = `(SELECT max(seq) FROM case_history WHERE id = $1 AND action = 'start')`
 
 // PlaceOrder stores an order in place of the task's last one. Its task has to be active.
-func (s *Store) PlaceOrder(ctx context.Context, o Order) error {
+func (s AutopilotTables) PlaceOrder(ctx context.Context, o Order) error {
 	return s.changeAs(ctx, crashSafe, "order "+o.Case, func(ctx context.Context, w *statements) error {
 		if _, err := w.exec(ctx, `DELETE FROM orders WHERE id = $1`, o.Case); err != nil {
 			return err
@@ -46,34 +46,31 @@ func (s *Store) PlaceOrder(ctx context.Context, o Order) error {
 }
 
 // Order finds the order of a task that is active, since it was started last; else it is [ErrNoOrder].
-func (s *Store) Order(ctx context.Context, task string) (Order, error) {
-	o, ok, err := firstRow(ctx, &s.reads, func(o *Order) []any {
+func (s AutopilotTables) Order(ctx context.Context, task string) (Order, error) {
+	o, err := requireRow(ctx, &s.reads, ErrNoOrder, task, func(o *Order) []any {
 		return []any{&o.Case, &o.Workflow, &o.Execution, &o.Base, scanJSON(&o.Asked), raw(&o.Result), &o.Secret,
 			scanTime(&o.At)}
 	}, `SELECT o.id, o.workflow, o.execution, o.base, o.asked, o.result, o.secret, o.at
 		FROM orders o JOIN cases c ON c.id = o.id
 		WHERE o.id = $1 AND c.status = $2 AND o.revision = `+thisStart, task, string(board.Active))
-	if err == nil && !ok {
-		err = fmt.Errorf("%w: %s", ErrNoOrder, task)
-	}
 	return o, s.explainError(ctx, "read the order of "+task, err)
 }
 
 // NameExecution stores what the engine calls the execution of an order, once.
-func (s *Store) NameExecution(ctx context.Context, o Order) error {
+func (s AutopilotTables) NameExecution(ctx context.Context, o Order) error {
 	return s.execOne(ctx, crashSafe, "store that "+o.Case+" is ordered",
 		`UPDATE orders SET execution = $1 WHERE id = $2 AND workflow = $3 AND execution = ''`,
 		o.Execution, o.Case, o.Workflow)
 }
 
 // EndOrder stores the result of an order.
-func (s *Store) EndOrder(ctx context.Context, o Order) error {
+func (s AutopilotTables) EndOrder(ctx context.Context, o Order) error {
 	return s.execOne(ctx, crashSafe, "store the result of "+o.Case,
 		`UPDATE orders SET result = $1 WHERE id = $2 AND workflow = $3 AND result = ''`,
 		string(o.Result), o.Case, o.Workflow)
 }
 
 // DropOrder forgets the order of a task.
-func (s *Store) DropOrder(ctx context.Context, task string) error {
+func (s AutopilotTables) DropOrder(ctx context.Context, task string) error {
 	return s.execOne(ctx, crashSafe, "take the order of "+task+" back", `DELETE FROM orders WHERE id = $1`, task)
 }

@@ -35,7 +35,7 @@ type RunMark struct{ Started, Row int64 }
 
 // Runs lists runs without State and Setup, the last started first, at most
 // [MaxPage] of them.
-func (s *Store) Runs(ctx context.Context, q RunQuery) ([]Run, error) {
+func (s RunTables) Runs(ctx context.Context, q RunQuery) ([]Run, error) {
 	runs, _, _, err := s.RunPage(ctx, q, RunMark{}, MaxPage)
 	return runs, err
 }
@@ -43,7 +43,7 @@ func (s *Store) Runs(ctx context.Context, q RunQuery) ([]Run, error) {
 // RunPage lists at most limit runs after a mark, the last started first, and
 // the mark of the next page; more is false when there is none. Runs come
 // without State and Setup.
-func (s *Store) RunPage(ctx context.Context, q RunQuery, after RunMark, limit int) (runs []Run, next RunMark,
+func (s RunTables) RunPage(ctx context.Context, q RunQuery, after RunMark, limit int) (runs []Run, next RunMark,
 	more bool, err error) {
 	if s.shared {
 		q.Root = "" // each person has another one
@@ -141,8 +141,8 @@ func (q RunQuery) conditions() *conditions {
 // number after (0: from the first), in the order in which they were added;
 // text is looked for in titles, ids and tags. next is the mark of the next
 // page, and 0 at the end. Descriptions and criteria are left out, as in
-// [Store.Cases]; Ready has no meaning for the order here.
-func (s *Store) CasePage(ctx context.Context, f CaseFilter, text string, after int64, limit int) (cases []board.Case,
+// [CaseTables.Cases]; Ready has no meaning for the order here.
+func (s CaseTables) CasePage(ctx context.Context, f CaseFilter, text string, after int64, limit int) (cases []board.Case,
 	next int64, err error) {
 	c := f.searching(text)
 	c.add(`c.seq > ?`, after)
@@ -161,7 +161,7 @@ func (s *Store) CasePage(ctx context.Context, f CaseFilter, text string, after i
 }
 
 // CaseTotal is how many cases a filter and a text find.
-func (s *Store) CaseTotal(ctx context.Context, f CaseFilter, text string) (n int, err error) {
+func (s CaseTables) CaseTotal(ctx context.Context, f CaseFilter, text string) (n int, err error) {
 	c := f.searching(text)
 	_, err = s.reads.one(ctx, `SELECT count(*) FROM cases c`+c.where(), c.args, &n)
 	return n, s.explainError(ctx, "count the board", err)
@@ -184,15 +184,15 @@ type CaseChange struct {
 
 // CaseChanges returns at most limit changes of cases after the one with the
 // number after, oldest first.
-func (s *Store) CaseChanges(ctx context.Context, after int64, limit int) ([]CaseChange, error) {
-	return readRows(ctx, s, "read what changed on the board",
+func (s CaseTables) CaseChanges(ctx context.Context, after int64, limit int) ([]CaseChange, error) {
+	return readRows(ctx, s.DB, "read what changed on the board",
 		func(c *CaseChange) []any { return append(entryFields(&c.Entry), &c.Seq, &c.ID) },
 		`SELECT `+entryColumns+`, seq, id FROM case_history WHERE seq > $1 ORDER BY seq LIMIT $2`, after, pageOf(limit))
 }
 
 // LastSeqs is the number of the last event, and of the last change of a case;
 // 0 where there is none.
-func (s *Store) LastSeqs(ctx context.Context) (event, change int64, err error) {
+func (s EventTable) LastSeqs(ctx context.Context) (event, change int64, err error) {
 	_, err = s.reads.one(ctx, `SELECT coalesce((SELECT max(seq) FROM events), 0),
 		coalesce((SELECT max(seq) FROM case_history), 0)`, nil, &event, &change)
 	return event, change, s.explainError(ctx, "find the last event", err)
@@ -200,7 +200,7 @@ func (s *Store) LastSeqs(ctx context.Context) (event, change int64, err error) {
 
 // Marks are texts that change whenever a merge queue, or the autopilot with its
 // slots, sprints and reviews, does. They mean nothing else.
-func (s *Store) Marks(ctx context.Context) (queue, autopilot string, err error) {
+func (s EventTable) Marks(ctx context.Context) (queue, autopilot string, err error) {
 	_, err = s.reads.one(ctx, `SELECT
 		(SELECT coalesce(sum(n), 0) || '.' || count(*) || '.' || coalesce(sum(owner_pid), 0) FROM queues) || '.' ||
 			(SELECT count(*) || '.' || coalesce(max(id), 0) FROM queue_asks WHERE taken_at = 0) || '.' ||
@@ -215,11 +215,11 @@ func (s *Store) Marks(ctx context.Context) (queue, autopilot string, err error) 
 
 // EventsOfKind returns the events of a run with one of the kinds, oldest
 // first; at most the last [MaxPage] of them.
-func (s *Store) EventsOfKind(ctx context.Context, run string, kinds ...string) ([]journal.Event, error) {
+func (s EventTable) EventsOfKind(ctx context.Context, run string, kinds ...string) ([]journal.Event, error) {
 	c := &conditions{}
 	c.add(`run = ?`, run)
 	anyOf(c, `kind IN (…)`, kinds)
-	return readRows(ctx, s, "read the events of run "+run, eventFields,
+	return readRows(ctx, s.DB, "read the events of run "+run, eventFields,
 		`SELECT `+eventColumns+` FROM (SELECT `+eventColumns+` FROM events`+c.where()+
 			` ORDER BY seq DESC`+c.limit(MaxPage)+`) AS last ORDER BY seq`, c.args...)
 }
@@ -228,7 +228,7 @@ func (s *Store) EventsOfKind(ctx context.Context, run string, kinds ...string) (
 type IterationMark struct{ Number, Attempt int }
 
 // IterationPage returns at most limit attempts of a run after a mark, in order.
-func (s *Store) IterationPage(ctx context.Context, run string, after IterationMark, limit int) ([]loop.Record, error) {
+func (s RunTables) IterationPage(ctx context.Context, run string, after IterationMark, limit int) ([]loop.Record, error) {
 	records, err := s.readRecords(ctx,
 		`SELECT record FROM iterations WHERE run = $1 AND (number, attempt) > ($2, $3) ORDER BY number, attempt LIMIT $4`,
 		run, after.Number, after.Attempt, pageOf(limit))

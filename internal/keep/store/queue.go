@@ -35,10 +35,14 @@ func (e *QueueOwnedError) Error() string {
 // Is makes the error an ErrRunning.
 func (e *QueueOwnedError) Is(target error) bool { return target == ErrRunning }
 
+// QueueTables keep the merge queues with their entries, what is asked of them, what
+// landed, and the verdicts of their gates.
+type QueueTables struct{ *DB }
+
 // TakeQueue makes owner the owner of a target's queue, and the queue when
 // there is none. While another owner is alive it refuses with a
 // [QueueOwnedError]. Of two that take a queue at once only one wins.
-func (s *Store) TakeQueue(ctx context.Context, target string, owner Owner, now time.Time,
+func (s QueueTables) TakeQueue(ctx context.Context, target string, owner Owner, now time.Time,
 	alive func(Owner) bool) (q Queue, err error) {
 	what := "take the queue of " + target
 	if owner.PID == 0 || target == "" {
@@ -71,7 +75,7 @@ func (s *Store) TakeQueue(ctx context.Context, target string, owner Owner, now t
 }
 
 // LeaveQueue ends the ownership of owner, if it is the owner.
-func (s *Store) LeaveQueue(ctx context.Context, target string, owner Owner) error {
+func (s QueueTables) LeaveQueue(ctx context.Context, target string, owner Owner) error {
 	return s.execOne(ctx, crashSafe, "leave the queue of "+target,
 		`UPDATE queues SET owner_pid = 0, owner_start = '', owner_boot = '', owner_host = ''
 			WHERE target = $1 AND owner_pid = $2 AND owner_start = $3 AND owner_boot = $4 AND owner_host = $5`,
@@ -94,7 +98,7 @@ type QueueStep struct {
 // It returns [ErrNotOwner] when the queue has another owner, [ErrOutOfOrder]
 // when the number does not follow. A case that is not on the board, or where
 // it is to be already, is passed over.
-func (s *Store) CommitQueue(ctx context.Context, step QueueStep) error {
+func (s QueueTables) CommitQueue(ctx context.Context, step QueueStep) error {
 	d := crashSafe
 	if len(step.State.Out.Landings) > 0 || step.State.Command.Kind == queue.DoLand || len(step.Taken) > 0 {
 		d = powerSafe
@@ -250,7 +254,7 @@ func readQueue(ctx context.Context, from *statements, target string) (q Queue, o
 }
 
 // Queue returns a target's queue; ok is false when nothing was ever queued for it.
-func (s *Store) Queue(ctx context.Context, target string) (q Queue, ok bool, err error) {
+func (s QueueTables) Queue(ctx context.Context, target string) (q Queue, ok bool, err error) {
 	if q, ok, err = readQueue(ctx, &s.reads, target); err == nil {
 		err = s.clearDeadOwners(ctx, &q.Owner)
 	}
@@ -259,8 +263,8 @@ func (s *Store) Queue(ctx context.Context, target string) (q Queue, ok bool, err
 
 // QueueTargets returns the targets that have a queue or entries that wait for
 // one, by name.
-func (s *Store) QueueTargets(ctx context.Context) ([]string, error) {
-	return readRows(ctx, s, "list the queues", textField,
+func (s QueueTables) QueueTargets(ctx context.Context) ([]string, error) {
+	return readRows(ctx, s.DB, "list the queues", textField,
 		`SELECT target FROM queues UNION SELECT target FROM queue_asks WHERE taken_at = 0 ORDER BY target`)
 }
 
@@ -275,12 +279,9 @@ type QueueAsk struct {
 // AskQueue stores what is asked of a queue; it is on disk when it returns. A
 // task that is added becomes one in review in the same transaction, so that
 // it is not started again.
-func (s *Store) AskQueue(ctx context.Context, ask QueueAsk) (id int64, err error) {
-	err = s.transact(ctx, powerSafe, func(ctx context.Context, w *statements) error {
-		id, err = askQueue(ctx, w, ask)
-		return err
-	})
-	return id, s.explainError(ctx, "ask the queue of "+ask.Target, err)
+func (s QueueTables) AskQueue(ctx context.Context, ask QueueAsk) (id int64, err error) {
+	return changeValue(ctx, s.DB, powerSafe, "ask the queue of "+ask.Target,
+		func(ctx context.Context, w *statements) (int64, error) { return askQueue(ctx, w, ask) })
 }
 
 func askQueue(ctx context.Context, w *statements, ask QueueAsk) (id int64, err error) {
@@ -304,16 +305,16 @@ func askQueue(ctx context.Context, w *statements, ask QueueAsk) (id int64, err e
 
 // QueueAsks returns what is asked of a queue and not taken, oldest first, at
 // most limit. Who carries one out names its id in [QueueStep].Taken.
-func (s *Store) QueueAsks(ctx context.Context, target string, limit int) ([]QueueAsk, error) {
-	return readRows(ctx, s, "read what is asked of the queue of "+target,
+func (s QueueTables) QueueAsks(ctx context.Context, target string, limit int) ([]QueueAsk, error) {
+	return readRows(ctx, s.DB, "read what is asked of the queue of "+target,
 		func(a *QueueAsk) []any { return []any{&a.ID, &a.Target, scanJSON(&a.Event), scanTime(&a.At)} },
 		`SELECT id, target, event, at FROM queue_asks WHERE target = $1 AND taken_at = 0 ORDER BY id LIMIT $2`, target, limit)
 }
 
 // UnmetNeeds returns what a task needs, or an operation above it does, and has
 // not landed.
-func (s *Store) UnmetNeeds(ctx context.Context, id string) ([]string, error) {
-	return readRows(ctx, s, "read what "+id+" needs", textField, `WITH RECURSIVE above (id) AS (
+func (s CaseTables) UnmetNeeds(ctx context.Context, id string) ([]string, error) {
+	return readRows(ctx, s.DB, "read what "+id+" needs", textField, `WITH RECURSIVE above (id) AS (
 			SELECT id FROM cases WHERE id = $1 UNION SELECT c.parent FROM cases c JOIN above a ON a.id = c.id WHERE c.parent <> '')
 		SELECT DISTINCT n.need FROM above a JOIN case_needs n ON n.dependent = a.id JOIN cases c ON c.id = n.need
 		WHERE c.status <> 'done' ORDER BY n.need`, id)
@@ -321,33 +322,33 @@ func (s *Store) UnmetNeeds(ctx context.Context, id string) ([]string, error) {
 
 // Landings returns what landed on a target, the last first, at most limit;
 // with a task, only its landings.
-func (s *Store) Landings(ctx context.Context, target, task string, limit int) ([]queue.Landing, error) {
-	return readRows(ctx, s, "list what landed on "+target, func(l *queue.Landing) []any { return []any{scanJSON(l)} },
+func (s QueueTables) Landings(ctx context.Context, target, task string, limit int) ([]queue.Landing, error) {
+	return readRows(ctx, s.DB, "list what landed on "+target, func(l *queue.Landing) []any { return []any{scanJSON(l)} },
 		`SELECT data FROM landings WHERE target = $1 AND ($2 = '' OR task = $2) ORDER BY seq DESC LIMIT $3`, target, task, limit)
 }
 
 // LandCases makes tasks done that landed and are not done on the board, and
 // returns their ids.
-func (s *Store) LandCases(ctx context.Context, landed []queue.Landing, now time.Time) (moved []string, err error) {
-	err = s.transact(ctx, powerSafe, func(ctx context.Context, w *statements) error {
+func (s CaseTables) LandCases(ctx context.Context, landed []queue.Landing, now time.Time) (moved []string, err error) {
+	err = s.changeAs(ctx, powerSafe, "repair the board", func(ctx context.Context, w *statements) error {
 		moved = nil
 		for _, l := range landed {
 			c, ok, err := findCase(ctx, w, oneCase, l.Task)
-			if err != nil {
-				return err
-			}
-			if !ok || c.Status == board.Done {
+			if err == nil && (!ok || c.Status == board.Done) {
 				continue
 			}
-			why := "its change is on the target, as " + l.Commit
-			if err := moveQueued(ctx, w, queue.CaseMove{ID: l.Task, Move: queue.MoveLanded, Why: why}, now); err != nil {
+			if err == nil {
+				why := "its change is on the target, as " + l.Commit
+				err = moveQueued(ctx, w, queue.CaseMove{ID: l.Task, Move: queue.MoveLanded, Why: why}, now)
+			}
+			if err != nil {
 				return err
 			}
 			moved = append(moved, l.Task)
 		}
 		return nil
 	})
-	return moved, s.explainError(ctx, "repair the board", err)
+	return moved, err
 }
 
 // GateRecord is the verdict of the gates on a tree.
@@ -359,14 +360,14 @@ type GateRecord struct {
 }
 
 // GateRecord returns a stored verdict; ok is false when there is none.
-func (s *Store) GateRecord(ctx context.Context, key string) (r GateRecord, ok bool, err error) {
+func (s QueueTables) GateRecord(ctx context.Context, key string) (r GateRecord, ok bool, err error) {
 	r, ok, err = firstRow(ctx, &s.reads, func(r *GateRecord) []any { return []any{&r.Key, scanTime(&r.At), scanJSON(r)} },
 		`SELECT key, at, record FROM gate_records WHERE key = $1`, key)
 	return r, ok, s.explainError(ctx, "read a gate record", err)
 }
 
 // PutGateRecord stores a verdict in place of an older one.
-func (s *Store) PutGateRecord(ctx context.Context, r GateRecord) error {
+func (s QueueTables) PutGateRecord(ctx context.Context, r GateRecord) error {
 	data, err := json.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("cannot store a gate record: %v", err)
@@ -378,7 +379,7 @@ func (s *Store) PutGateRecord(ctx context.Context, r GateRecord) error {
 var putGateRecord = upsertSQL("gate_records", 1, "key, tree, green, at, record")
 
 // GreenTree reports whether a tree has a green record, under any gates.
-func (s *Store) GreenTree(ctx context.Context, tree string) (bool, error) {
+func (s QueueTables) GreenTree(ctx context.Context, tree string) (bool, error) {
 	var found int
 	ok, err := s.reads.one(ctx, `SELECT 1 FROM gate_records WHERE tree = $1 AND green = 1 LIMIT 1`, []any{tree}, &found)
 	return ok, s.explainError(ctx, "read a gate record", err)

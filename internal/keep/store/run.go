@@ -87,6 +87,10 @@ const lastOfName = `NOT EXISTS (SELECT 1 FROM runs l WHERE l.kind = runs.kind AN
 const taskOfRun = `CASE WHEN runs.name LIKE '%-race_' OR runs.name LIKE '%-merge'
 	THEN substr(runs.name, 1, length(runs.name) - 6) ELSE runs.name END`
 
+// RunTables keep the runs with their iterations, the steps of their workflows, and what is
+// asked of them.
+type RunTables struct{ *DB }
+
 // maxCandidates is how many runs an ambiguous prefix is explained with.
 const maxCandidates = 10
 
@@ -95,7 +99,7 @@ const maxCandidates = 10
 // [RunningError]. alive is asked inside the transaction, so that of two starts
 // at once only one wins; it must be quick and must not call the store.
 // Repeating the same Create does nothing.
-func (s *Store) Create(ctx context.Context, r Run, e journal.Event, alive func(Owner) bool) error {
+func (s RunTables) Create(ctx context.Context, r Run, e journal.Event, alive func(Owner) bool) error {
 	what := "create run " + r.ID
 	if r.ID == "" || r.Owner.PID == 0 || e.Run != r.ID || e.N != 1 {
 		return fmt.Errorf("cannot %s: it needs an id, an owner and event 1 of this run", what)
@@ -132,18 +136,18 @@ func (s *Store) Create(ctx context.Context, r Run, e journal.Event, alive func(O
 // isCreated reports whether the same owner created this very run before: its process did
 // not learn that the commit had succeeded.
 func isCreated(ctx context.Context, w *statements, r Run, e journal.Event) (bool, error) {
-	row, ok, err := readHead(ctx, w, r.ID)
-	if err != nil || !ok {
-		return false, err
+	row, err := existingHead(ctx, w, r.ID)
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
 	}
-	same, err := isStored(ctx, w, e)
-	if err != nil {
-		return false, err
+	same := false
+	if err == nil {
+		same, err = isStored(ctx, w, e)
 	}
-	if !same || row.owner != r.Owner {
-		return false, errors.New("another run has this id")
+	if err == nil && (!same || row.owner != r.Owner) {
+		err = errors.New("another run has this id")
 	}
-	return true, nil
+	return err == nil, err
 }
 
 // checkNotOwned refuses while a live process owns a run with a name, $1, that is the same
@@ -184,55 +188,43 @@ func insertRun(ctx context.Context, w *statements, r Run, e journal.Event) error
 // only the caller knows whether its own process still drives it. Of two that
 // take a run at once only one wins. Changes to the run itself come with the
 // commit that follows.
-func (s *Store) Take(ctx context.Context, id string, owner Owner, alive func(Owner) bool) (Run, error) {
+func (s RunTables) Take(ctx context.Context, id string, owner Owner, alive func(Owner) bool) (Run, error) {
 	what := "take run " + id
 	if owner.PID == 0 {
 		return Run{}, fmt.Errorf("cannot %s: it needs an owner", what)
 	}
-	var taken Run
-	err := s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) error {
-		r, ok, err := firstRow(ctx, w, wholeRunFields, wholeRun+` WHERE id = $1`, id)
+	return changeValue(ctx, s.DB, crashSafe, what, func(ctx context.Context, w *statements) (Run, error) {
+		r, err := requireRow(ctx, w, ErrNotFound, id, wholeRunFields, wholeRun+` WHERE id = $1`, id)
 		if err != nil {
-			return err
-		}
-		if !ok {
-			return fmt.Errorf("%w: %s", ErrNotFound, id)
+			return Run{}, err
 		}
 		lives, err := s.aliveOrLeased(ctx, w, alive)
+		if err == nil && r.Owner.PID != 0 && lives(r.Owner) {
+			err = &RunningError{Run: id, Name: r.Name, Owner: r.Owner}
+		}
+		if err == nil {
+			err = s.registerLease(ctx, w, owner)
+		}
 		if err != nil {
-			return err
-		}
-		if r.Owner.PID != 0 && lives(r.Owner) {
-			return &RunningError{Run: id, Name: r.Name, Owner: r.Owner}
-		}
-		if err := s.registerLease(ctx, w, owner); err != nil {
-			return err
+			return Run{}, err
 		}
 		r.Owner = owner
-		taken = r
 		_, err = w.exec(ctx, `
 			UPDATE runs SET owner_pid = $1, owner_start = $2, owner_boot = $3, owner_host = $4 WHERE id = $5`,
 			owner.PID, owner.Start, owner.Boot, owner.Host, id)
-		return err
+		return r, err
 	})
-	if err != nil {
-		return Run{}, s.explainError(ctx, what, err)
-	}
-	return taken, nil
 }
 
 // Run finds a run by its id or by a prefix that only its id has. It returns
 // [ErrNotFound] or an [AmbiguousError].
-func (s *Store) Run(ctx context.Context, idOrPrefix string) (Run, error) {
+func (s RunTables) Run(ctx context.Context, idOrPrefix string) (Run, error) {
 	what := "find run " + idOrPrefix
 	id, err := s.resolvePrefix(ctx, idOrPrefix)
 	if err != nil {
 		return Run{}, s.explainError(ctx, what, err)
 	}
-	r, ok, err := firstRow(ctx, &s.reads, wholeRunFields, wholeRun+` WHERE id = $1`, id)
-	if err == nil && !ok {
-		err = fmt.Errorf("%w: %s", ErrNotFound, idOrPrefix)
-	}
+	r, err := requireRow(ctx, &s.reads, ErrNotFound, idOrPrefix, wholeRunFields, wholeRun+` WHERE id = $1`, id)
 	if err == nil {
 		err = s.clearDeadOwners(ctx, &r.Owner)
 	}
@@ -241,7 +233,7 @@ func (s *Store) Run(ctx context.Context, idOrPrefix string) (Run, error) {
 
 // resolvePrefix makes a prefix an id. An id that is also the prefix of others is
 // itself.
-func (s *Store) resolvePrefix(ctx context.Context, prefix string) (string, error) {
+func (s RunTables) resolvePrefix(ctx context.Context, prefix string) (string, error) {
 	if prefix == "" {
 		return "", fmt.Errorf("%w: no id is given", ErrNotFound)
 	}
@@ -262,13 +254,13 @@ func (s *Store) resolvePrefix(ctx context.Context, prefix string) (string, error
 }
 
 // MoveRuns makes the runs of one root those of another: the repository was moved.
-func (s *Store) MoveRuns(ctx context.Context, from, to string) error {
+func (s RunTables) MoveRuns(ctx context.Context, from, to string) error {
 	return s.execOne(ctx, crashSafe, "move the runs of a root", `UPDATE runs SET root = ? WHERE root = ?`, to, from)
 }
 
 // Latest returns the run of this root and name that was started last, or
 // [ErrNotFound]; root "" is any. On a board that several machines have, a task's last run may be of another one.
-func (s *Store) Latest(ctx context.Context, root, name string) (Run, error) {
+func (s RunTables) Latest(ctx context.Context, root, name string) (Run, error) {
 	what := "find the last run of " + name
 	var r Run
 	var ok bool
@@ -296,7 +288,7 @@ func (s *Store) Latest(ctx context.Context, root, name string) (Run, error) {
 
 // TaskUse adds up the known usage of all runs of a task except one, those of racers and
 // of conflicts included.
-func (s *Store) TaskUse(ctx context.Context, task, but string) (u loop.Use, err error) {
+func (s RunTables) TaskUse(ctx context.Context, task, but string) (u loop.Use, err error) {
 	_, err = s.reads.one(ctx, `SELECT coalesce(sum(cost), 0), coalesce(sum(tokens_in + tokens_out), 0),
 		coalesce(sum(CAST(coalesce(json_extract(state, '$.spent.calls'), '0') AS BIGINT)), 0)
 		FROM runs WHERE kind = 'task' AND id <> $1 AND `+taskOfRun+` = $2`, []any{but, task}, &u.Cost, &u.Tokens, &u.Calls)
@@ -348,8 +340,8 @@ const (
 // EndedRuns lists the runs that have ended, the latest first, and those of tasks that
 // were left by a pawl that was killed: a later one has taken their place, or the task
 // is done or gone.
-func (s *Store) EndedRuns(ctx context.Context) ([]EndedRun, error) {
-	return readRows(ctx, s, "list the runs that have ended", func(r *EndedRun) []any {
+func (s RunTables) EndedRuns(ctx context.Context) ([]EndedRun, error) {
+	return readRows(ctx, s.DB, "list the runs that have ended", func(r *EndedRun) []any {
 		o := &r.Owner
 		return []any{&r.ID, &r.Kind, &r.Name, &r.Status, &r.N, &o.PID, &o.Start, &o.Boot, &o.Host, scanTime(&r.EndedAt),
 			&r.Last, &r.Open}
@@ -362,9 +354,9 @@ func (s *Store) EndedRuns(ctx context.Context) ([]EndedRun, error) {
 
 // DropRun deletes a run that has ended, with its iterations and events, unless somebody
 // has taken it up since. What it came to stays in the tallies.
-func (s *Store) DropRun(ctx context.Context, r EndedRun) error {
+func (s RunTables) DropRun(ctx context.Context, r EndedRun) error {
 	args := []any{r.ID, r.N, r.Owner.PID, r.Owner.Start}
-	err := s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) error {
+	return s.changeAs(ctx, crashSafe, "drop run "+r.ID, func(ctx context.Context, w *statements) error {
 		const over = ` WHERE id = $1 AND n = $2 AND owner_pid = $3 AND owner_start = $4`
 		if _, err := w.exec(ctx, `DELETE FROM events WHERE run IN (SELECT id FROM runs`+over+`)`, args...); err != nil {
 			return err
@@ -372,7 +364,6 @@ func (s *Store) DropRun(ctx context.Context, r EndedRun) error {
 		_, err := w.exec(ctx, `DELETE FROM runs`+over, args...)
 		return err
 	})
-	return s.explainError(ctx, "drop run "+r.ID, err)
 }
 
 // oldEvents are events from before a time that are of no run, or of one that ended
@@ -381,14 +372,14 @@ const oldEvents = ` FROM events WHERE at < $1 AND NOT EXISTS (
 	SELECT 1 FROM runs WHERE runs.id = events.run AND (ended_at = 0 OR ended_at >= $1))`
 
 // CountEvents counts what DropEvents would delete.
-func (s *Store) CountEvents(ctx context.Context, before time.Time) (n int, err error) {
+func (s EventTable) CountEvents(ctx context.Context, before time.Time) (n int, err error) {
 	_, err = s.reads.one(ctx, `SELECT count(*)`+oldEvents, []any{toMS(before)}, &n)
 	return n, s.explainError(ctx, "count old events", err)
 }
 
 // DropEvents deletes the events from before a time, but those of runs that have
 // not ended or ended later.
-func (s *Store) DropEvents(ctx context.Context, before time.Time) error {
+func (s EventTable) DropEvents(ctx context.Context, before time.Time) error {
 	return s.execOne(ctx, crashSafe, "drop old events", `DELETE`+oldEvents, toMS(before))
 }
 
@@ -421,23 +412,18 @@ func (c Control) IsAnswer() bool {
 // AddControl asks something of a run and returns the id of the row. An answer
 // is on disk when it returns: a person does not give it twice. It returns
 // [ErrNotFound] when there is no such run.
-func (s *Store) AddControl(ctx context.Context, c Control) (id int64, err error) {
+func (s RunTables) AddControl(ctx context.Context, c Control) (id int64, err error) {
 	d := crashSafe
 	if c.IsAnswer() {
 		d = powerSafe
 	}
-	err = s.transact(ctx, d, func(ctx context.Context, w *statements) (err error) {
-		id, err = addControl(ctx, w, c)
-		return err
-	})
-	return id, s.explainError(ctx, "ask run "+c.Run+" to "+c.Kind, err)
+	return changeValue(ctx, s.DB, d, "ask run "+c.Run+" to "+c.Kind,
+		func(ctx context.Context, w *statements) (int64, error) { return addControl(ctx, w, c) })
 }
 
 func addControl(ctx context.Context, w *statements, c Control) (id int64, err error) {
-	if _, ok, err := readHead(ctx, w, c.Run); err != nil {
+	if _, err := existingHead(ctx, w, c.Run); err != nil {
 		return 0, err
-	} else if !ok {
-		return 0, fmt.Errorf("%w: %s", ErrNotFound, c.Run)
 	}
 	_, err = w.one(ctx, `INSERT INTO controls (run, kind, text, at, taken_at) VALUES ($1, $2, $3, $4, 0) RETURNING id`,
 		[]any{c.Run, c.Kind, c.Text, toMS(c.At)}, &id)
@@ -446,7 +432,7 @@ func addControl(ctx context.Context, w *statements, c Control) (id int64, err er
 
 // Redirect asks the autopilot to start a task next, and a run to stop, in one
 // transaction. It returns [ErrNotFound] when there is no such run.
-func (s *Store) Redirect(ctx context.Context, run, task string, when time.Time) error {
+func (s RunTables) Redirect(ctx context.Context, run, task string, when time.Time) error {
 	return s.changeAs(ctx, crashSafe, "give the slot of run "+run+" to "+task,
 		func(ctx context.Context, w *statements) error {
 			if _, err := askAutopilot(ctx, w, AutopilotControl{Kind: AutopilotStart, Text: task, At: when}); err != nil {
@@ -460,8 +446,8 @@ func (s *Store) Redirect(ctx context.Context, run, task string, when time.Time) 
 // Controls returns the rows of a run that were not taken yet, oldest first, and leaves
 // them so. A caller that must not lose one in a crash names their ids in [Step].Taken of
 // the commit that carries them out.
-func (s *Store) Controls(ctx context.Context, run string) ([]Control, error) {
-	return readRows(ctx, s, "read what is asked of run "+run, func(c *Control) []any {
+func (s RunTables) Controls(ctx context.Context, run string) ([]Control, error) {
+	return readRows(ctx, s.DB, "read what is asked of run "+run, func(c *Control) []any {
 		return []any{&c.ID, &c.Run, &c.Kind, &c.Text, scanTime(&c.At)}
 	}, `SELECT id, run, kind, text, at FROM controls WHERE run = $1 AND taken_at = 0 ORDER BY id`, run)
 }

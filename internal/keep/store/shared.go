@@ -23,7 +23,7 @@ var ErrNotEmpty = errors.New("there are tasks or runs on the shared board alread
 // Import brings the board of a file here, with its history, all or nothing: both are
 // locked for writing meanwhile. If the same file was imported before, was is the time of
 // that and nothing is done. While a process works by the file it refuses with a [RunningError].
-func (s *Store) Import(ctx context.Context, from *Store, now time.Time, alive func(Owner) bool,
+func (s *DB) Import(ctx context.Context, from *Store, now time.Time, alive func(Owner) bool,
 ) (rows int, was time.Time, err error) {
 	if !s.shared || from.shared {
 		return 0, was, errors.New("a board is brought from a file to a shared database only")
@@ -66,7 +66,7 @@ func checkIdle(ctx context.Context, r *statements, alive func(Owner) bool) error
 }
 
 // copyTables copies all tables. What they count is copied with them, so nothing is counted again.
-func (s *Store) copyTables(ctx context.Context, r, w *statements) (rows int, err error) {
+func (s *DB) copyTables(ctx context.Context, r, w *statements) (rows int, err error) {
 	var full bool
 	_, err = w.one(ctx, `SELECT EXISTS (SELECT 1 FROM cases) OR EXISTS (SELECT 1 FROM runs)`, nil, &full)
 	if err != nil || full {
@@ -96,7 +96,7 @@ func (s *Store) copyTables(ctx context.Context, r, w *statements) (rows int, err
 // atOnce is how many rows one statement stores; it has at most 65,535 values.
 const atOnce = 500
 
-func (s *Store) takeTable(ctx context.Context, r, w *statements, table string) (rows int, err error) {
+func (s *DB) takeTable(ctx context.Context, r, w *statements, table string) (rows int, err error) {
 	columns, err := readTexts(ctx, w, `SELECT column_name::text FROM information_schema.columns
 		WHERE table_schema = current_schema() AND table_name = $1 AND column_name <> 'rowid' ORDER BY ordinal_position`, table)
 	if err != nil {
@@ -160,7 +160,7 @@ func placeholders(rows, columns int) string {
 }
 
 // numberFrom has new rows numbered after those that were copied.
-func (s *Store) numberFrom(ctx context.Context, w *statements, table string) error {
+func (s *DB) numberFrom(ctx context.Context, w *statements, table string) error {
 	numbered, err := readTexts(ctx, w, `SELECT column_name::text FROM information_schema.columns
 		WHERE table_schema = current_schema() AND table_name = $1 AND is_identity = 'YES' AND column_name <> 'rowid'`, table)
 	for _, column := range numbered {
@@ -189,7 +189,7 @@ type Inspection struct {
 
 // OthersWhenMade are the other boards of the database when this one was made by being opened;
 // none when it was there already. Perhaps one of them was meant.
-func (s *Store) OthersWhenMade() []string {
+func (s *DB) OthersWhenMade() []string {
 	if db, shared := s.db.(*postgres.DB); shared {
 		return db.OthersWhenMade()
 	}
@@ -198,7 +198,7 @@ func (s *Store) OthersWhenMade() []string {
 
 // Restarted is true once the server of a shared database was started again, or another one
 // took its place: what was stored last may be gone.
-func (s *Store) Restarted(ctx context.Context) (bool, error) {
+func (s *DB) Restarted(ctx context.Context) (bool, error) {
 	db, shared := s.db.(*postgres.DB)
 	if !shared {
 		return false, nil
@@ -212,7 +212,7 @@ const notified = 5 * time.Second
 
 // Inspect tries what a shared board needs: it writes, and looks whether a watcher
 // hears of it.
-func (s *Store) Inspect(ctx context.Context) (i Inspection, err error) {
+func (s *DB) Inspect(ctx context.Context) (i Inspection, err error) {
 	db, shared := s.db.(*postgres.DB)
 	if !shared {
 		return i, errors.New("the database is no shared one")

@@ -13,6 +13,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/journal"
 )
 
+// Statistics sum up what the other parts keep, and keep what was learned of strategies.
+type Statistics struct{ *DB }
+
 // FailureStat sums up the iterations and attempts that failed with one class.
 type FailureStat struct {
 	Class       failure.Class `json:"class"`
@@ -26,8 +29,8 @@ type FailureStat struct {
 
 // FailureStats sums up all failed iterations, and the attempts that a
 // provider's limit cut off, by class, the most frequent first.
-func (s *Store) FailureStats(ctx context.Context) ([]FailureStat, error) {
-	return readRows(ctx, s, "sum up the failures", func(f *FailureStat) []any {
+func (s Statistics) FailureStats(ctx context.Context) ([]FailureStat, error) {
+	return readRows(ctx, s.DB, "sum up the failures", func(f *FailureStat) []any {
 		return []any{&f.Class, &f.Count, &f.Transient, &f.Runs, &f.MeanCostUSD, &f.TimeLost, scanTime(&f.Last)}
 	}, `SELECT class, count(*), sum(transient), count(DISTINCT run),
 			sum(known * cost) / 1e6 / nullif(sum(known), 0), sum(elapsed) / 1e3, max(started_at) FROM (
@@ -55,8 +58,8 @@ type GateStat struct {
 }
 
 // GateStats sums up what the gates found, the flakiest first.
-func (s *Store) GateStats(ctx context.Context) ([]GateStat, error) {
-	return readRows(ctx, s, "sum up the gates", func(g *GateStat) []any {
+func (s Statistics) GateStats(ctx context.Context) ([]GateStat, error) {
+	return readRows(ctx, s.DB, "sum up the gates", func(g *GateStat) []any {
 		return []any{&g.Gate, &g.Ran, &g.Red, &g.Flaky, scanTime(&g.Last)}
 	}, `SELECT name, count(*), count(*) FILTER (WHERE status <> 'passed') AS red,
 			count(*) FILTER (WHERE status = 'passed' AND tries > 1) AS flaky, max(at) FROM (
@@ -80,8 +83,8 @@ type GuardStat struct {
 }
 
 // GuardStats counts the guards that tripped, the most frequent first.
-func (s *Store) GuardStats(ctx context.Context) ([]GuardStat, error) {
-	return readRows(ctx, s, "count the guards that tripped", func(g *GuardStat) []any {
+func (s Statistics) GuardStats(ctx context.Context) ([]GuardStat, error) {
+	return readRows(ctx, s.DB, "count the guards that tripped", func(g *GuardStat) []any {
 		return []any{&g.Guard, &g.Trips, &g.Runs, &g.Completed, scanTime(&g.Last), &g.Message, &g.LastRun}
 	}, `SELECT guard, count(*), count(DISTINCT run), count(DISTINCT runs.id), max(at), max(CASE WHEN nth = 1 THEN message END),
 			max(CASE WHEN nth = 1 THEN run END) FROM (
@@ -112,8 +115,8 @@ type RefusalStat struct {
 
 // RefusalStats counts the refused commands, the most frequent first. A run is allowed when it, or a later
 // one of its name, works at the level permissive.
-func (s *Store) RefusalStats(ctx context.Context) ([]RefusalStat, error) {
-	return readRows(ctx, s, "count the refused commands", func(r *RefusalStat) []any {
+func (s Statistics) RefusalStats(ctx context.Context) ([]RefusalStat, error) {
+	return readRows(ctx, s.DB, "count the refused commands", func(r *RefusalStat) []any {
 		return []any{&r.Pattern, &r.Refused, &r.Runs, &r.Allowed, scanTime(&r.Last), &r.Command, &r.LastRun}
 	}, `SELECT pattern, count(*), count(DISTINCT run), count(DISTINCT CASE WHEN allowed THEN run END), max(at),
 			max(CASE WHEN nth = 1 THEN command END), max(CASE WHEN nth = 1 THEN run END) FROM (
@@ -144,8 +147,8 @@ type UsageStat struct {
 
 // UsageByDay sums up the attempts since a time, by day and agent, oldest
 // first. zone is the person's, which decides where a day ends.
-func (s *Store) UsageByDay(ctx context.Context, since, now time.Time, zone *time.Location) ([]UsageStat, error) {
-	return readRows(ctx, s, "sum up what was used", func(u *UsageStat) []any {
+func (s Statistics) UsageByDay(ctx context.Context, since, now time.Time, zone *time.Location) ([]UsageStat, error) {
+	return readRows(ctx, s.DB, "sum up what was used", func(u *UsageStat) []any {
 		return []any{&u.Day, &u.Agent, &u.Runs, &u.Iterations, &u.Succeeded, &u.Failed, &u.Elapsed, &u.CostUSD,
 			&u.TokensIn, &u.TokensOut}
 	}, `SELECT day, agent, count(DISTINCT run),
@@ -173,9 +176,9 @@ type ThroughputStat struct {
 }
 
 // ThroughputByDay counts what ended since a time, oldest day first; zone is
-// that of [Store.UsageByDay].
-func (s *Store) ThroughputByDay(ctx context.Context, since, now time.Time, zone *time.Location) ([]ThroughputStat, error) {
-	return readRows(ctx, s, "count what ended", func(t *ThroughputStat) []any {
+// that of [Statistics.UsageByDay].
+func (s Statistics) ThroughputByDay(ctx context.Context, since, now time.Time, zone *time.Location) ([]ThroughputStat, error) {
+	return readRows(ctx, s.DB, "count what ended", func(t *ThroughputStat) []any {
 		return []any{&t.Day, &t.Completed, &t.Failed, &t.Other, &t.Landed, &t.Iterations, &t.Worked, &t.Waited}
 	}, `SELECT `+dayOf("at", stats.Spans(since, now, zone))+` AS day, 
 		count(*) FILTER (WHERE status = 'completed'), count(*) FILTER (WHERE status IN ('failed', 'aborted')),
@@ -194,7 +197,7 @@ func (s *Store) ThroughputByDay(ctx context.Context, since, now time.Time, zone 
 // sprint or task (latest first). There are at most limit sprints or tasks. A task is
 // as late as its last run, and its tally has all its runs. A zero since is ever
 // since. It reads sums that were kept as things happened, never the history.
-func (s *Store) Tallies(ctx context.Context, by stats.By, since, now time.Time, zone *time.Location,
+func (s Statistics) Tallies(ctx context.Context, by stats.By, since, now time.Time, zone *time.Location,
 	limit int) ([]stats.Tally, error) {
 	query := tallyColumns + ` FROM (SELECT *, '' AS key FROM tallies WHERE quarter >= $1) AS t GROUP BY key`
 	args := []any{quarterHour(since)}
@@ -222,7 +225,7 @@ func (s *Store) Tallies(ctx context.Context, by stats.By, since, now time.Time, 
 		query, args = taskTallies, []any{toMS(since), limit}
 	case stats.All:
 	}
-	return readRows(ctx, s, "sum up what happened", tallyFields, query, args...)
+	return readRows(ctx, s.DB, "sum up what happened", tallyFields, query, args...)
 }
 
 // quarterHour returns the number of the first quarter of an hour that begins at or after
@@ -340,7 +343,7 @@ const maxLearned = 10_000
 // Learned returns what the runs of this repository learned, by class and
 // strategy. The tallies are as they were stored; [strategy.Faded] makes them
 // those of today.
-func (s *Store) Learned(ctx context.Context) ([]Learned, error) {
+func (s Statistics) Learned(ctx context.Context) ([]Learned, error) {
 	all, err := readLearned(ctx, &s.reads, `SELECT `+learnedColumns+` FROM learned ORDER BY class, strategy LIMIT $1`,
 		maxLearned)
 	return all, s.explainError(ctx, "read what was learned of strategies", err)
@@ -354,18 +357,9 @@ func readLearned(ctx context.Context, w *statements, query string, args ...any) 
 	}, query, args...)
 }
 
-// storeCredits adds credits to what is stored, by the same arithmetic as the run that
-// earned them; runs at the same time add to each other.
-func storeCredits(ctx context.Context, w *statements, credits []strategy.Credit, when time.Time) error {
-	for _, c := range credits {
-		if err := learnOne(ctx, w, c, when); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func learnOne(ctx context.Context, w *statements, c strategy.Credit, when time.Time) error {
+// storeCredit adds a credit to what is stored, by the same arithmetic as the run that
+// earned it; runs at the same time add to each other.
+func storeCredit(ctx context.Context, w *statements, c strategy.Credit, when time.Time) error {
 	rows, err := readLearned(ctx, w, `SELECT `+learnedColumns+` FROM learned WHERE class = $1`, string(c.Class))
 	if err != nil {
 		return err

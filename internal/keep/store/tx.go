@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,7 +27,7 @@ const attempts = 20
 
 // retryBusy repeats try while its error may pass. The first time in vain it says
 // what is waited for. A connection that is found lost is opened again before.
-func retryBusy[T any](ctx context.Context, s *Store, try func() (T, error)) (T, error) {
+func retryBusy[T any](ctx context.Context, s *DB, try func() (T, error)) (T, error) {
 	var v T
 	var err error
 	told := s.tell == nil
@@ -80,7 +81,7 @@ func (w *connection) dropConnection() error {
 
 // conn returns the writing connection, and opens it if there is none. The caller has the
 // turn, or the store for itself.
-func (s *Store) conn(ctx context.Context) (*sql.Conn, error) {
+func (s *DB) conn(ctx context.Context) (*sql.Conn, error) {
 	w := s.write
 	if w.conn == nil {
 		conn, err := s.db.Writer(ctx)
@@ -96,7 +97,7 @@ func (s *Store) conn(ctx context.Context) (*sql.Conn, error) {
 // transact runs do in one write transaction: all of it is stored, or nothing.
 // The lock is taken at the begin, so what do reads is still true when it
 // writes. do must not call methods of the store.
-func (s *Store) transact(ctx context.Context, d durability, do func(ctx context.Context, w *statements) error) error {
+func (s *DB) transact(ctx context.Context, d durability, do func(ctx context.Context, w *statements) error) error {
 	w := s.write
 	select {
 	case <-w.turn:
@@ -118,7 +119,7 @@ func (s *Store) transact(ctx context.Context, d durability, do func(ctx context.
 
 // beginTransaction opens a transaction. Nothing is done yet, so it is tried again where
 // that may help.
-func (s *Store) beginTransaction(ctx context.Context, d durability) (*sql.Conn, error) {
+func (s *DB) beginTransaction(ctx context.Context, d durability) (*sql.Conn, error) {
 	return retryBusy(ctx, s, func() (*sql.Conn, error) {
 		conn, err := s.conn(ctx)
 		if err == nil {
@@ -132,15 +133,25 @@ func (s *Store) beginTransaction(ctx context.Context, d durability) (*sql.Conn, 
 	})
 }
 
-// changeAs runs [Store.transact]; what is the action that an error names.
-func (s *Store) changeAs(ctx context.Context, d durability, what string,
+// changeAs runs [DB.transact]; what is the action that an error names.
+func (s *DB) changeAs(ctx context.Context, d durability, what string,
 	do func(ctx context.Context, w *statements) error) error {
 	return s.explainError(ctx, what, s.transact(ctx, d, do))
 }
 
+// changeValue runs [DB.changeAs], and returns what do returns.
+func changeValue[T any](ctx context.Context, s *DB, d durability, what string,
+	do func(ctx context.Context, w *statements) (T, error)) (v T, err error) {
+	err = s.changeAs(ctx, d, what, func(ctx context.Context, w *statements) (err error) {
+		v, err = do(ctx, w)
+		return err
+	})
+	return v, err
+}
+
 // finishTx runs do in the open transaction and commits, or rolls back. From the
 // commit on ctx does not count any more: it would leave open what happened.
-func (s *Store) finishTx(ctx context.Context, d durability, do func(ctx context.Context, w *statements) error) error {
+func (s *DB) finishTx(ctx context.Context, d durability, do func(ctx context.Context, w *statements) error) error {
 	done := false
 	conn, hard := s.write.conn, context.WithoutCancel(ctx)
 	defer func() { s.db.End(hard, conn, bool(d), done) }()
@@ -252,8 +263,19 @@ func firstRow[T any](ctx context.Context, from *statements, fields func(*T) []an
 	return all[0], true, nil
 }
 
+// requireRow is [firstRow] where there has to be one: without, the error is missing, and
+// names the key.
+func requireRow[T any](ctx context.Context, from *statements, missing error, key string, fields func(*T) []any,
+	query string, args ...any) (T, error) {
+	v, ok, err := firstRow(ctx, from, fields, query, args...)
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: %s", missing, key)
+	}
+	return v, err
+}
+
 // readRows runs [listRows] on the store; what is the action that an error names.
-func readRows[T any](ctx context.Context, s *Store, what string, fields func(*T) []any, query string, args ...any) ([]T,
+func readRows[T any](ctx context.Context, s *DB, what string, fields func(*T) []any, query string, args ...any) ([]T,
 	error) {
 	all, err := listRows(ctx, &s.reads, fields, query, args...)
 	return all, s.explainError(ctx, what, err)
@@ -268,7 +290,7 @@ func readTexts(ctx context.Context, from *statements, query string, args ...any)
 func textField(to *string) []any { return []any{to} }
 
 // execOne runs one statement that writes, in a transaction of its own.
-func (s *Store) execOne(ctx context.Context, d durability, what, query string, args ...any) error {
+func (s *DB) execOne(ctx context.Context, d durability, what, query string, args ...any) error {
 	return s.changeAs(ctx, d, what, func(ctx context.Context, w *statements) error {
 		_, err := w.exec(ctx, query, args...)
 		return err

@@ -83,7 +83,7 @@ func TestALostConnection(t *testing.T) {
 	t.Parallel()
 	for fails, want := range map[int]int{1: 0, 2: 1, 3: 1} {
 		told, tries := 0, 0
-		s := &Store{db: losing{}, tell: func(string) { told++ }}
+		s := &DB{db: losing{}, tell: func(string) { told++ }}
 		_, err := retryBusy(t.Context(), s, func() (int, error) {
 			if tries++; tries <= fails {
 				return 0, errors.New("lost")

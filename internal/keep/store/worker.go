@@ -13,6 +13,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store/postgres"
 )
 
+// WorkerTable keeps the workers of a board that several machines have.
+type WorkerTable struct{ *DB }
+
 // Worker is a process that works tasks of a board that several machines have, as it
 // said itself.
 type Worker struct {
@@ -48,7 +51,7 @@ const workerColumns = `name, host, pid, version, labels, slots, used, drains,
 // SaveWorker stores what a worker says of itself. What is new wakes those who watch. A name
 // that another machine has is a [TwinError], until that was silent for as long as a lease lasts.
 // On a board of one machine it does nothing, as all of this file.
-func (s *Store) SaveWorker(ctx context.Context, w Worker) error {
+func (s WorkerTable) SaveWorker(ctx context.Context, w Worker) error {
 	if !s.shared {
 		return nil
 	}
@@ -97,7 +100,7 @@ func (s *Store) SaveWorker(ctx context.Context, w Worker) error {
 
 // Same is [ErrGone] once another board has taken the place of the one that was opened: it was put back
 // from a copy, dropped or made anew. On a board of one machine it is nil.
-func (s *Store) Same(ctx context.Context) error {
+func (s *DB) Same(ctx context.Context) error {
 	db, shared := s.db.(*postgres.DB)
 	if !shared {
 		return nil
@@ -110,7 +113,7 @@ const mayLose = time.Minute
 
 // compareBeat compares the beat that the board has of a worker with the last one that it had. All of a
 // server's disk may have been put back: then it is the same board by all else, and has an older beat or none.
-func (s *Store) compareBeat(all []Worker, i int) error {
+func (s WorkerTable) compareBeat(all []Worker, i int) error {
 	s.leases.mu.Lock()
 	defer s.leases.mu.Unlock()
 	last, began := s.leases.said, s.leases.began
@@ -130,7 +133,7 @@ func (s *Store) compareBeat(all []Worker, i int) error {
 }
 
 // DropWorker forgets a worker that has ended.
-func (s *Store) DropWorker(ctx context.Context, name string) error {
+func (s WorkerTable) DropWorker(ctx context.Context, name string) error {
 	if !s.shared {
 		return nil
 	}
@@ -141,11 +144,11 @@ func (s *Store) DropWorker(ctx context.Context, name string) error {
 }
 
 // Workers returns the workers that sent a sign of life within a day, sorted by name.
-func (s *Store) Workers(ctx context.Context) ([]Worker, error) {
+func (s WorkerTable) Workers(ctx context.Context) ([]Worker, error) {
 	if !s.shared {
 		return nil, nil
 	}
-	all, err := readRows(ctx, s, "list the workers", func(w *Worker) []any {
+	all, err := readRows(ctx, s.DB, "list the workers", func(w *Worker) []any {
 		return []any{
 			&w.Name, &w.Host, &w.PID, &w.Version, scanList(&w.Labels, "\n"), &w.Slots, &w.Used, &w.Drains, &w.Behind,
 			scanTime(&w.BeatAt), &w.Silent, &w.boot,
@@ -159,11 +162,11 @@ func (s *Store) Workers(ctx context.Context) ([]Worker, error) {
 }
 
 // Unserved are the ready tasks that need labels which no worker has that is there.
-func (s *Store) Unserved(ctx context.Context) ([]board.Case, error) {
+func (s WorkerTable) Unserved(ctx context.Context) ([]board.Case, error) {
 	if !s.shared {
 		return nil, nil
 	}
-	all, err := s.Cases(ctx, CaseFilter{Ready: true, Labelled: true})
+	all, err := CaseTables(s).Cases(ctx, CaseFilter{Ready: true, Labelled: true})
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
@@ -198,7 +201,7 @@ const beat = `INSERT INTO leases (pid, start, boot, host, beat_at) VALUES ($1, $
 
 // registerLease starts the lease of an owner in the transaction, and renews it until the
 // store is closed.
-func (s *Store) registerLease(ctx context.Context, w *statements, o Owner) error {
+func (s *DB) registerLease(ctx context.Context, w *statements, o Owner) error {
 	if !s.shared || o.PID == 0 {
 		return nil
 	}
@@ -221,7 +224,7 @@ func (s *Store) registerLease(ctx context.Context, w *statements, o Owner) error
 	return nil
 }
 
-func (s *Store) keepLeases(ctx context.Context) {
+func (s *DB) keepLeases(ctx context.Context) {
 	defer close(s.leases.done)
 	tick := time.NewTicker(s.leases.renewalInterval())
 	defer tick.Stop()
@@ -237,7 +240,7 @@ func (s *Store) keepLeases(ctx context.Context) {
 
 // beatLeases renews the leases. It wakes no reader, and waits for no other writer. After a
 // failure the next call renews them.
-func (s *Store) beatLeases(ctx context.Context) {
+func (s *DB) beatLeases(ctx context.Context) {
 	s.leases.mu.Lock()
 	mine := slices.Collect(maps.Keys(s.leases.mine))
 	s.leases.mu.Unlock()
@@ -251,7 +254,7 @@ func (s *Store) beatLeases(ctx context.Context) {
 	}
 }
 
-func (s *Store) endLeases() {
+func (s *DB) endLeases() {
 	s.leases.mu.Lock()
 	stop := s.leases.stop
 	s.leases.mu.Unlock()
@@ -265,7 +268,7 @@ func (s *Store) endLeases() {
 // machines: those are alive while their lease is renewed. For one lease's time after a
 // start of the server all count as alive, since nothing could be renewed while it was
 // down.
-func (s *Store) aliveOrLeased(ctx context.Context, from *statements, alive func(Owner) bool) (func(Owner) bool, error) {
+func (s *DB) aliveOrLeased(ctx context.Context, from *statements, alive func(Owner) bool) (func(Owner) bool, error) {
 	if !s.shared {
 		return alive, nil
 	}
@@ -289,7 +292,7 @@ func (s *Store) aliveOrLeased(ctx context.Context, from *statements, alive func(
 
 // withDistinctHost renames the host of an owner that cannot be seen from here though its
 // machine has the same name as this one.
-func (s *Store) withDistinctHost(o Owner) Owner {
+func (s *DB) withDistinctHost(o Owner) Owner {
 	if here, _ := os.Hostname(); o.Host == here && !s.isVisible(o) {
 		o.Host += " (another one)"
 	}
@@ -299,7 +302,7 @@ func (s *Store) withDistinctHost(o Owner) Owner {
 // isVisible reports whether the owner's process could be seen from here if it lives. A
 // container that was started again, and another machine with the same name, have another
 // boot.
-func (s *Store) isVisible(o Owner) bool {
+func (s *DB) isVisible(o Owner) bool {
 	if o.Host == "" {
 		return true
 	}
@@ -309,7 +312,7 @@ func (s *Store) isVisible(o Owner) bool {
 
 // clearDeadOwners clears the owners on other machines whose leases have expired, and
 // gives machines with the name of this one a distinct name.
-func (s *Store) clearDeadOwners(ctx context.Context, owners ...*Owner) error {
+func (s *DB) clearDeadOwners(ctx context.Context, owners ...*Owner) error {
 	for _, o := range owners {
 		if !s.shared || o.PID == 0 || s.isVisible(*o) {
 			continue

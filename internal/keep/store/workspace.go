@@ -7,6 +7,9 @@ import (
 	"time"
 )
 
+// WorkspaceTable keeps the private clones of this machine.
+type WorkspaceTable struct{ *DB }
+
 // Workspace is the row of a private clone. Times are kept in whole
 // milliseconds and come back in UTC.
 type Workspace struct {
@@ -38,13 +41,13 @@ const workspaceColumns = `id, kind, state, why, repo, dir, own, folder, branch, 
 	owner_pid, owner_start, owner_boot, owner_host, taken_at, updated_at, keep_until`
 
 // Workspaces lists all rows in the order in which they were made.
-func (s *Store) Workspaces(ctx context.Context) ([]Workspace, error) {
+func (s WorkspaceTable) Workspaces(ctx context.Context) ([]Workspace, error) {
 	all, err := s.readWorkspaces(ctx, &s.reads)
 	return all, s.explainError(ctx, "list the workspaces", err)
 }
 
 // Workspace finds a row; ok is false when there is none.
-func (s *Store) Workspace(ctx context.Context, id string) (w Workspace, ok bool, err error) {
+func (s WorkspaceTable) Workspace(ctx context.Context, id string) (w Workspace, ok bool, err error) {
 	all, err := s.Workspaces(ctx)
 	for _, w := range all {
 		if w.ID == id {
@@ -56,7 +59,7 @@ func (s *Store) Workspace(ctx context.Context, id string) (w Workspace, ok bool,
 
 // readWorkspaces reads the rows of this place. An owner of another boot whose lease is over
 // is none.
-func (s *Store) readWorkspaces(ctx context.Context, w *statements) ([]Workspace, error) {
+func (s WorkspaceTable) readWorkspaces(ctx context.Context, w *statements) ([]Workspace, error) {
 	all, err := workspaces(ctx, w, s.place)
 	if err != nil || !s.shared {
 		return all, err
@@ -101,14 +104,14 @@ type WorkspaceChange struct {
 // second sees what the first did. Edit must be quick and must not call the
 // store; its error ends the call, is returned as it is, and nothing is stored.
 // What is stored survives a power loss.
-func (s *Store) EditWorkspaces(ctx context.Context, edit func(all []Workspace) (WorkspaceChange, error)) error {
+func (s WorkspaceTable) EditWorkspaces(ctx context.Context, edit func(all []Workspace) (WorkspaceChange, error)) error {
 	return s.editWorkspaces(ctx, edit, func(context.Context, *statements) error { return nil })
 }
 
 // SwapRacer gives a task what an agent that raced for it has, and the other way
 // round: edit swaps the rows of their workspaces, and the runs of the race swap their
 // names in the same transaction. The runs may have no owner that lives.
-func (s *Store) SwapRacer(
+func (s WorkspaceTable) SwapRacer(
 	ctx context.Context, task, racer string, edit func(all []Workspace) (WorkspaceChange, error),
 ) error {
 	return s.editWorkspaces(ctx, edit, func(ctx context.Context, w *statements) error {
@@ -119,7 +122,7 @@ func (s *Store) SwapRacer(
 	})
 }
 
-func (s *Store) editWorkspaces(ctx context.Context, edit func(all []Workspace) (WorkspaceChange, error),
+func (s WorkspaceTable) editWorkspaces(ctx context.Context, edit func(all []Workspace) (WorkspaceChange, error),
 	also func(context.Context, *statements) error) error {
 	var refused error
 	err := s.transact(ctx, powerSafe, func(ctx context.Context, w *statements) error {
