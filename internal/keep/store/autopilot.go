@@ -1,6 +1,8 @@
 package store
 
 import (
+	"github.com/pawl-dev/pawl/internal/keep/store/rows"
+
 	"context"
 	"encoding/json"
 	"fmt"
@@ -83,7 +85,7 @@ func (s AutopilotTables) driveAutopilot(ctx context.Context, a *Autopilot, alive
 			old.Owner = a.Owner
 			*a = old
 		default:
-			if _, err := w.exec(ctx, `DELETE FROM autopilot_controls`); err != nil {
+			if _, err := w.Exec(ctx, `DELETE FROM autopilot_controls`); err != nil {
 				return err
 			}
 		}
@@ -106,7 +108,7 @@ func (s *DB) inTurn(ctx context.Context, w *statements) error {
 	if turn == 0 {
 		return nil
 	}
-	_, err := w.one(ctx, `SELECT turn FROM autopilot`, nil, &now)
+	_, err := w.One(ctx, `SELECT turn FROM autopilot`, nil, &now)
 	if err == nil && now != turn {
 		err = fmt.Errorf("%w: another process drives the autopilot", ErrNotOwner)
 	}
@@ -147,23 +149,20 @@ const autopilotColumns = `session, phase, mode, why, max_parallel, exit, sprint,
 	started_at, updated_at, ended_at, state, options, turn`
 
 func readAutopilot(ctx context.Context, from *statements) (a Autopilot, ok bool, err error) {
-	return firstRow(ctx, from, func(a *Autopilot) []any {
+	return rows.FindFirst(ctx, from, func(a *Autopilot) []any {
 		return []any{
-			&a.Session, &a.Phase, &a.Mode, &a.Why, &a.MaxParallel, &a.Exit, &a.Sprint,
-			&a.Owner.PID, &a.Owner.Start, &a.Owner.Boot, &a.Owner.Host,
-			scanTime(&a.StartedAt), scanTime(&a.UpdatedAt), scanTime(&a.EndedAt), raw(&a.State),
-			raw(&a.Options), &a.Turn,
+			&a.Session, &a.Phase, &a.Mode, &a.Why, &a.MaxParallel, &a.Exit, &a.Sprint, &a.Owner, &a.StartedAt,
+			&a.UpdatedAt, &a.EndedAt, &a.State, &a.Options, &a.Turn,
 		}
 	}, `SELECT `+autopilotColumns+` FROM autopilot`)
 }
 
-var putAutopilotQuery = upsertSQL("autopilot", 1, "one, "+autopilotColumns)
+var putAutopilotQuery = rows.UpsertSQL("autopilot", 1, "one, "+autopilotColumns)
 
 func putAutopilot(ctx context.Context, w *statements, a Autopilot) error {
-	_, err := w.exec(ctx, putAutopilotQuery(), 1,
-		a.Session, a.Phase, a.Mode, a.Why, a.MaxParallel, a.Exit, a.Sprint,
-		a.Owner.PID, a.Owner.Start, a.Owner.Boot, a.Owner.Host,
-		toMS(a.StartedAt), toMS(a.UpdatedAt), toMS(a.EndedAt), string(a.State), string(a.Options), a.Turn)
+	_, err := w.Exec(ctx, putAutopilotQuery(), 1,
+		a.Session, a.Phase, a.Mode, a.Why, a.MaxParallel, a.Exit, a.Sprint, a.Owner, a.StartedAt, a.UpdatedAt,
+		a.EndedAt, a.State, a.Options, a.Turn)
 	return err
 }
 
@@ -179,10 +178,10 @@ type Slot struct {
 // SaveSlot stores what happens in a slot.
 func (s AutopilotTables) SaveSlot(ctx context.Context, l Slot) error {
 	return s.execOne(ctx, crashSafe, "store what is done for "+l.Case,
-		putSlot(), l.Case, l.Run, toMS(l.Since), l.Activity, toMS(l.ActivityAt))
+		putSlot(), l.Case, l.Run, l.Since, l.Activity, l.ActivityAt)
 }
 
-var putSlot = upsertSQL("slots", 1, "id, run, since, activity, activity_at")
+var putSlot = rows.UpsertSQL("slots", 1, "id, run, since, activity, activity_at")
 
 // DropSlot forgets the slot of a task; "" is all.
 func (s AutopilotTables) DropSlot(ctx context.Context, id string) error {
@@ -192,7 +191,7 @@ func (s AutopilotTables) DropSlot(ctx context.Context, id string) error {
 // Slots returns the occupied slots, the oldest first.
 func (s AutopilotTables) Slots(ctx context.Context) ([]Slot, error) {
 	return readRows(ctx, s.DB, "read the slots", func(l *Slot) []any {
-		return []any{&l.Case, &l.Run, scanTime(&l.Since), &l.Activity, scanTime(&l.ActivityAt)}
+		return []any{&l.Case, &l.Run, &l.Since, &l.Activity, &l.ActivityAt}
 	}, `SELECT id, run, since, activity, activity_at FROM slots ORDER BY since, id`)
 }
 
@@ -221,15 +220,15 @@ func (s AutopilotTables) AskAutopilot(ctx context.Context, c AutopilotControl) (
 }
 
 func askAutopilot(ctx context.Context, w *statements, c AutopilotControl) (id int64, err error) {
-	_, err = w.one(ctx, `INSERT INTO autopilot_controls (kind, text, at) VALUES ($1, $2, $3) RETURNING id`,
-		[]any{c.Kind, c.Text, toMS(c.At)}, &id)
+	_, err = w.One(ctx, `INSERT INTO autopilot_controls (kind, text, at) VALUES ($1, $2, $3) RETURNING id`,
+		[]any{c.Kind, c.Text, c.At}, &id)
 	return id, err
 }
 
 // AutopilotAsked reports whether such a request waits to be taken.
 func (s AutopilotTables) AutopilotAsked(ctx context.Context, kind string) (bool, error) {
 	n := 0
-	_, err := s.reads.one(ctx, `SELECT count(*) FROM autopilot_controls WHERE kind = $1`, []any{kind}, &n)
+	_, err := s.reads.One(ctx, `SELECT count(*) FROM autopilot_controls WHERE kind = $1`, []any{kind}, &n)
 	return n > 0, s.explainError(ctx, "read what is asked of the autopilot", err)
 }
 
@@ -238,15 +237,15 @@ func (s AutopilotTables) AutopilotAsked(ctx context.Context, kind string) (bool,
 func (s AutopilotTables) TakeAutopilotControls(ctx context.Context) (asked []AutopilotControl, err error) {
 	const what = "take what is asked of the autopilot"
 	open := 0
-	if _, err = s.reads.one(ctx, `SELECT count(*) FROM autopilot_controls`, nil, &open); err != nil || open == 0 {
+	if _, err = s.reads.One(ctx, `SELECT count(*) FROM autopilot_controls`, nil, &open); err != nil || open == 0 {
 		return nil, s.explainError(ctx, what, err)
 	}
 	return changeValue(ctx, s.DB, crashSafe, what, func(ctx context.Context, w *statements) ([]AutopilotControl, error) {
-		asked, err := listRows(ctx, w,
-			func(c *AutopilotControl) []any { return []any{&c.ID, &c.Kind, &c.Text, scanTime(&c.At)} },
+		asked, err := rows.ListAll(ctx, w,
+			func(c *AutopilotControl) []any { return []any{&c.ID, &c.Kind, &c.Text, &c.At} },
 			`SELECT id, kind, text, at FROM autopilot_controls ORDER BY id`)
 		if err == nil {
-			_, err = w.exec(ctx, `DELETE FROM autopilot_controls`)
+			_, err = w.Exec(ctx, `DELETE FROM autopilot_controls`)
 		}
 		return asked, err
 	})
@@ -263,26 +262,21 @@ type Sprint struct {
 // NewSprintID is the id of the next sprint of a day: YYYY-MM-DD-NNN.
 func (s AutopilotTables) NewSprintID(ctx context.Context, day string) (string, error) {
 	var last int
-	_, err := s.reads.one(ctx, `SELECT coalesce(max(CAST(substr(id, 12) AS INTEGER)), 0) FROM sprints WHERE id LIKE $1`,
+	_, err := s.reads.One(ctx, `SELECT coalesce(max(CAST(substr(id, 12) AS INTEGER)), 0) FROM sprints WHERE id LIKE $1`,
 		[]any{day + "-%"}, &last)
 	return fmt.Sprintf("%s-%03d", day, last+1), s.explainError(ctx, "number a sprint", err)
 }
 
 // SaveSprint stores a sprint; it survives a power loss once it has ended.
 func (s AutopilotTables) SaveSprint(ctx context.Context, p Sprint) error {
-	d := crashSafe
-	if !p.EndedAt.IsZero() {
-		d = powerSafe
-	}
-	return s.execOne(ctx, d, "store sprint "+p.ID,
-		putSprint(), p.ID, toMS(p.StartedAt), toMS(p.EndedAt), string(p.Stats))
+	return s.execOne(ctx, durability(!p.EndedAt.IsZero()), "store sprint "+p.ID, putSprint(), p.ID, p.StartedAt, p.EndedAt, p.Stats)
 }
 
-var putSprint = upsertSQL("sprints", 1, "id, started_at, ended_at, stats")
+var putSprint = rows.UpsertSQL("sprints", 1, "id, started_at, ended_at, stats")
 
 // Sprints are the last ones, the latest first.
 func (s AutopilotTables) Sprints(ctx context.Context, limit int) ([]Sprint, error) {
 	return readRows(ctx, s.DB, "list the sprints", func(p *Sprint) []any {
-		return []any{&p.ID, scanTime(&p.StartedAt), scanTime(&p.EndedAt), raw(&p.Stats)}
+		return []any{&p.ID, &p.StartedAt, &p.EndedAt, &p.Stats}
 	}, `SELECT id, started_at, ended_at, stats FROM sprints ORDER BY started_at DESC, id DESC LIMIT $1`, limit)
 }

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"github.com/pawl-dev/pawl/internal/keep/store/rows"
+
 	"context"
 	"encoding/json"
 	"slices"
@@ -29,10 +31,7 @@ func (s CaseTables) AddCases(ctx context.Context, drafts []board.Draft, by board
 // for other cases. A person's change and a landing are on disk when it
 // returns. The error is a [*board.RefusalError], or [ErrNoCase].
 func (s CaseTables) MoveCase(ctx context.Context, id string, ch board.Change) (c board.Case, err error) {
-	d := crashSafe
-	if ch.By == board.Person || ch.Action == board.Land {
-		d = powerSafe
-	}
+	d := durability(ch.By == board.Person || ch.Action == board.Land)
 	err = s.changeAs(ctx, d, "change "+id, func(ctx context.Context, w *statements) error {
 		return moveCase(ctx, w, id, ch)
 	})
@@ -81,7 +80,7 @@ func (s CaseTables) Case(ctx context.Context, id string) (board.Case, error) {
 
 // Dependents returns the ids of the cases that need a case, in order.
 func (s CaseTables) Dependents(ctx context.Context, id string) ([]string, error) {
-	return readRows(ctx, s.DB, "read what needs "+id, textField, dependentsQuery, id)
+	return readRows(ctx, s.DB, "read what needs "+id, rows.TextField, dependentsQuery, id)
 }
 
 // CaseHistory returns what was done with a case, oldest first; also of one
@@ -94,7 +93,7 @@ func (s CaseTables) CaseHistory(ctx context.Context, id string) ([]board.Entry, 
 const entryColumns = `at, action, actor, from_status, to_status, why`
 
 func entryFields(e *board.Entry) []any {
-	return []any{scanTime(&e.At), &e.Action, &e.By, &e.From, &e.To, &e.Why}
+	return []any{&e.At, &e.Action, &e.By, &e.From, &e.To, &e.Why}
 }
 
 // CaseFilter says which cases to list. Its zero value is all of them.
@@ -116,66 +115,65 @@ type CaseFilter struct {
 
 // ActiveTasks are the ids of those that a loop works on.
 func (s CaseTables) ActiveTasks(ctx context.Context) (map[string]bool, error) {
-	active, err := readTexts(ctx, &s.reads, `SELECT id FROM cases WHERE status = 'active' AND type = 'task'`)
-	ids := lists.Set(active)
-	return ids, s.explainError(ctx, "list the tasks that are worked on", err)
+	active, err := rows.ReadTexts(ctx, &s.reads, `SELECT id FROM cases WHERE status = 'active' AND type = 'task'`)
+	return lists.Set(active), s.explainError(ctx, "list the tasks that are worked on", err)
 }
 
 // Cases lists cases without their descriptions and criteria, as they were
 // added, or with Ready as they are started.
 func (s CaseTables) Cases(ctx context.Context, f CaseFilter) ([]board.Case, error) {
 	c := f.conditions()
-	query := `SELECT ` + listedColumns + caseTables + c.where()
+	query := `SELECT ` + listedColumns + caseTables + c.Where()
 	if f.Ready {
 		query += ` ORDER BY c.priority DESC, c.score DESC, c.created_at, c.number`
 	} else {
 		query += ` ORDER BY c.seq`
 	}
 	if f.Limit > 0 {
-		query += c.limit(f.Limit)
+		query += c.Limit(f.Limit)
 	}
-	return readRows(ctx, s.DB, "list the board", listedFields, query, c.args...)
+	return readRows(ctx, s.DB, "list the board", listedFields, query, c.Args...)
 }
 
-func (f CaseFilter) conditions() *conditions {
-	c := &conditions{}
+func (f CaseFilter) conditions() *rows.Conditions {
+	c := &rows.Conditions{}
 	if len(f.Status) > 0 {
-		anyOf(c, `c.status IN (…)`, f.Status)
+		rows.AnyOf(c, `c.status IN (…)`, f.Status)
 	}
 	if f.Open {
-		c.add(`c.status <> ?`, string(board.Done))
+		c.Add(`c.status <> ?`, string(board.Done))
 	}
 	if f.Ready {
-		c.add(`c.ready = 1`)
+		c.Add(`c.ready = 1`)
 	}
 	if f.Type != "" {
-		c.add(`c.type = ?`, string(f.Type))
+		c.Add(`c.type = ?`, string(f.Type))
 	}
 	if f.Tag != "" {
-		c.add(hasTag, inTags(f.Tag))
+		c.Add(hasTag, inTags(f.Tag))
 	}
 	if f.Issues {
-		c.add(`c.ref <> '' AND c.ref >= 'issue#' AND c.ref < 'issue$'`)
+		c.Add(`c.ref <> '' AND c.ref >= 'issue#' AND c.ref < 'issue$'`)
 	}
 	if f.Labelled {
-		c.add(`instr(lower(c.tags), ?) > 0`, "\n"+board.LabelTag)
+		c.Add(`instr(lower(c.tags), ?) > 0`, "\n"+board.LabelTag)
 	}
 	if f.OwnAgent {
-		c.add(`instr(lower(c.tags), ?) > 0`, "\n"+board.AgentTag)
+		c.Add(`instr(lower(c.tags), ?) > 0`, "\n"+board.AgentTag)
 	}
 	if f.Parent != "" {
-		c.add(`c.parent = ?`, f.Parent)
+		c.Add(`c.parent = ?`, f.Parent)
 	}
 	if len(f.Within) > 0 {
-		anyOf(c, `c.id IN (WITH RECURSIVE below (id) AS (SELECT id FROM cases WHERE id IN (…)
+		rows.AnyOf(c, `c.id IN (WITH RECURSIVE below (id) AS (SELECT id FROM cases WHERE id IN (…)
 			UNION SELECT k.id FROM below b JOIN cases k ON k.parent = b.id AND k.parent <> '') SELECT id FROM below)`, f.Within)
 	}
 	if len(f.Tags) > 0 {
 		tags := lists.Each(f.Tags, func(tag string) any { return inTags(tag) })
-		c.add(`(`+hasTag+strings.Repeat(` OR `+hasTag, len(tags)-1)+`)`, tags...)
+		c.Add(`(`+hasTag+strings.Repeat(` OR `+hasTag, len(tags)-1)+`)`, tags...)
 	}
 	for _, tag := range f.NotTags {
-		c.add(`NOT `+hasTag, inTags(tag))
+		c.Add(`NOT `+hasTag, inTags(tag))
 	}
 	return c
 }
@@ -203,7 +201,7 @@ func (s CaseTables) NextCaseOf(ctx context.Context, f CaseFilter, exclude []stri
 // CaseCounts is how many cases have each status, and how many tasks are ready.
 func (s CaseTables) CaseCounts(ctx context.Context) (counts map[board.Status]int, ready int, err error) {
 	counts = map[board.Status]int{}
-	err = s.reads.each(ctx, func(row scanner) error {
+	err = s.reads.Each(ctx, func(row rows.Row) error {
 		var status board.Status
 		var n int
 		err := row.Scan(&status, &n)
@@ -211,7 +209,7 @@ func (s CaseTables) CaseCounts(ctx context.Context) (counts map[board.Status]int
 		return err
 	}, `SELECT status, count(*) FROM cases GROUP BY status`)
 	if err == nil {
-		_, err = s.reads.one(ctx, `SELECT count(*) FROM cases WHERE ready = 1`, nil, &ready)
+		_, err = s.reads.One(ctx, `SELECT count(*) FROM cases WHERE ready = 1`, nil, &ready)
 	}
 	return counts, ready, s.explainError(ctx, "count the board", err)
 }
@@ -235,22 +233,24 @@ const (
 
 func caseFields(c *board.Case) []any {
 	return []any{
-		&c.ID, &c.Type, &c.Title, scanList(&c.Tags, "\n"), &c.Priority, &c.Parent, &c.Ref, &c.Status, &c.Why,
-		&c.Retries, scanTime(&c.CreatedAt), scanTime(&c.UpdatedAt), &c.Unmet, &c.Unblocks, &c.Held,
+		&c.ID, &c.Type, &c.Title, rows.ScanList(&c.Tags, "\n"), &c.Priority, &c.Parent, &c.Ref, &c.Status, &c.Why,
+		&c.Retries, &c.CreatedAt, &c.UpdatedAt, &c.Unmet, &c.Unblocks, &c.Held,
 		&c.Children, &c.ChildrenDone, &c.Siblings, &c.SiblingsDone,
 	}
 }
 
-func listedFields(c *board.Case) []any { return append(caseFields(c), scanList(&c.Needs, ",")) }
+func listedFields(c *board.Case) []any {
+	return append(caseFields(c), rows.ScanList(&c.Needs, ","))
+}
 
 // findCase reads a case without its texts and needs.
 func findCase(ctx context.Context, w *statements, query, key string) (c board.Case, ok bool, err error) {
-	return firstRow(ctx, w, caseFields, query, key)
+	return rows.FindFirst(ctx, w, caseFields, query, key)
 }
 
 // existingCase reads a case that has to be on the board.
 func existingCase(ctx context.Context, w *statements, id string) (board.Case, error) {
-	return requireRow(ctx, w, ErrNoCase, id, caseFields, oneCase, id)
+	return rows.RequireFirst(ctx, w, ErrNoCase, id, caseFields, oneCase, id)
 }
 
 func fullCase(ctx context.Context, w *statements, id string) (board.Case, error) {
@@ -258,30 +258,13 @@ func fullCase(ctx context.Context, w *statements, id string) (board.Case, error)
 	if err != nil {
 		return c, err
 	}
-	if c.Needs, err = readTexts(ctx, w, needsQuery, id); err != nil {
+	if c.Needs, err = rows.ReadTexts(ctx, w, needsQuery, id); err != nil {
 		return c, err
 	}
-	_, err = w.one(ctx, `SELECT description, acceptance, control, verify, sealed FROM case_texts WHERE id = $1`, []any{id},
-		&c.Description, scanJSON(&c.Acceptance), scanJSON(&c.Control), scanJSON(&c.Verify), scanJSON(&c.Sealed))
+	_, err = w.One(ctx, `SELECT description, acceptance, control, verify, sealed FROM case_texts WHERE id = $1`, []any{id},
+		&c.Description, rows.ScanJSON(&c.Acceptance), rows.ScanJSON(&c.Control), rows.ScanJSON(&c.Verify),
+		rows.ScanJSON(&c.Sealed))
 	return c, err
-}
-
-// scanList scans a list that is stored as one text.
-func scanList(to *[]string, by string) column {
-	return func(stored any) error {
-		*to = nil
-		if text := strings.Trim(string(bytesOf(stored)), by); text != "" {
-			*to = strings.Split(text, by)
-		}
-		return nil
-	}
-}
-
-func joinTags(tags []string) string {
-	if len(tags) == 0 {
-		return ""
-	}
-	return "\n" + strings.Join(tags, "\n") + "\n"
 }
 
 // without returns the strings of a that are not in b.
@@ -302,19 +285,19 @@ func (s CaseTables) SetCaseLimits(ctx context.Context, id string, l CaseLimits) 
 		if _, err := existingCase(ctx, w, id); err != nil {
 			return err
 		}
-		_, err := w.exec(ctx, `INSERT INTO case_limits (id, max_iterations, timeout, at) VALUES ($1, $2, $3, $4)
+		_, err := w.Exec(ctx, `INSERT INTO case_limits (id, max_iterations, timeout, at) VALUES ($1, $2, $3, $4)
 			ON CONFLICT (id) DO UPDATE SET at = $4,
 				max_iterations = CASE WHEN $2 > 0 THEN $2 ELSE case_limits.max_iterations END,
 				timeout = CASE WHEN $3 > 0 THEN $3 ELSE case_limits.timeout END`,
-			id, l.MaxIterations, l.Timeout.Milliseconds(), toMS(l.At))
+			id, l.MaxIterations, l.Timeout, l.At)
 		return err
 	})
 }
 
 // CaseLimits returns the limits of a task; they are zero if it has none of its own.
 func (s CaseTables) CaseLimits(ctx context.Context, id string) (l CaseLimits, err error) {
-	_, err = s.reads.one(ctx, `SELECT max_iterations, timeout, at FROM case_limits WHERE id = $1`, []any{id},
-		&l.MaxIterations, scanDuration(&l.Timeout), scanTime(&l.At))
+	_, err = s.reads.One(ctx, `SELECT max_iterations, timeout, at FROM case_limits WHERE id = $1`, []any{id},
+		&l.MaxIterations, &l.Timeout, &l.At)
 	return l, s.explainError(ctx, "read the limits of "+id, err)
 }
 
@@ -345,12 +328,12 @@ func (s CaseTables) AskReview(ctx context.Context, r CaseReview, ch board.Change
 		if err := moveCase(ctx, w, r.Case, ch); err != nil {
 			return err
 		}
-		if _, err := w.exec(ctx, `DELETE FROM case_reviews WHERE id = $1 AND decision = ''`, r.Case); err != nil {
+		if _, err := w.Exec(ctx, `DELETE FROM case_reviews WHERE id = $1 AND decision = ''`, r.Case); err != nil {
 			return err
 		}
-		_, err := w.exec(ctx, `INSERT INTO case_reviews (id, run, work, why, asked_at, decision, feedback, decided_at)
+		_, err := w.Exec(ctx, `INSERT INTO case_reviews (id, run, work, why, asked_at, decision, feedback, decided_at)
 			VALUES ($1, $2, $3, $4, $5, '', '', 0)`,
-			r.Case, r.Run, string(r.Work), r.Why, toMS(r.AskedAt))
+			r.Case, r.Run, r.Work, r.Why, r.AskedAt)
 		return err
 	})
 }
@@ -383,8 +366,8 @@ func (s CaseTables) DecideReview(ctx context.Context, v Verdict) (ok bool, err e
 				return err
 			}
 		}
-		_, err = w.exec(ctx, `UPDATE case_reviews SET decision = $1, feedback = $2, decided_at = $3 WHERE seq = $4`,
-			v.Decision, v.Feedback, toMS(v.Change.At), found[0].Seq)
+		_, err = w.Exec(ctx, `UPDATE case_reviews SET decision = $1, feedback = $2, decided_at = $3 WHERE seq = $4`,
+			v.Decision, v.Feedback, v.Change.At, found[0].Seq)
 		return err
 	})
 	return ok && err == nil, s.explainError(ctx, "decide about "+v.Case, err)
@@ -403,9 +386,9 @@ func (s CaseTables) CaseReviews(ctx context.Context, id string) ([]CaseReview, e
 }
 
 func readReviews(ctx context.Context, from *statements, where string, args ...any) ([]CaseReview, error) {
-	return listRows(ctx, from, func(r *CaseReview) []any {
+	return rows.ListAll(ctx, from, func(r *CaseReview) []any {
 		return []any{
-			&r.Seq, &r.Case, &r.Run, raw(&r.Work), &r.Why, scanTime(&r.AskedAt), &r.Decision, &r.Feedback, scanTime(&r.DecidedAt),
+			&r.Seq, &r.Case, &r.Run, &r.Work, &r.Why, &r.AskedAt, &r.Decision, &r.Feedback, &r.DecidedAt,
 		}
 	}, `SELECT seq, id, run, work, why, asked_at, decision, feedback, decided_at FROM case_reviews`+where, args...)
 }
@@ -413,7 +396,7 @@ func readReviews(ctx context.Context, from *statements, where string, args ...an
 // Attention counts what waits for people: reviews that are open, tasks that a
 // person has to act on, reviews included, and tasks that failed or timed out.
 func (s CaseTables) Attention(ctx context.Context) (reviews, waiting, failed int, err error) {
-	_, err = s.reads.one(ctx, `SELECT (SELECT count(*) FROM case_reviews WHERE decision = ''),
+	_, err = s.reads.One(ctx, `SELECT (SELECT count(*) FROM case_reviews WHERE decision = ''),
 		(SELECT count(*) FROM cases WHERE status = 'blocked' AND type = 'task'),
 		(SELECT count(*) FROM cases WHERE status IN ('failed', 'timeout') AND type = 'task')`, nil, &reviews, &waiting, &failed)
 	return reviews, reviews + waiting, failed, s.explainError(ctx, "count what waits for people", err)

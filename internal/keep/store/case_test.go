@@ -1,6 +1,8 @@
 package store
 
 import (
+	"github.com/pawl-dev/pawl/internal/keep/store/rows"
+
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -428,7 +430,7 @@ func TestNextIsAnIndexLookUp(t *testing.T) {
 	s := fresh(t)
 	addAll(t, s, draft("a"), draft("b"))
 	var plan strings.Builder
-	must(t, s.reads.each(t.Context(), func(row scanner) error {
+	must(t, s.reads.Each(t.Context(), func(row rows.Row) error {
 		var a, b, c int
 		var detail string
 		err := row.Scan(&a, &b, &c, &detail)

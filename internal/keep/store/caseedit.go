@@ -1,6 +1,8 @@
 package store
 
 import (
+	"github.com/pawl-dev/pawl/internal/keep/store/rows"
+
 	"context"
 	"fmt"
 	"slices"
@@ -88,12 +90,12 @@ func (b *cases) resolveNames(ctx context.Context, c *board.Case) error {
 func (b *cases) saveLinks(ctx context.Context, before, after board.Case) error {
 	gone, come := without(before.Needs, after.Needs), without(after.Needs, before.Needs)
 	for _, need := range gone {
-		if _, err := b.w.exec(ctx, `DELETE FROM case_needs WHERE dependent = $1 AND need = $2`, after.ID, need); err != nil {
+		if _, err := b.w.Exec(ctx, `DELETE FROM case_needs WHERE dependent = $1 AND need = $2`, after.ID, need); err != nil {
 			return err
 		}
 	}
 	for _, need := range come {
-		if _, err := b.w.exec(ctx, insertNeed, after.ID, need); err != nil {
+		if _, err := b.w.Exec(ctx, insertNeed, after.ID, need); err != nil {
 			return err
 		}
 	}
@@ -146,7 +148,7 @@ func (b *cases) checkNesting(ctx context.Context, id, parent string) error {
 
 // nestingDepth returns how many levels of children a case has: 0 without children.
 func (b *cases) nestingDepth(ctx context.Context, id string) (deep int, err error) {
-	_, err = b.w.one(ctx, `WITH RECURSIVE below (id, deep) AS (
+	_, err = b.w.One(ctx, `WITH RECURSIVE below (id, deep) AS (
 			SELECT id, 0 FROM cases WHERE id = $1 UNION ALL
 			SELECT c.id, b.deep + 1 FROM below b JOIN cases c ON c.parent = b.id AND c.parent <> '')
 		SELECT max(deep) FROM below`, []any{id}, &deep)
@@ -158,14 +160,14 @@ func (b *cases) removeCase(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	dependents, err := readTexts(ctx, b.w, dependentsQuery, id)
+	dependents, err := rows.ReadTexts(ctx, b.w, dependentsQuery, id)
 	if err != nil {
 		return err
 	}
 	if err := board.CanRemove(&c, dependents); err != nil {
 		return err
 	}
-	if _, err := b.w.exec(ctx, `DELETE FROM cases WHERE id = $1`, id); err != nil {
+	if _, err := b.w.Exec(ctx, `DELETE FROM cases WHERE id = $1`, id); err != nil {
 		return err
 	}
 	counted := c.Needs

@@ -1,8 +1,9 @@
 package store
 
 import (
+	"github.com/pawl-dev/pawl/internal/keep/store/rows"
+
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -42,7 +43,7 @@ func (b *cases) addDrafts(ctx context.Context, drafts []board.Draft) ([]board.Ca
 		return nil, err
 	}
 	var last int64
-	if _, err := b.w.one(ctx, `SELECT coalesce(max(seq), 0) FROM cases`, nil, &last); err != nil {
+	if _, err := b.w.One(ctx, `SELECT coalesce(max(seq), 0) FROM cases`, nil, &last); err != nil {
 		return nil, err
 	}
 	for i := range a.Cases {
@@ -50,7 +51,7 @@ func (b *cases) addDrafts(ctx context.Context, drafts []board.Draft) ([]board.Ca
 			return nil, err
 		}
 	}
-	_, err = b.w.exec(ctx, `INSERT INTO case_history (id, at, action, actor, from_status, to_status, why)
+	_, err = b.w.Exec(ctx, `INSERT INTO case_history (id, at, action, actor, from_status, to_status, why)
 		SELECT id, created_at, $1, $2, '', status, why FROM cases WHERE seq > $3 ORDER BY seq`, string(board.Add),
 		string(b.by), last)
 	if err != nil {
@@ -58,7 +59,7 @@ func (b *cases) addDrafts(ctx context.Context, drafts []board.Draft) ([]board.Ca
 	}
 	for i := range a.Cases { // each need has its row by now
 		for _, need := range a.Cases[i].Needs {
-			if _, err := b.w.exec(ctx, insertNeed, a.Cases[i].ID, need); err != nil {
+			if _, err := b.w.Exec(ctx, insertNeed, a.Cases[i].ID, need); err != nil {
 				return nil, err
 			}
 		}
@@ -101,7 +102,7 @@ func (b *cases) findByName(ctx context.Context, name string) (c board.Case, ok b
 		c, ok, err = findCase(ctx, b.w, caseOfRef, name)
 	}
 	if err == nil && ok && c.Type == board.Operation {
-		c.Needs, err = readTexts(ctx, b.w, needsQuery, c.ID)
+		c.Needs, err = rows.ReadTexts(ctx, b.w, needsQuery, c.ID)
 	}
 	return c, ok, err
 }
@@ -109,7 +110,7 @@ func (b *cases) findByName(ctx context.Context, name string) (c board.Case, ok b
 // blockersOf returns the cases that a case waits for: its needs, its children, and
 // the needs of the cases above it. A done task waits for nothing.
 func (b *cases) blockersOf(ctx context.Context, id string) ([]string, error) {
-	return readTexts(ctx, b.w, `WITH RECURSIVE above (id) AS (
+	return rows.ReadTexts(ctx, b.w, `WITH RECURSIVE above (id) AS (
 			SELECT id FROM cases WHERE id = $1 AND NOT (type = 'task' AND status = 'done')
 			UNION SELECT c.parent FROM cases c JOIN above a ON a.id = c.id WHERE c.parent <> '')
 		SELECT n.need FROM above a JOIN case_needs n ON n.dependent = a.id
@@ -119,7 +120,7 @@ func (b *cases) blockersOf(ctx context.Context, id string) ([]string, error) {
 // hasDependents reports whether a case, or one above it, is needed by another that is not
 // a done task.
 func (b *cases) hasDependents(ctx context.Context, id string) (yes bool, err error) {
-	_, err = b.w.one(ctx, `WITH RECURSIVE above (id) AS (
+	_, err = b.w.One(ctx, `WITH RECURSIVE above (id) AS (
 			SELECT id FROM cases WHERE id = $1 UNION SELECT c.parent FROM cases c JOIN above a ON a.id = c.id WHERE c.parent <> '')
 		SELECT EXISTS (SELECT 1 FROM above a JOIN case_needs n ON n.need = a.id JOIN cases c ON c.id = n.dependent
 			WHERE NOT (c.type = 'task' AND c.status = 'done'))`, []any{id}, &yes)
@@ -129,7 +130,7 @@ func (b *cases) hasDependents(ctx context.Context, id string) (yes bool, err err
 func (b *cases) newID(ctx context.Context, t board.Type) (string, error) {
 	if _, known := b.numbers[t]; !known {
 		var last int64
-		if _, err := b.w.one(ctx, `SELECT last FROM case_numbers WHERE type = $1`, []any{string(t)}, &last); err != nil {
+		if _, err := b.w.One(ctx, `SELECT last FROM case_numbers WHERE type = $1`, []any{string(t)}, &last); err != nil {
 			return "", err
 		}
 		if b.numbers == nil {
@@ -141,30 +142,30 @@ func (b *cases) newID(ctx context.Context, t board.Type) (string, error) {
 	return board.ID(t, b.numbers[t]), nil
 }
 
-var putNumber = upsertSQL("case_numbers", 1, "type, last")
+var putNumber = rows.UpsertSQL("case_numbers", 1, "type, last")
 
 // keepNumbers stores the last numbers, when all ids are given.
 func (b *cases) keepNumbers(ctx context.Context) error {
 	for t, last := range b.numbers {
-		if _, err := b.w.exec(ctx, putNumber(), string(t), last); err != nil {
+		if _, err := b.w.Exec(ctx, putNumber(), string(t), last); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+var putCase = rows.UpsertSQL("cases", 0, `id, number, type, title, tags, priority, parent, ref, status, why,
+	retries, created_at, updated_at, ready, score, unmet, unblocks, held, children, children_done`)
+
 // insertCase stores everything of a new case except its needs.
 func (b *cases) insertCase(ctx context.Context, c *board.Case) error {
 	c.CreatedAt, c.UpdatedAt = b.now.UTC().Truncate(time.Millisecond), b.now.UTC().Truncate(time.Millisecond)
 	_, number, _ := board.ParseID(c.ID)
 	ready, score := rankCase(c)
-	_, err := b.w.exec(ctx, `INSERT INTO cases (id, number, type, title, tags, priority, parent, ref, status, why, retries,
-	created_at, updated_at,
-			ready, score, unmet, unblocks, held, children, children_done)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)`,
-		c.ID, number, string(c.Type), c.Title, joinTags(c.Tags), c.Priority, c.Parent, c.Ref, string(c.Status), c.Why,
-		c.Retries,
-		toMS(c.CreatedAt), toMS(c.UpdatedAt), ready, score, c.Unmet, c.Unblocks, c.Held, c.Children, c.ChildrenDone)
+	_, err := b.w.Exec(ctx, putCase(),
+		c.ID, number, string(c.Type), c.Title, rows.JoinList(c.Tags), c.Priority, c.Parent, c.Ref, string(c.Status),
+		c.Why, c.Retries, c.CreatedAt, c.UpdatedAt, ready, score, c.Unmet, c.Unblocks, c.Held,
+		c.Children, c.ChildrenDone)
 	if err != nil {
 		return err
 	}
@@ -178,29 +179,22 @@ func hasTexts(c *board.Case) bool {
 	return c.Description != "" || len(c.Acceptance)+len(c.Verify)+len(c.Sealed) > 0 || c.Control != nil
 }
 
-var putTexts = upsertSQL("case_texts", 1, "id, description, acceptance, control, verify, sealed")
+var putTexts = rows.UpsertSQL("case_texts", 1, "id, description, acceptance, control, verify, sealed")
 
 func (b *cases) storeTexts(ctx context.Context, c *board.Case) error {
 	if !hasTexts(c) {
-		_, err := b.w.exec(ctx, `DELETE FROM case_texts WHERE id = $1`, c.ID)
+		_, err := b.w.Exec(ctx, `DELETE FROM case_texts WHERE id = $1`, c.ID)
 		return err
 	}
-	row := []any{c.ID, c.Description}
-	for _, part := range []any{c.Acceptance, c.Control, c.Verify, c.Sealed} {
-		text, err := json.Marshal(part)
-		if err != nil {
-			return err
-		}
-		row = append(row, string(text))
-	}
-	_, err := b.w.exec(ctx, putTexts(), row...)
+	_, err := b.w.Exec(ctx, putTexts(), c.ID, c.Description, rows.ToJSON(c.Acceptance), rows.ToJSON(c.Control),
+		rows.ToJSON(c.Verify), rows.ToJSON(c.Sealed))
 	return err
 }
 
 func (b *cases) appendEntry(ctx context.Context, id string, e board.Entry) error {
-	_, err := b.w.exec(ctx, `INSERT INTO case_history (id, at, action, actor, from_status, to_status, why) 
+	_, err := b.w.Exec(ctx, `INSERT INTO case_history (id, at, action, actor, from_status, to_status, why) 
 		VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-		id, toMS(e.At), string(e.Action), string(e.By), string(e.From), string(e.To), e.Why)
+		id, e.At, string(e.Action), string(e.By), string(e.From), string(e.To), e.Why)
 	return err
 }
 
@@ -216,12 +210,12 @@ func rankCase(c *board.Case) (ready bool, score int) {
 // saveCase stores what can change of a case, and whether it is ready by that.
 func (b *cases) saveCase(ctx context.Context, c *board.Case) error {
 	ready, score := rankCase(c)
-	_, err := b.w.exec(ctx, `UPDATE cases SET title = $1, tags = $2, priority = $3, parent = $4, status = $5, why = $6,
+	_, err := b.w.Exec(ctx, `UPDATE cases SET title = $1, tags = $2, priority = $3, parent = $4, status = $5, why = $6,
 		retries = $7, updated_at = $8,
 			ready = $9, score = $10, unmet = $11, unblocks = $12,
 			held = $13, children = $14, children_done = $15 WHERE id = $16`,
-		c.Title, joinTags(c.Tags), c.Priority, c.Parent, string(c.Status), c.Why, c.Retries, toMS(c.UpdatedAt),
-		ready, score, c.Unmet, c.Unblocks, c.Held, c.Children, c.ChildrenDone, c.ID)
+		c.Title, rows.JoinList(c.Tags), c.Priority, c.Parent, string(c.Status), c.Why, c.Retries,
+		c.UpdatedAt, ready, score, c.Unmet, c.Unblocks, c.Held, c.Children, c.ChildrenDone, c.ID)
 	return err
 }
 
@@ -248,7 +242,7 @@ func (b *cases) storeChanged(ctx context.Context, before, after board.Case) erro
 		if near {
 			bonus = board.ScoreNearComplete
 		}
-		if _, err := b.w.exec(ctx, `UPDATE cases SET score = score + $1 WHERE parent = $2 AND parent <> '' AND ready = 1`,
+		if _, err := b.w.Exec(ctx, `UPDATE cases SET score = score + $1 WHERE parent = $2 AND parent <> '' AND ready = 1`,
 			bonus, after.ID); err != nil {
 			return err
 		}
@@ -261,7 +255,7 @@ func (b *cases) storeChanged(ctx context.Context, before, after board.Case) erro
 		queries = append(queries, dependentsQuery, needsQuery, parentQuery)
 	}
 	for _, query := range queries {
-		ids, err := readTexts(ctx, b.w, query, after.ID)
+		ids, err := rows.ReadTexts(ctx, b.w, query, after.ID)
 		if err == nil {
 			err = b.updateCounters(ctx, ids...)
 		}
@@ -293,7 +287,7 @@ func (b *cases) updateCounters(ctx context.Context, ids ...string) error {
 // countCase reads a case as it is stored, and with its counters as they should be.
 func (b *cases) countCase(ctx context.Context, id string) (before, after board.Case, err error) {
 	var unmet, unblocks, children, done int
-	ok, err := b.w.one(ctx, `SELECT `+caseColumns+`,
+	ok, err := b.w.One(ctx, `SELECT `+caseColumns+`,
 		(SELECT count(*) FROM case_needs n JOIN cases k ON k.id = n.need WHERE n.dependent = c.id AND k.status <> 'done'),
 		(SELECT count(*) FROM case_needs n JOIN cases k ON k.id = n.dependent WHERE n.need = c.id AND k.status <> 'done'),
 		(SELECT count(*) FROM cases k WHERE k.parent = c.id AND k.parent <> ''),

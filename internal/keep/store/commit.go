@@ -1,6 +1,8 @@
 package store
 
 import (
+	"github.com/pawl-dev/pawl/internal/keep/store/rows"
+
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -52,10 +54,6 @@ func (s RunTables) commitStep(ctx context.Context, d durability, step Step) erro
 	if step.Event.Run != step.Run.ID || step.Event.N < 1 {
 		return fmt.Errorf("cannot %s: it belongs to run %q", what, step.Event.Run)
 	}
-	record, err := encodeRecord(step.Record)
-	if err != nil {
-		return fmt.Errorf("cannot %s: %v", what, err)
-	}
 	return s.changeAs(ctx, d, what, func(ctx context.Context, w *statements) error {
 		moved, err := updateRun(ctx, w, step)
 		if err != nil {
@@ -64,24 +62,26 @@ func (s RunTables) commitStep(ctx context.Context, d durability, step Step) erro
 		if !moved {
 			return explainRefusal(ctx, w, step)
 		}
-		return storeStep(ctx, w, step, record)
+		return storeStep(ctx, w, step)
 	})
 }
 
 // storeStep stores what belongs to a step beside the run's row.
-func storeStep(ctx context.Context, w *statements, step Step, record string) error {
+func storeStep(ctx context.Context, w *statements, step Step) error {
 	if _, err := insertEvent(ctx, w, step.Event); err != nil {
 		return err
 	}
 	if len(step.Run.Setup) > 0 {
-		_, err := w.exec(ctx, `UPDATE setups SET setup = $1 WHERE run = $2 AND setup <> $1`, string(step.Run.Setup),
-			step.Run.ID)
-		if err != nil {
+		const save = `UPDATE setups SET setup = $1 WHERE run = $2 AND setup <> $1`
+		if _, err := w.Exec(ctx, save, step.Run.Setup, step.Run.ID); err != nil {
 			return err
 		}
 	}
 	if step.Record != nil {
-		if err := upsertIteration(ctx, w, step.Run.ID, step.Record, record); err != nil {
+		r := step.Record
+		_, err := w.Exec(ctx, putIteration(), step.Run.ID, r.Number, r.Attempt, string(r.Outcome), r.StartedAt, r.Elapsed,
+			rows.ToJSON(r))
+		if err != nil {
 			return err
 		}
 	}
@@ -91,8 +91,8 @@ func storeStep(ctx context.Context, w *statements, step Step, record string) err
 		}
 	}
 	for _, id := range step.Taken {
-		_, err := w.exec(ctx, `UPDATE controls SET taken_at = $1 WHERE id = $2 AND run = $3 AND taken_at = 0`,
-			toMS(step.Event.At), id, step.Run.ID)
+		_, err := w.Exec(ctx, `UPDATE controls SET taken_at = $1 WHERE id = $2 AND run = $3 AND taken_at = 0`,
+			step.Event.At, id, step.Run.ID)
 		if err != nil {
 			return err
 		}
@@ -110,17 +110,14 @@ func updateRun(ctx context.Context, w *statements, step Step) (moved bool, err e
 	if step.freesRun() {
 		after = Owner{}
 	}
-	rows, err := w.exec(ctx, `UPDATE runs SET status = $1, why = $2, n = $3, iteration = $4, max_iterations = $5,
+	rows, err := w.Exec(ctx, `UPDATE runs SET status = $1, why = $2, n = $3, iteration = $4, max_iterations = $5,
 		agent = coalesce(nullif($6, ''), agent),
 			cost = $7, cost_known = $8, tokens_in = $9, tokens_out = $10,
 			owner_pid = $11, owner_start = $12, owner_boot = $13, owner_host = $14,
 			updated_at = $15, ended_at = $16, elapsed = $17, state = $18
 		WHERE id = $19 AND n = $20 AND owner_pid = $21 AND owner_start = $22 AND owner_boot = $23 AND owner_host = $24`,
-		r.Status, r.Why, step.Event.N, r.Iteration, r.MaxIterations, r.Agent,
-		r.Cost, r.costKnown(), r.TokensIn, r.TokensOut,
-		after.PID, after.Start, after.Boot, after.Host,
-		toMS(updatedAt(r, step.Event)), toMS(r.EndedAt), r.Elapsed.Milliseconds(), string(r.State),
-		r.ID, step.Event.N-1, r.Owner.PID, r.Owner.Start, r.Owner.Boot, r.Owner.Host)
+		r.Status, r.Why, step.Event.N, r.Iteration, r.MaxIterations, r.Agent, r.Cost, r.costKnown(), r.TokensIn,
+		r.TokensOut, after, updatedAt(r, step.Event), r.EndedAt, r.Elapsed, r.State, r.ID, step.Event.N-1, r.Owner)
 	return rows == 1, err
 }
 
@@ -161,8 +158,8 @@ func (h runHead) refuseOthers() error {
 
 // existingHead reads the head of a run that has to be there.
 func existingHead(ctx context.Context, w *statements, run string) (runHead, error) {
-	return requireRow(ctx, w, ErrNotFound, run, func(h *runHead) []any {
-		return []any{&h.n, &h.owner.PID, &h.owner.Start, &h.owner.Boot, &h.owner.Host}
+	return rows.RequireFirst(ctx, w, ErrNotFound, run, func(h *runHead) []any {
+		return []any{&h.n, &h.owner}
 	}, `SELECT n, owner_pid, owner_start, owner_boot, owner_host FROM runs WHERE id = $1`, run)
 }
 
@@ -195,7 +192,7 @@ type StepRun struct {
 
 const stepColumns = `run, step, n, iteration, attempt, status, hash, input, started_at, elapsed, record`
 
-var putStep = upsertSQL("steps", 3, stepColumns+", output")
+var putStep = rows.UpsertSQL("steps", 3, stepColumns+", output")
 
 // PutStep stores an execution of a step, over an earlier state of the same, and an
 // event about it beside the run's own. Each call adds an event, also when it is
@@ -213,10 +210,9 @@ func (s RunTables) PutStep(ctx context.Context, owner Owner, st StepRun, e journ
 		if err != nil {
 			return err
 		}
-		_, err = w.exec(ctx, putStep(),
-			st.Run, st.Step, st.N, st.Iteration, st.Attempt, st.Status, st.Hash, st.Input, toMS(st.StartedAt),
-			st.Elapsed.Milliseconds(),
-			string(st.Record), st.Output)
+		_, err = w.Exec(ctx, putStep(),
+			st.Run, st.Step, st.N, st.Iteration, st.Attempt, st.Status, st.Hash, st.Input, st.StartedAt, st.Elapsed,
+			st.Record, st.Output)
 		if err != nil {
 			return err
 		}
@@ -240,7 +236,7 @@ func (s RunTables) readSteps(ctx context.Context, run, output string) ([]StepRun
 	return readRows(ctx, s.DB, "read the steps of run "+run, func(st *StepRun) []any {
 		return []any{
 			&st.Run, &st.Step, &st.N, &st.Iteration, &st.Attempt, &st.Status, &st.Hash, &st.Input,
-			scanTime(&st.StartedAt), scanDuration(&st.Elapsed), raw(&st.Record), &st.Output,
+			&st.StartedAt, &st.Elapsed, &st.Record, &st.Output,
 		}
 	}, `SELECT `+stepColumns+`, `+output+` FROM steps WHERE run = $1 ORDER BY rowid`, run)
 }
@@ -254,23 +250,20 @@ var (
 // EventTable keeps the journal: what happened to runs and queues, in order.
 type EventTable struct{ *DB }
 
-// maxEvents caps one page of events.
-const maxEvents = 1000
-
 // insertEvent returns the event's seq. It runs in the transaction that
 // changes what the event is about.
 func insertEvent(ctx context.Context, w *statements, e journal.Event) (seq int64, err error) {
 	n := sql.NullInt64{Int64: e.N, Valid: e.N != 0}
-	_, err = w.one(ctx, `INSERT INTO events (run, n, at, kind, data) VALUES ($1, $2, $3, $4, $5) RETURNING seq`,
-		[]any{e.Run, n, toMS(e.At), e.Kind, string(e.Data)}, &seq)
+	_, err = w.One(ctx, `INSERT INTO events (run, n, at, kind, data) VALUES ($1, $2, $3, $4, $5) RETURNING seq`,
+		[]any{e.Run, n, e.At, e.Kind, e.Data}, &seq)
 	return seq, err
 }
 
 // isStored is true when this very event is there under its number.
 func isStored(ctx context.Context, w *statements, e journal.Event) (bool, error) {
 	var found int
-	return w.one(ctx, `SELECT 1 FROM events WHERE run = $1 AND n = $2 AND at = $3 AND kind = $4 AND data = $5`,
-		[]any{e.Run, e.N, toMS(e.At), e.Kind, string(e.Data)}, &found)
+	return w.One(ctx, `SELECT 1 FROM events WHERE run = $1 AND n = $2 AND at = $3 AND kind = $4 AND data = $5`,
+		[]any{e.Run, e.N, e.At, e.Kind, e.Data}, &found)
 }
 
 // Append stores an event beside the story of its run and returns its seq. Its
@@ -290,7 +283,7 @@ const eventColumns = `seq, run, n, at, kind, data`
 // Events returns the events of a run with a higher seq than after, oldest
 // first, at most limit and at most 1,000; of all runs when run is empty.
 func (s EventTable) Events(ctx context.Context, run string, after int64, limit int) ([]journal.Event, error) {
-	limit = min(max(limit, 0), maxEvents)
+	limit = min(max(limit, 0), MaxPage)
 	query, args := `SELECT `+eventColumns+` FROM events WHERE seq > $1 ORDER BY seq LIMIT $2`, []any{after, limit}
 	if run != "" {
 		query, args = `SELECT `+eventColumns+` FROM events WHERE run = $1 AND seq > $2 ORDER BY seq LIMIT $3`, []any{run,
@@ -304,19 +297,11 @@ func (s EventTable) Events(ctx context.Context, run string, after int64, limit i
 func (s EventTable) LastEvents(ctx context.Context, run string, limit int) ([]journal.Event, error) {
 	return readRows(ctx, s.DB, "read the last events of "+run, eventFields,
 		`SELECT `+eventColumns+` FROM events WHERE run = $1 ORDER BY seq DESC LIMIT $2`,
-		run, min(max(limit, 0), maxEvents))
+		run, min(max(limit, 0), MaxPage))
 }
 
 func eventFields(e *journal.Event) []any {
-	return []any{&e.Seq, &e.Run, scanNumber(&e.N), scanTime(&e.At), &e.Kind, raw(&e.Data)}
-}
-
-// scanNumber scans a number that may be missing: then it is 0.
-func scanNumber(n *int64) column {
-	return func(stored any) error {
-		*n, _ = stored.(int64)
-		return nil
-	}
+	return []any{&e.Seq, &e.Run, rows.ScanNumber(&e.N), &e.At, &e.Kind, &e.Data}
 }
 
 // updatedAt is the time of the last change of a run.
@@ -327,45 +312,31 @@ func updatedAt(r Run, e journal.Event) time.Time {
 	return r.UpdatedAt
 }
 
-// encodeRecord returns a record as JSON; "" for nil.
-func encodeRecord(r *loop.Record) (string, error) {
-	if r == nil {
-		return "", nil
-	}
-	b, err := json.Marshal(r)
-	return string(b), err
-}
-
-var putIteration = upsertSQL("iterations", 3, "run, number, attempt, outcome, started_at, elapsed, record")
-
-func upsertIteration(ctx context.Context, w *statements, run string, r *loop.Record, record string) error {
-	_, err := w.exec(ctx, putIteration(),
-		run, r.Number, r.Attempt, string(r.Outcome), toMS(r.StartedAt), r.Elapsed.Milliseconds(), record)
-	return err
-}
+var putIteration = rows.UpsertSQL("iterations", 3, "run, number, attempt, outcome, started_at, elapsed, record")
 
 // Iterations returns all iterations of a run with all their attempts, in
 // order. A run may have a hundred thousand of them: where the last ones do,
 // ask [RunTables.LastIterations].
 func (s RunTables) Iterations(ctx context.Context, run string) ([]loop.Record, error) {
-	records, err := s.readRecords(ctx, `SELECT record FROM iterations WHERE run = $1 ORDER BY number, attempt`, run)
-	return records, s.explainError(ctx, "read the iterations of run "+run, err)
+	return s.readRecords(ctx, "read the iterations of run "+run,
+		`SELECT record FROM iterations WHERE run = $1 ORDER BY number, attempt`, run)
 }
 
 // LastIterations returns at most the last n iterations of a run, attempts
 // counted one by one, in order. Its cost depends on n only.
 func (s RunTables) LastIterations(ctx context.Context, run string, n int) ([]loop.Record, error) {
-	records, err := s.readRecords(ctx,
+	records, err := s.readRecords(ctx, "read the iterations of run "+run,
 		`SELECT record FROM iterations WHERE run = $1 ORDER BY number DESC, attempt DESC LIMIT $2`,
 		run, max(n, 0))
 	slices.Reverse(records)
-	return records, s.explainError(ctx, "read the iterations of run "+run, err)
+	return records, err
 }
 
 // Sent are the commits that runs of a task have sent to other machines, and those that
 // they began at.
 func (s RunTables) Sent(ctx context.Context, task string) (map[string]bool, error) {
-	records, err := s.readRecords(ctx, `SELECT record FROM iterations JOIN runs ON runs.id = iterations.run
+	records, err := s.readRecords(ctx, "read what was sent of "+task,
+		`SELECT record FROM iterations JOIN runs ON runs.id = iterations.run
 		WHERE kind = 'task' AND `+taskOfRun+` = $1`, task)
 	sent := map[string]bool{}
 	for _, r := range records {
@@ -373,9 +344,9 @@ func (s RunTables) Sent(ctx context.Context, task string) (map[string]bool, erro
 			sent[r.Pushed.Base], sent[r.Pushed.Commit] = true, true
 		}
 	}
-	return sent, s.explainError(ctx, "read what was sent of "+task, err)
+	return sent, err
 }
 
-func (s RunTables) readRecords(ctx context.Context, query string, args ...any) ([]loop.Record, error) {
-	return listRows(ctx, &s.reads, func(r *loop.Record) []any { return []any{scanJSON(r)} }, query, args...)
+func (s RunTables) readRecords(ctx context.Context, what, query string, args ...any) ([]loop.Record, error) {
+	return readRows(ctx, s.DB, what, func(r *loop.Record) []any { return []any{rows.ScanJSON(r)} }, query, args...)
 }

@@ -74,7 +74,7 @@ func holds(t *testing.T, s *Store, n int64) {
 	if r.N != n || string(r.State) != state {
 		t.Fatalf("run is at %d with %s, want %d", r.N, r.State, n)
 	}
-	events, err := s.Events(t.Context(), "r1", 0, maxEvents)
+	events, err := s.Events(t.Context(), "r1", 0, MaxPage)
 	must(t, err)
 	if int64(len(events)) != n {
 		t.Fatalf("%d events, want %d", len(events), n)

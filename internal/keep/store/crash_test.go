@@ -82,7 +82,7 @@ func whole(t *testing.T, s *Store, id string, n int64) {
 	t.Helper()
 	count, after := int64(0), int64(0)
 	for {
-		events, err := s.Events(t.Context(), id, after, maxEvents)
+		events, err := s.Events(t.Context(), id, after, MaxPage)
 		must(t, err)
 		for _, e := range events {
 			count++
@@ -91,7 +91,7 @@ func whole(t *testing.T, s *Store, id string, n int64) {
 			}
 			after = e.Seq
 		}
-		if len(events) < maxEvents {
+		if len(events) < MaxPage {
 			break
 		}
 	}

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"github.com/pawl-dev/pawl/internal/keep/store/rows"
+
 	"errors"
 	"os"
 	"strings"
@@ -164,7 +166,7 @@ func TestQueriesUseTheirIndex(t *testing.T) {
 		`SELECT id FROM runs WHERE root = 'a' AND ended_at = 0 ORDER BY started_at DESC, rowid DESC LIMIT 9`: "INDEX runs_",
 	} {
 		var plan []string
-		must(t, s.reads.each(t.Context(), func(row scanner) error {
+		must(t, s.reads.Each(t.Context(), func(row rows.Row) error {
 			var a, b, c int
 			var detail string
 			err := row.Scan(&a, &b, &c, &detail)

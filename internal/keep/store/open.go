@@ -1,6 +1,8 @@
 package store
 
 import (
+	"github.com/pawl-dev/pawl/internal/keep/store/rows"
+
 	"cmp"
 	"context"
 	"database/sql"
@@ -39,7 +41,7 @@ type DB struct {
 	tell func(why string) // gets what is waited for; may be nil
 
 	write *connection
-	reads statements // on the reader's pool
+	reads rows.Statements // on the reader's pool
 
 	shared bool            // several people and machines have it: roots are theirs
 	place  string          // what the ids of this machine's clones begin with
@@ -133,7 +135,7 @@ func newStore(db database.Database) *Store {
 	_, shared := db.(*postgres.DB)
 	d := &DB{
 		db: db, write: newConnection(), shared: shared,
-		reads: statements{prepare: db.Reader().PrepareContext, values: db.Values},
+		reads: rows.Statements{Prepare: db.Reader().PrepareContext, Values: db.Values},
 	}
 	return &Store{
 		d, RunTables{d}, EventTable{d}, CaseTables{d}, QueueTables{d}, AutopilotTables{d}, WorkspaceTable{d},
@@ -145,7 +147,7 @@ func newStore(db database.Database) *Store {
 // does nothing.
 func (s *DB) Close() error {
 	s.endLeases()
-	s.reads.close()
+	s.reads.Close()
 	return s.explainError(context.Background(), "close the database", errors.Join(s.write.closeConn(), s.db.Close()))
 }
 
@@ -229,12 +231,11 @@ func (s *DB) readApplied(ctx context.Context) ([]string, error) {
 	_, migrated := s.db.Steps()
 	err := s.transactRead(ctx, func(w *statements) error {
 		var has int
-		if _, err := w.one(ctx, migrated, nil, &has); err != nil ||
-			has == 0 {
+		if _, err := w.One(ctx, migrated, nil, &has); err != nil || has == 0 {
 			return err
 		}
 		var err error
-		sums, err = readTexts(ctx, w, `SELECT checksum FROM migrations ORDER BY number`)
+		sums, err = rows.ReadTexts(ctx, w, `SELECT checksum FROM migrations ORDER BY number`)
 		return err
 	})
 	return sums, err
@@ -289,7 +290,7 @@ func (s *DB) applySteps(ctx context.Context, steps []database.Migration) error {
 			return err
 		}
 		var last int
-		if _, err := w.one(ctx, `SELECT coalesce(max(number), 0) FROM migrations`, nil, &last); err != nil {
+		if _, err := w.One(ctx, `SELECT coalesce(max(number), 0) FROM migrations`, nil, &last); err != nil {
 			return err
 		}
 		if last != steps[0].Number-1 {
@@ -304,7 +305,7 @@ func (s *DB) applySteps(ctx context.Context, steps []database.Migration) error {
 			if _, err := s.write.conn.ExecContext(ctx, step.SQL); err != nil {
 				return fmt.Errorf("step %s: %w", step.Name, err)
 			}
-			if _, err := w.exec(ctx, `INSERT INTO migrations (number, name, checksum, applied_at) VALUES ($1, $2, $3, $4)`,
+			if _, err := w.Exec(ctx, `INSERT INTO migrations (number, name, checksum, applied_at) VALUES ($1, $2, $3, $4)`,
 				step.Number, step.Name, step.Checksum, time.Now().UnixMilli()); err != nil {
 				return err
 			}

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"github.com/pawl-dev/pawl/internal/keep/store/rows"
+
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,13 +33,12 @@ const thisStart = `(SELECT max(seq) FROM case_history WHERE id = $1 AND action =
 // PlaceOrder stores an order in place of the task's last one. Its task has to be active.
 func (s AutopilotTables) PlaceOrder(ctx context.Context, o Order) error {
 	return s.changeAs(ctx, crashSafe, "order "+o.Case, func(ctx context.Context, w *statements) error {
-		if _, err := w.exec(ctx, `DELETE FROM orders WHERE id = $1`, o.Case); err != nil {
+		if _, err := w.Exec(ctx, `DELETE FROM orders WHERE id = $1`, o.Case); err != nil {
 			return err
 		}
-		asked, _ := json.Marshal(o.Asked) // texts always encode
-		n, err := w.exec(ctx, `INSERT INTO orders (id, revision, workflow, execution, base, asked, result, secret, at)
+		n, err := w.Exec(ctx, `INSERT INTO orders (id, revision, workflow, execution, base, asked, result, secret, at)
 			SELECT $1, `+thisStart+`, $2, '', $3, $4, '', $5, $6 FROM cases WHERE id = $1 AND status = $7`,
-			o.Case, o.Workflow, o.Base, string(asked), o.Secret, toMS(o.At), string(board.Active))
+			o.Case, o.Workflow, o.Base, rows.ToJSON(o.Asked), o.Secret, o.At, string(board.Active))
 		if err == nil && n == 0 {
 			err = fmt.Errorf("%w: %s is not active", ErrNoOrder, o.Case)
 		}
@@ -47,9 +48,9 @@ func (s AutopilotTables) PlaceOrder(ctx context.Context, o Order) error {
 
 // Order finds the order of a task that is active, since it was started last; else it is [ErrNoOrder].
 func (s AutopilotTables) Order(ctx context.Context, task string) (Order, error) {
-	o, err := requireRow(ctx, &s.reads, ErrNoOrder, task, func(o *Order) []any {
-		return []any{&o.Case, &o.Workflow, &o.Execution, &o.Base, scanJSON(&o.Asked), raw(&o.Result), &o.Secret,
-			scanTime(&o.At)}
+	o, err := rows.RequireFirst(ctx, &s.reads, ErrNoOrder, task, func(o *Order) []any {
+		return []any{&o.Case, &o.Workflow, &o.Execution, &o.Base, rows.ScanJSON(&o.Asked), &o.Result,
+			&o.Secret, &o.At}
 	}, `SELECT o.id, o.workflow, o.execution, o.base, o.asked, o.result, o.secret, o.at
 		FROM orders o JOIN cases c ON c.id = o.id
 		WHERE o.id = $1 AND c.status = $2 AND o.revision = `+thisStart, task, string(board.Active))
@@ -67,7 +68,7 @@ func (s AutopilotTables) NameExecution(ctx context.Context, o Order) error {
 func (s AutopilotTables) EndOrder(ctx context.Context, o Order) error {
 	return s.execOne(ctx, crashSafe, "store the result of "+o.Case,
 		`UPDATE orders SET result = $1 WHERE id = $2 AND workflow = $3 AND result = ''`,
-		string(o.Result), o.Case, o.Workflow)
+		o.Result, o.Case, o.Workflow)
 }
 
 // DropOrder forgets the order of a task.

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"github.com/pawl-dev/pawl/internal/keep/store/rows"
+
 	"context"
 	"strings"
 
@@ -50,15 +52,15 @@ func (s RunTables) RunPage(ctx context.Context, q RunQuery, after RunMark, limit
 	}
 	c := q.conditions()
 	if after != (RunMark{}) {
-		c.add(`(started_at, rowid) < (?, ?)`, after.Started, after.Row)
+		c.Add(`(started_at, rowid) < (?, ?)`, after.Started, after.Row)
 	}
 	type listed struct {
 		Run
 		row int64
 	}
-	found, err := listRows(ctx, &s.reads, func(l *listed) []any { return append(runFields(&l.Run), &l.row) },
-		`SELECT `+runColumns+`, rowid FROM runs`+c.where()+` ORDER BY started_at DESC, rowid DESC`+
-			c.limit(pageOf(limit)+1), c.args...)
+	found, err := rows.ListAll(ctx, &s.reads, func(l *listed) []any { return append(runFields(&l.Run), &l.row) },
+		`SELECT `+runColumns+`, rowid FROM runs`+c.Where()+` ORDER BY started_at DESC, rowid DESC`+
+			c.Limit(pageOf(limit)+1), c.Args...)
 	more = len(found) > pageOf(limit)
 	owners := make([]*Owner, len(found))
 	for i := range found {
@@ -68,70 +70,36 @@ func (s RunTables) RunPage(ctx context.Context, q RunQuery, after RunMark, limit
 		err = s.clearDeadOwners(ctx, owners...)
 	}
 	for _, l := range found[:min(len(found), pageOf(limit))] {
-		runs, next = append(runs, l.Run), RunMark{toMS(l.StartedAt), l.row}
+		runs, next = append(runs, l.Run), RunMark{rows.ToMS(l.StartedAt), l.row}
 	}
 	return runs, next, more, s.explainError(ctx, "list the runs", err)
 }
 
-// conditions collects what rows must hold, and the values in it.
-type conditions struct {
-	all  []string
-	args []any
-}
-
-// add adds a condition with a value for each "?" in it.
-func (c *conditions) add(cond string, values ...any) {
-	for _, v := range values {
-		c.args = append(c.args, v)
-		cond = strings.Replace(cond, "?", "$"+itoa(len(c.args)), 1)
-	}
-	c.all = append(c.all, cond)
-}
-
-// anyOf adds a condition that is repeated for each of some values: its "…" is
-// "?, ?, ?".
-func anyOf[T ~string](c *conditions, cond string, values []T) {
-	args := lists.Each(values, func(v T) any { return string(v) })
-	c.add(strings.Replace(cond, "…", strings.TrimSuffix(strings.Repeat("?, ", len(args)), ", "), 1), args...)
-}
-
-func (c *conditions) where() string {
-	if len(c.all) == 0 {
-		return ""
-	}
-	return ` WHERE ` + strings.Join(c.all, ` AND `)
-}
-
-func (c *conditions) limit(n int) string {
-	c.args = append(c.args, n)
-	return ` LIMIT $` + itoa(len(c.args))
-}
-
-func (q RunQuery) conditions() *conditions {
-	c := &conditions{}
+func (q RunQuery) conditions() *rows.Conditions {
+	c := &rows.Conditions{}
 	if q.Root != "" {
-		c.add(`root = ?`, q.Root)
+		c.Add(`root = ?`, q.Root)
 	}
 	if q.Active {
-		c.add(openRuns)
+		c.Add(openRuns)
 	}
 	if q.Undelivered {
-		c.add(`EXISTS (SELECT 1 FROM setups u WHERE u.run = runs.id AND u.setup LIKE ?)`, `%"undelivered":"%`)
+		c.Add(`EXISTS (SELECT 1 FROM setups u WHERE u.run = runs.id AND u.setup LIKE ?)`, `%"undelivered":"%`)
 	}
 	if q.Kind != "" {
-		c.add(`kind = ?`, q.Kind)
+		c.Add(`kind = ?`, q.Kind)
 	}
 	if q.Name != "" {
-		c.add(`name = ?`, q.Name)
+		c.Add(`name = ?`, q.Name)
 	}
 	if len(q.Status) > 0 {
-		anyOf(c, `status IN (…)`, q.Status)
+		rows.AnyOf(c, `status IN (…)`, q.Status)
 	}
 	if q.Kept {
-		c.add(`(kind <> 'task' OR EXISTS (SELECT 1 FROM cases WHERE cases.id = ` + taskOfRun + `))`)
+		c.Add(`(kind <> 'task' OR EXISTS (SELECT 1 FROM cases WHERE cases.id = ` + taskOfRun + `))`)
 	}
 	if text := strings.ToLower(q.Text); text != "" {
-		c.add(`(instr(lower(name), ?) > 0 OR instr(lower(`+workColumn+`), ?) > 0 OR instr(lower(why), ?) > 0
+		c.Add(`(instr(lower(name), ?) > 0 OR instr(lower(`+workColumn+`), ?) > 0 OR instr(lower(why), ?) > 0
 			OR instr(id, ?) > 0)`, text, text, text, text)
 	}
 	return c
@@ -145,13 +113,13 @@ func (q RunQuery) conditions() *conditions {
 func (s CaseTables) CasePage(ctx context.Context, f CaseFilter, text string, after int64, limit int) (cases []board.Case,
 	next int64, err error) {
 	c := f.searching(text)
-	c.add(`c.seq > ?`, after)
+	c.Add(`c.seq > ?`, after)
 	type listed struct {
 		board.Case
 		seq int64
 	}
-	found, err := listRows(ctx, &s.reads, func(l *listed) []any { return append(listedFields(&l.Case), &l.seq) },
-		`SELECT `+listedColumns+`, c.seq`+caseTables+c.where()+` ORDER BY c.seq`+c.limit(pageOf(limit)+1), c.args...)
+	found, err := rows.ListAll(ctx, &s.reads, func(l *listed) []any { return append(listedFields(&l.Case), &l.seq) },
+		`SELECT `+listedColumns+`, c.seq`+caseTables+c.Where()+` ORDER BY c.seq`+c.Limit(pageOf(limit)+1), c.Args...)
 	shown := found[:min(len(found), pageOf(limit))]
 	cases = append(cases, lists.Each(shown, func(l listed) board.Case { return l.Case })...)
 	if len(found) > len(shown) {
@@ -163,14 +131,14 @@ func (s CaseTables) CasePage(ctx context.Context, f CaseFilter, text string, aft
 // CaseTotal is how many cases a filter and a text find.
 func (s CaseTables) CaseTotal(ctx context.Context, f CaseFilter, text string) (n int, err error) {
 	c := f.searching(text)
-	_, err = s.reads.one(ctx, `SELECT count(*) FROM cases c`+c.where(), c.args, &n)
+	_, err = s.reads.One(ctx, `SELECT count(*) FROM cases c`+c.Where(), c.Args, &n)
 	return n, s.explainError(ctx, "count the board", err)
 }
 
-func (f CaseFilter) searching(text string) *conditions {
+func (f CaseFilter) searching(text string) *rows.Conditions {
 	c := f.conditions()
 	if text = strings.ToLower(text); text != "" {
-		c.add(`(instr(lower(c.title), ?) > 0 OR instr(c.id, ?) > 0 OR instr(lower(c.tags), ?) > 0)`, text, text, text)
+		c.Add(`(instr(lower(c.title), ?) > 0 OR instr(c.id, ?) > 0 OR instr(lower(c.tags), ?) > 0)`, text, text, text)
 	}
 	return c
 }
@@ -193,7 +161,7 @@ func (s CaseTables) CaseChanges(ctx context.Context, after int64, limit int) ([]
 // LastSeqs is the number of the last event, and of the last change of a case;
 // 0 where there is none.
 func (s EventTable) LastSeqs(ctx context.Context) (event, change int64, err error) {
-	_, err = s.reads.one(ctx, `SELECT coalesce((SELECT max(seq) FROM events), 0),
+	_, err = s.reads.One(ctx, `SELECT coalesce((SELECT max(seq) FROM events), 0),
 		coalesce((SELECT max(seq) FROM case_history), 0)`, nil, &event, &change)
 	return event, change, s.explainError(ctx, "find the last event", err)
 }
@@ -201,7 +169,7 @@ func (s EventTable) LastSeqs(ctx context.Context) (event, change int64, err erro
 // Marks are texts that change whenever a merge queue, or the autopilot with its
 // slots, sprints and reviews, does. They mean nothing else.
 func (s EventTable) Marks(ctx context.Context) (queue, autopilot string, err error) {
-	_, err = s.reads.one(ctx, `SELECT
+	_, err = s.reads.One(ctx, `SELECT
 		(SELECT coalesce(sum(n), 0) || '.' || count(*) || '.' || coalesce(sum(owner_pid), 0) FROM queues) || '.' ||
 			(SELECT count(*) || '.' || coalesce(max(id), 0) FROM queue_asks WHERE taken_at = 0) || '.' ||
 			(SELECT coalesce(max(seq), 0) FROM landings),
@@ -216,12 +184,12 @@ func (s EventTable) Marks(ctx context.Context) (queue, autopilot string, err err
 // EventsOfKind returns the events of a run with one of the kinds, oldest
 // first; at most the last [MaxPage] of them.
 func (s EventTable) EventsOfKind(ctx context.Context, run string, kinds ...string) ([]journal.Event, error) {
-	c := &conditions{}
-	c.add(`run = ?`, run)
-	anyOf(c, `kind IN (…)`, kinds)
+	c := &rows.Conditions{}
+	c.Add(`run = ?`, run)
+	rows.AnyOf(c, `kind IN (…)`, kinds)
 	return readRows(ctx, s.DB, "read the events of run "+run, eventFields,
-		`SELECT `+eventColumns+` FROM (SELECT `+eventColumns+` FROM events`+c.where()+
-			` ORDER BY seq DESC`+c.limit(MaxPage)+`) AS last ORDER BY seq`, c.args...)
+		`SELECT `+eventColumns+` FROM (SELECT `+eventColumns+` FROM events`+c.Where()+
+			` ORDER BY seq DESC`+c.Limit(MaxPage)+`) AS last ORDER BY seq`, c.Args...)
 }
 
 // IterationMark is a place among the attempts of a run.
@@ -229,8 +197,7 @@ type IterationMark struct{ Number, Attempt int }
 
 // IterationPage returns at most limit attempts of a run after a mark, in order.
 func (s RunTables) IterationPage(ctx context.Context, run string, after IterationMark, limit int) ([]loop.Record, error) {
-	records, err := s.readRecords(ctx,
+	return s.readRecords(ctx, "read the iterations of run "+run,
 		`SELECT record FROM iterations WHERE run = $1 AND (number, attempt) > ($2, $3) ORDER BY number, attempt LIMIT $4`,
 		run, after.Number, after.Attempt, pageOf(limit))
-	return records, s.explainError(ctx, "read the iterations of run "+run, err)
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -37,7 +38,7 @@ func another() string {
 	if address == "" {
 		return ""
 	}
-	return address + "&repository=" + itoa(int(boards.Add(1)))
+	return address + "&repository=" + strconv.Itoa(int(boards.Add(1)))
 }
 
 // fileOnly skips a test of what a file does.

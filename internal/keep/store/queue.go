@@ -1,6 +1,8 @@
 package store
 
 import (
+	"github.com/pawl-dev/pawl/internal/keep/store/rows"
+
 	"context"
 	"encoding/json"
 	"errors"
@@ -49,26 +51,23 @@ func (s QueueTables) TakeQueue(ctx context.Context, target string, owner Owner, 
 		return q, fmt.Errorf("cannot %s: it needs a target and an owner", what)
 	}
 	err = s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) error {
-		var ok bool
-		if q, ok, err = readQueue(ctx, w, target); err != nil {
+		if q, _, err = readQueue(ctx, w, target); err != nil {
 			return err
 		}
-		lives, err := s.aliveOrLeased(ctx, w, alive)
-		if err != nil {
-			return err
+		refusal := &QueueOwnedError{Target: target, Owner: q.Owner}
+		before := q.Owner
+		if before == owner {
+			before = Owner{}
 		}
-		if ok && q.Owner.PID != 0 && q.Owner != owner && lives(q.Owner) {
-			return &QueueOwnedError{Target: target, Owner: q.Owner}
-		}
-		if err := s.registerLease(ctx, w, owner); err != nil {
+		if err := s.replaceOwner(ctx, w, before, owner, alive, refusal); err != nil {
 			return err
 		}
 		q.Target, q.Owner, q.State.Target = target, owner, target
-		_, err = w.exec(ctx, `
+		_, err = w.Exec(ctx, `
 			INSERT INTO queues (target, n, owner_pid, owner_start, owner_boot, owner_host, updated_at, state)
 			VALUES ($1, 0, $2, $3, $4, $5, $6, '{}')
 			ON CONFLICT (target) DO UPDATE SET owner_pid = $2, owner_start = $3, owner_boot = $4, owner_host = $5`,
-			target, owner.PID, owner.Start, owner.Boot, owner.Host, toMS(now))
+			target, owner, now)
 		return err
 	})
 	return q, s.explainError(ctx, what, err)
@@ -79,7 +78,7 @@ func (s QueueTables) LeaveQueue(ctx context.Context, target string, owner Owner)
 	return s.execOne(ctx, crashSafe, "leave the queue of "+target,
 		`UPDATE queues SET owner_pid = 0, owner_start = '', owner_boot = '', owner_host = ''
 			WHERE target = $1 AND owner_pid = $2 AND owner_start = $3 AND owner_boot = $4 AND owner_host = $5`,
-		target, owner.PID, owner.Start, owner.Boot, owner.Host)
+		target, owner)
 }
 
 // QueueStep is one step of a queue: what it is after an event.
@@ -99,10 +98,7 @@ type QueueStep struct {
 // when the number does not follow. A case that is not on the board, or where
 // it is to be already, is passed over.
 func (s QueueTables) CommitQueue(ctx context.Context, step QueueStep) error {
-	d := crashSafe
-	if len(step.State.Out.Landings) > 0 || step.State.Command.Kind == queue.DoLand || len(step.Taken) > 0 {
-		d = powerSafe
-	}
+	d := durability(len(step.State.Out.Landings) > 0 || step.State.Command.Kind == queue.DoLand || len(step.Taken) > 0)
 	return s.changeAs(ctx, d, fmt.Sprintf("store step %d of the queue of %s", step.Queue.N, step.Queue.Target),
 		func(ctx context.Context, w *statements) error {
 			if err := updateQueue(ctx, w, step); err != nil {
@@ -112,7 +108,7 @@ func (s QueueTables) CommitQueue(ctx context.Context, step QueueStep) error {
 				return err
 			}
 			for _, id := range step.Taken {
-				if _, err := w.exec(ctx, `UPDATE queue_asks SET taken_at = $1 WHERE id = $2`, toMS(step.At), id); err != nil {
+				if _, err := w.Exec(ctx, `UPDATE queue_asks SET taken_at = $1 WHERE id = $2`, step.At, id); err != nil {
 					return err
 				}
 			}
@@ -123,13 +119,9 @@ func (s QueueTables) CommitQueue(ctx context.Context, step QueueStep) error {
 func updateQueue(ctx context.Context, w *statements, step QueueStep) error {
 	q, bare := step.Queue, step.State
 	bare.Entries = nil
-	state, err := json.Marshal(bare)
-	if err != nil {
-		return err
-	}
-	n, err := w.exec(ctx, `UPDATE queues SET n = $1, updated_at = $2, state = $3
+	n, err := w.Exec(ctx, `UPDATE queues SET n = $1, updated_at = $2, state = $3
 		WHERE target = $4 AND n = $5 AND owner_pid = $6 AND owner_start = $7 AND owner_boot = $8 AND owner_host = $9`,
-		q.N, toMS(step.At), string(state), q.Target, q.N-1, q.Owner.PID, q.Owner.Start, q.Owner.Boot, q.Owner.Host)
+		q.N, step.At, rows.ToJSON(bare), q.Target, q.N-1, q.Owner)
 	if err != nil || n == 1 {
 		return err
 	}
@@ -143,7 +135,7 @@ func updateQueue(ctx context.Context, w *statements, step QueueStep) error {
 	return fmt.Errorf("%w: the queue of %s", ErrNotOwner, q.Target)
 }
 
-var putEntry = upsertSQL("queue_entries", 2, "target, task, entry")
+var putEntry = rows.UpsertSQL("queue_entries", 2, "target, task, entry")
 
 // putEntries writes the entries that a step changed.
 func putEntries(ctx context.Context, w *statements, step QueueStep) error {
@@ -158,16 +150,12 @@ func putEntries(ctx context.Context, w *statements, step QueueStep) error {
 		if was != nil && reflect.DeepEqual(was, e) {
 			continue
 		}
-		data, err := json.Marshal(e)
-		if err != nil {
-			return err
-		}
-		if _, err := w.exec(ctx, putEntry(), step.Queue.Target, e.ID, string(data)); err != nil {
+		if _, err := w.Exec(ctx, putEntry(), step.Queue.Target, e.ID, rows.ToJSON(e)); err != nil {
 			return err
 		}
 	}
 	for id := range old {
-		if _, err := w.exec(ctx, `DELETE FROM queue_entries WHERE target = $1 AND task = $2`, step.Queue.Target,
+		if _, err := w.Exec(ctx, `DELETE FROM queue_entries WHERE target = $1 AND task = $2`, step.Queue.Target,
 			id); err != nil {
 			return err
 		}
@@ -182,12 +170,8 @@ func QueueRun(target string) string { return "queue:" + target }
 func storeOut(ctx context.Context, w *statements, step QueueStep) error {
 	for i := range step.State.Out.Landings {
 		l := &step.State.Out.Landings[i]
-		data, err := json.Marshal(l)
-		if err != nil {
-			return err
-		}
-		_, err = w.exec(ctx, `INSERT INTO landings (target, task, id, at, data) VALUES ($1, $2, $3, $4, $5)`,
-			step.Queue.Target, l.Task, l.Commit, toMS(l.At), string(data))
+		_, err := w.Exec(ctx, `INSERT INTO landings (target, task, id, at, data) VALUES ($1, $2, $3, $4, $5)`,
+			step.Queue.Target, l.Task, l.Commit, l.At, rows.ToJSON(l))
 		if err != nil {
 			return err
 		}
@@ -228,11 +212,10 @@ func moveQueued(ctx context.Context, w *statements, m queue.CaseMove, at time.Ti
 // readQueue returns a queue with its entries. One query reads both, so no reader sees half
 // of a step.
 func readQueue(ctx context.Context, from *statements, target string) (q Queue, ok bool, err error) {
-	err = from.each(ctx, func(row scanner) error {
+	err = from.Each(ctx, func(row rows.Row) error {
 		var task string
 		var data []byte
-		o := &q.Owner
-		if err := row.Scan(&task, &data, &q.N, &o.PID, &o.Start, &o.Boot, &o.Host, scanTime(&q.UpdatedAt)); err != nil {
+		if err := row.Scan(&task, &data, &q.N, &q.Owner, &q.UpdatedAt); err != nil {
 			return err
 		}
 		if task == "" {
@@ -264,7 +247,7 @@ func (s QueueTables) Queue(ctx context.Context, target string) (q Queue, ok bool
 // QueueTargets returns the targets that have a queue or entries that wait for
 // one, by name.
 func (s QueueTables) QueueTargets(ctx context.Context) ([]string, error) {
-	return readRows(ctx, s.DB, "list the queues", textField,
+	return readRows(ctx, s.DB, "list the queues", rows.TextField,
 		`SELECT target FROM queues UNION SELECT target FROM queue_asks WHERE taken_at = 0 ORDER BY target`)
 }
 
@@ -285,10 +268,6 @@ func (s QueueTables) AskQueue(ctx context.Context, ask QueueAsk) (id int64, err 
 }
 
 func askQueue(ctx context.Context, w *statements, ask QueueAsk) (id int64, err error) {
-	data, err := json.Marshal(ask.Event)
-	if err != nil {
-		return 0, err
-	}
 	if ask.Event.Kind == queue.Added && ask.Event.Entry != nil {
 		m := queue.CaseMove{ID: ask.Event.Entry.ID, Move: queue.MoveQueued, Why: "its change waits to be landed"}
 		if why := ask.Event.Entry.Revert; why != "" {
@@ -298,8 +277,8 @@ func askQueue(ctx context.Context, w *statements, ask QueueAsk) (id int64, err e
 			return 0, err
 		}
 	}
-	_, err = w.one(ctx, `INSERT INTO queue_asks (target, event, at, taken_at) VALUES ($1, $2, $3, 0) RETURNING id`,
-		[]any{ask.Target, string(data), toMS(ask.At)}, &id)
+	_, err = w.One(ctx, `INSERT INTO queue_asks (target, event, at, taken_at) VALUES ($1, $2, $3, 0) RETURNING id`,
+		[]any{ask.Target, rows.ToJSON(ask.Event), ask.At}, &id)
 	return id, err
 }
 
@@ -307,14 +286,16 @@ func askQueue(ctx context.Context, w *statements, ask QueueAsk) (id int64, err e
 // most limit. Who carries one out names its id in [QueueStep].Taken.
 func (s QueueTables) QueueAsks(ctx context.Context, target string, limit int) ([]QueueAsk, error) {
 	return readRows(ctx, s.DB, "read what is asked of the queue of "+target,
-		func(a *QueueAsk) []any { return []any{&a.ID, &a.Target, scanJSON(&a.Event), scanTime(&a.At)} },
+		func(a *QueueAsk) []any {
+			return []any{&a.ID, &a.Target, rows.ScanJSON(&a.Event), &a.At}
+		},
 		`SELECT id, target, event, at FROM queue_asks WHERE target = $1 AND taken_at = 0 ORDER BY id LIMIT $2`, target, limit)
 }
 
 // UnmetNeeds returns what a task needs, or an operation above it does, and has
 // not landed.
 func (s CaseTables) UnmetNeeds(ctx context.Context, id string) ([]string, error) {
-	return readRows(ctx, s.DB, "read what "+id+" needs", textField, `WITH RECURSIVE above (id) AS (
+	return readRows(ctx, s.DB, "read what "+id+" needs", rows.TextField, `WITH RECURSIVE above (id) AS (
 			SELECT id FROM cases WHERE id = $1 UNION SELECT c.parent FROM cases c JOIN above a ON a.id = c.id WHERE c.parent <> '')
 		SELECT DISTINCT n.need FROM above a JOIN case_needs n ON n.dependent = a.id JOIN cases c ON c.id = n.need
 		WHERE c.status <> 'done' ORDER BY n.need`, id)
@@ -323,7 +304,8 @@ func (s CaseTables) UnmetNeeds(ctx context.Context, id string) ([]string, error)
 // Landings returns what landed on a target, the last first, at most limit;
 // with a task, only its landings.
 func (s QueueTables) Landings(ctx context.Context, target, task string, limit int) ([]queue.Landing, error) {
-	return readRows(ctx, s.DB, "list what landed on "+target, func(l *queue.Landing) []any { return []any{scanJSON(l)} },
+	return readRows(ctx, s.DB, "list what landed on "+target,
+		func(l *queue.Landing) []any { return []any{rows.ScanJSON(l)} },
 		`SELECT data FROM landings WHERE target = $1 AND ($2 = '' OR task = $2) ORDER BY seq DESC LIMIT $3`, target, task, limit)
 }
 
@@ -334,7 +316,8 @@ func (s CaseTables) LandCases(ctx context.Context, landed []queue.Landing, now t
 		moved = nil
 		for _, l := range landed {
 			c, ok, err := findCase(ctx, w, oneCase, l.Task)
-			if err == nil && (!ok || c.Status == board.Done) {
+			isDone := !ok || c.Status == board.Done
+			if err == nil && isDone {
 				continue
 			}
 			if err == nil {
@@ -361,26 +344,23 @@ type GateRecord struct {
 
 // GateRecord returns a stored verdict; ok is false when there is none.
 func (s QueueTables) GateRecord(ctx context.Context, key string) (r GateRecord, ok bool, err error) {
-	r, ok, err = firstRow(ctx, &s.reads, func(r *GateRecord) []any { return []any{&r.Key, scanTime(&r.At), scanJSON(r)} },
+	r, ok, err = rows.FindFirst(ctx, &s.reads,
+		func(r *GateRecord) []any { return []any{&r.Key, &r.At, rows.ScanJSON(r)} },
 		`SELECT key, at, record FROM gate_records WHERE key = $1`, key)
 	return r, ok, s.explainError(ctx, "read a gate record", err)
 }
 
 // PutGateRecord stores a verdict in place of an older one.
 func (s QueueTables) PutGateRecord(ctx context.Context, r GateRecord) error {
-	data, err := json.Marshal(r)
-	if err != nil {
-		return fmt.Errorf("cannot store a gate record: %v", err)
-	}
 	return s.execOne(ctx, crashSafe, "store a gate record", putGateRecord(), r.Key, r.Verdict.Tree, r.Verdict.Green,
-		toMS(r.At), string(data))
+		r.At, rows.ToJSON(r))
 }
 
-var putGateRecord = upsertSQL("gate_records", 1, "key, tree, green, at, record")
+var putGateRecord = rows.UpsertSQL("gate_records", 1, "key, tree, green, at, record")
 
 // GreenTree reports whether a tree has a green record, under any gates.
 func (s QueueTables) GreenTree(ctx context.Context, tree string) (bool, error) {
 	var found int
-	ok, err := s.reads.one(ctx, `SELECT 1 FROM gate_records WHERE tree = $1 AND green = 1 LIMIT 1`, []any{tree}, &found)
+	ok, err := s.reads.One(ctx, `SELECT 1 FROM gate_records WHERE tree = $1 AND green = 1 LIMIT 1`, []any{tree}, &found)
 	return ok, s.explainError(ctx, "read a gate record", err)
 }

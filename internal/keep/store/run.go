@@ -1,6 +1,8 @@
 package store
 
 import (
+	"github.com/pawl-dev/pawl/internal/keep/store/rows"
+
 	"context"
 	"encoding/json"
 	"errors"
@@ -64,6 +66,12 @@ type Owner struct {
 	Boot  string // which boot of the machine
 	Host  string
 }
+
+// Columns are the four values as which an owner is stored.
+func (o Owner) Columns() []any { return []any{o.PID, o.Start, o.Boot, o.Host} }
+
+// Fields are the addresses of the values of [Owner.Columns].
+func (o *Owner) Fields() []any { return []any{&o.PID, &o.Start, &o.Boot, &o.Host} }
 
 func (o Owner) String() string {
 	if o.Host == "" {
@@ -144,7 +152,8 @@ func isCreated(ctx context.Context, w *statements, r Run, e journal.Event) (bool
 	if err == nil {
 		same, err = isStored(ctx, w, e)
 	}
-	if err == nil && (!same || row.owner != r.Owner) {
+	isOther := !same || row.owner != r.Owner
+	if err == nil && isOther {
 		err = errors.New("another run has this id")
 	}
 	return err == nil, err
@@ -153,9 +162,8 @@ func isCreated(ctx context.Context, w *statements, r Run, e journal.Event) (bool
 // checkNotOwned refuses while a live process owns a run with a name, $1, that is the same
 // in another way.
 func checkNotOwned(ctx context.Context, w *statements, alive func(Owner) bool, same string, args ...any) error {
-	owned, err := listRows(ctx, w, func(r *Run) []any {
-		return []any{&r.ID, &r.Name, &r.Owner.PID, &r.Owner.Start, &r.Owner.Boot,
-			&r.Owner.Host}
+	owned, err := rows.ListAll(ctx, w, func(r *Run) []any {
+		return []any{&r.ID, &r.Name, &r.Owner}
 	},
 		`SELECT id, name, owner_pid, owner_start, owner_boot, owner_host FROM runs
 			WHERE name = $1 AND `+same+` AND owner_pid <> 0 ORDER BY rowid`, args...)
@@ -167,18 +175,16 @@ func checkNotOwned(ctx context.Context, w *statements, alive func(Owner) bool, s
 	return err
 }
 
+var putRun = rows.UpsertSQL("runs", 0, storedColumns+", state")
+
 func insertRun(ctx context.Context, w *statements, r Run, e journal.Event) error {
-	_, err := w.exec(ctx, `INSERT INTO runs (id, kind, name, root, status, why, n, iteration, max_iterations, agent,
-			cost, cost_known, tokens_in, tokens_out, owner_pid, owner_start, owner_boot, owner_host,
-			started_at, updated_at, ended_at, elapsed, state)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)`,
-		r.ID, r.Kind, r.Name, r.Root, r.Status, r.Why, e.N, r.Iteration, r.MaxIterations, r.Agent,
-		r.Cost, r.costKnown(), r.TokensIn, r.TokensOut, r.Owner.PID, r.Owner.Start, r.Owner.Boot, r.Owner.Host,
-		toMS(r.StartedAt), toMS(updatedAt(r, e)), toMS(r.EndedAt), r.Elapsed.Milliseconds(), string(r.State))
+	_, err := w.Exec(ctx, putRun(),
+		r.ID, r.Kind, r.Name, r.Root, r.Status, r.Why, e.N, r.Iteration, r.MaxIterations, r.Agent, r.Cost,
+		r.costKnown(), r.TokensIn, r.TokensOut, r.Owner, r.StartedAt, updatedAt(r, e), r.EndedAt, r.Elapsed, r.State)
 	if err != nil {
 		return err
 	}
-	_, err = w.exec(ctx, `INSERT INTO setups (run, setup) VALUES ($1, $2)`, r.ID, string(r.Setup))
+	_, err = w.Exec(ctx, `INSERT INTO setups (run, setup) VALUES ($1, $2)`, r.ID, r.Setup)
 	return err
 }
 
@@ -194,24 +200,18 @@ func (s RunTables) Take(ctx context.Context, id string, owner Owner, alive func(
 		return Run{}, fmt.Errorf("cannot %s: it needs an owner", what)
 	}
 	return changeValue(ctx, s.DB, crashSafe, what, func(ctx context.Context, w *statements) (Run, error) {
-		r, err := requireRow(ctx, w, ErrNotFound, id, wholeRunFields, wholeRun+` WHERE id = $1`, id)
+		r, err := rows.RequireFirst(ctx, w, ErrNotFound, id, wholeRunFields, wholeRun+` WHERE id = $1`, id)
 		if err != nil {
 			return Run{}, err
 		}
-		lives, err := s.aliveOrLeased(ctx, w, alive)
-		if err == nil && r.Owner.PID != 0 && lives(r.Owner) {
-			err = &RunningError{Run: id, Name: r.Name, Owner: r.Owner}
-		}
-		if err == nil {
-			err = s.registerLease(ctx, w, owner)
-		}
-		if err != nil {
+		refusal := &RunningError{Run: id, Name: r.Name, Owner: r.Owner}
+		if err := s.replaceOwner(ctx, w, r.Owner, owner, alive, refusal); err != nil {
 			return Run{}, err
 		}
 		r.Owner = owner
-		_, err = w.exec(ctx, `
+		_, err = w.Exec(ctx, `
 			UPDATE runs SET owner_pid = $1, owner_start = $2, owner_boot = $3, owner_host = $4 WHERE id = $5`,
-			owner.PID, owner.Start, owner.Boot, owner.Host, id)
+			owner, id)
 		return r, err
 	})
 }
@@ -224,7 +224,7 @@ func (s RunTables) Run(ctx context.Context, idOrPrefix string) (Run, error) {
 	if err != nil {
 		return Run{}, s.explainError(ctx, what, err)
 	}
-	r, err := requireRow(ctx, &s.reads, ErrNotFound, idOrPrefix, wholeRunFields, wholeRun+` WHERE id = $1`, id)
+	r, err := rows.RequireFirst(ctx, &s.reads, ErrNotFound, idOrPrefix, wholeRunFields, wholeRun+` WHERE id = $1`, id)
 	if err == nil {
 		err = s.clearDeadOwners(ctx, &r.Owner)
 	}
@@ -239,7 +239,7 @@ func (s RunTables) resolvePrefix(ctx context.Context, prefix string) (string, er
 	}
 	// In bytes, every text with the prefix lies between it and the prefix
 	// with the highest character after it; the index serves both bounds.
-	ids, err := readTexts(ctx, &s.reads, `SELECT id FROM runs WHERE id >= $1 AND id < $2 ORDER BY id LIMIT $3`,
+	ids, err := rows.ReadTexts(ctx, &s.reads, `SELECT id FROM runs WHERE id >= $1 AND id < $2 ORDER BY id LIMIT $3`,
 		prefix, prefix+"\U0010FFFF", maxCandidates+1)
 	switch {
 	case err != nil:
@@ -266,7 +266,7 @@ func (s RunTables) Latest(ctx context.Context, root, name string) (Run, error) {
 	var ok bool
 	var err error
 	if s.shared { // a task may be worked on any machine, and their clocks differ
-		r, ok, err = firstRow(ctx, &s.reads, wholeRunFields, wholeRun+` WHERE kind = 'task' AND name = $1
+		r, ok, err = rows.FindFirst(ctx, &s.reads, wholeRunFields, wholeRun+` WHERE kind = 'task' AND name = $1
 			ORDER BY runs.rowid DESC LIMIT 1`, name)
 	}
 	if err == nil && !ok {
@@ -274,7 +274,7 @@ func (s RunTables) Latest(ctx context.Context, root, name string) (Run, error) {
 		if root != "" {
 			where, args = where+` AND root = $2`, append(args, root)
 		}
-		r, ok, err = firstRow(ctx, &s.reads, wholeRunFields,
+		r, ok, err = rows.FindFirst(ctx, &s.reads, wholeRunFields,
 			wholeRun+where+` ORDER BY started_at DESC, runs.rowid DESC LIMIT 1`, args...)
 	}
 	if err == nil && !ok {
@@ -289,16 +289,18 @@ func (s RunTables) Latest(ctx context.Context, root, name string) (Run, error) {
 // TaskUse adds up the known usage of all runs of a task except one, those of racers and
 // of conflicts included.
 func (s RunTables) TaskUse(ctx context.Context, task, but string) (u loop.Use, err error) {
-	_, err = s.reads.one(ctx, `SELECT coalesce(sum(cost), 0), coalesce(sum(tokens_in + tokens_out), 0),
+	_, err = s.reads.One(ctx, `SELECT coalesce(sum(cost), 0), coalesce(sum(tokens_in + tokens_out), 0),
 		coalesce(sum(CAST(coalesce(json_extract(state, '$.spent.calls'), '0') AS BIGINT)), 0)
 		FROM runs WHERE kind = 'task' AND id <> $1 AND `+taskOfRun+` = $2`, []any{but, task}, &u.Cost, &u.Tokens, &u.Calls)
 	return u, s.explainError(ctx, "add up what the runs of "+task+" used", err)
 }
 
 // runColumns are those of runFields, in its order.
-const runColumns = `id, kind, name, root, status, why, n, iteration, max_iterations, agent,
+const runColumns = storedColumns + `, ` + workColumn + ` AS work`
+
+const storedColumns = `id, kind, name, root, status, why, n, iteration, max_iterations, agent,
 	cost, cost_known, tokens_in, tokens_out, owner_pid, owner_start, owner_boot, owner_host,
-	started_at, updated_at, ended_at, elapsed, ` + workColumn + ` AS work`
+	started_at, updated_at, ended_at, elapsed`
 
 // workColumn is what the run is to do, in words; "" for none.
 const workColumn = `coalesce((SELECT title FROM cases WHERE runs.kind = 'task' AND cases.id = ` + taskOfRun + `),
@@ -308,17 +310,17 @@ const workColumn = `coalesce((SELECT title FROM cases WHERE runs.kind = 'task' A
 func runFields(r *Run) []any {
 	return []any{
 		&r.ID, &r.Kind, &r.Name, &r.Root, &r.Status, &r.Why, &r.N, &r.Iteration, &r.MaxIterations, &r.Agent,
-		&r.Cost, readCostKnown(r), &r.TokensIn, &r.TokensOut, &r.Owner.PID, &r.Owner.Start, &r.Owner.Boot,
-		&r.Owner.Host,
-		scanTime(&r.StartedAt), scanTime(&r.UpdatedAt), scanTime(&r.EndedAt), scanDuration(&r.Elapsed),
-		&r.Work,
+		&r.Cost, readCostKnown(r), &r.TokensIn, &r.TokensOut, &r.Owner, &r.StartedAt, &r.UpdatedAt, &r.EndedAt,
+		&r.Elapsed, &r.Work,
 	}
 }
 
 // wholeRun selects a run with its state and setup.
 const wholeRun = `SELECT ` + runColumns + `, state, setup FROM runs JOIN setups ON setups.run = runs.id`
 
-func wholeRunFields(r *Run) []any { return append(runFields(r), raw(&r.State), raw(&r.Setup)) }
+func wholeRunFields(r *Run) []any {
+	return append(runFields(r), &r.State, &r.Setup)
+}
 
 // EndedRun is a run that has ended, or that will not be resumed.
 type EndedRun struct {
@@ -342,9 +344,7 @@ const (
 // is done or gone.
 func (s RunTables) EndedRuns(ctx context.Context) ([]EndedRun, error) {
 	return readRows(ctx, s.DB, "list the runs that have ended", func(r *EndedRun) []any {
-		o := &r.Owner
-		return []any{&r.ID, &r.Kind, &r.Name, &r.Status, &r.N, &o.PID, &o.Start, &o.Boot, &o.Host, scanTime(&r.EndedAt),
-			&r.Last, &r.Open}
+		return []any{&r.ID, &r.Kind, &r.Name, &r.Status, &r.N, &r.Owner, &r.EndedAt, &r.Last, &r.Open}
 	}, `SELECT id, kind, name, status, n, owner_pid, owner_start, owner_boot, owner_host,
 			CASE ended_at WHEN 0 THEN updated_at ELSE ended_at END AS over, NOT `+laterOfName+`, runs.kind = 'task' AND `+onBoard+`
 		FROM runs WHERE ended_at <> 0 AND owner_pid = 0
@@ -358,10 +358,10 @@ func (s RunTables) DropRun(ctx context.Context, r EndedRun) error {
 	args := []any{r.ID, r.N, r.Owner.PID, r.Owner.Start}
 	return s.changeAs(ctx, crashSafe, "drop run "+r.ID, func(ctx context.Context, w *statements) error {
 		const over = ` WHERE id = $1 AND n = $2 AND owner_pid = $3 AND owner_start = $4`
-		if _, err := w.exec(ctx, `DELETE FROM events WHERE run IN (SELECT id FROM runs`+over+`)`, args...); err != nil {
+		if _, err := w.Exec(ctx, `DELETE FROM events WHERE run IN (SELECT id FROM runs`+over+`)`, args...); err != nil {
 			return err
 		}
-		_, err := w.exec(ctx, `DELETE FROM runs`+over, args...)
+		_, err := w.Exec(ctx, `DELETE FROM runs`+over, args...)
 		return err
 	})
 }
@@ -373,14 +373,14 @@ const oldEvents = ` FROM events WHERE at < $1 AND NOT EXISTS (
 
 // CountEvents counts what DropEvents would delete.
 func (s EventTable) CountEvents(ctx context.Context, before time.Time) (n int, err error) {
-	_, err = s.reads.one(ctx, `SELECT count(*)`+oldEvents, []any{toMS(before)}, &n)
+	_, err = s.reads.One(ctx, `SELECT count(*)`+oldEvents, []any{before}, &n)
 	return n, s.explainError(ctx, "count old events", err)
 }
 
 // DropEvents deletes the events from before a time, but those of runs that have
 // not ended or ended later.
 func (s EventTable) DropEvents(ctx context.Context, before time.Time) error {
-	return s.execOne(ctx, crashSafe, "drop old events", `DELETE`+oldEvents, toMS(before))
+	return s.execOne(ctx, crashSafe, "drop old events", `DELETE`+oldEvents, before)
 }
 
 // What a person, or another process, can ask of a run.
@@ -413,11 +413,7 @@ func (c Control) IsAnswer() bool {
 // is on disk when it returns: a person does not give it twice. It returns
 // [ErrNotFound] when there is no such run.
 func (s RunTables) AddControl(ctx context.Context, c Control) (id int64, err error) {
-	d := crashSafe
-	if c.IsAnswer() {
-		d = powerSafe
-	}
-	return changeValue(ctx, s.DB, d, "ask run "+c.Run+" to "+c.Kind,
+	return changeValue(ctx, s.DB, durability(c.IsAnswer()), "ask run "+c.Run+" to "+c.Kind,
 		func(ctx context.Context, w *statements) (int64, error) { return addControl(ctx, w, c) })
 }
 
@@ -425,8 +421,8 @@ func addControl(ctx context.Context, w *statements, c Control) (id int64, err er
 	if _, err := existingHead(ctx, w, c.Run); err != nil {
 		return 0, err
 	}
-	_, err = w.one(ctx, `INSERT INTO controls (run, kind, text, at, taken_at) VALUES ($1, $2, $3, $4, 0) RETURNING id`,
-		[]any{c.Run, c.Kind, c.Text, toMS(c.At)}, &id)
+	_, err = w.One(ctx, `INSERT INTO controls (run, kind, text, at, taken_at) VALUES ($1, $2, $3, $4, 0) RETURNING id`,
+		[]any{c.Run, c.Kind, c.Text, c.At}, &id)
 	return id, err
 }
 
@@ -448,6 +444,6 @@ func (s RunTables) Redirect(ctx context.Context, run, task string, when time.Tim
 // the commit that carries them out.
 func (s RunTables) Controls(ctx context.Context, run string) ([]Control, error) {
 	return readRows(ctx, s.DB, "read what is asked of run "+run, func(c *Control) []any {
-		return []any{&c.ID, &c.Run, &c.Kind, &c.Text, scanTime(&c.At)}
+		return []any{&c.ID, &c.Run, &c.Kind, &c.Text, &c.At}
 	}, `SELECT id, run, kind, text, at FROM controls WHERE run = $1 AND taken_at = 0 ORDER BY id`, run)
 }

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"github.com/pawl-dev/pawl/internal/keep/store/rows"
+
 	"context"
 	"errors"
 	"fmt"
@@ -24,7 +26,7 @@ var ErrNotEmpty = errors.New("there are tasks or runs on the shared board alread
 // locked for writing meanwhile. If the same file was imported before, was is the time of
 // that and nothing is done. While a process works by the file it refuses with a [RunningError].
 func (s *DB) Import(ctx context.Context, from *Store, now time.Time, alive func(Owner) bool,
-) (rows int, was time.Time, err error) {
+) (count int, was time.Time, err error) {
 	if !s.shared || from.shared {
 		return 0, was, errors.New("a board is brought from a file to a shared database only")
 	}
@@ -34,24 +36,24 @@ func (s *DB) Import(ctx context.Context, from *Store, now time.Time, alive func(
 		}
 		return s.transact(ctx, powerSafe, func(ctx context.Context, w *statements) error {
 			source := s.place + from.Path()
-			found, err := w.one(ctx, `SELECT at FROM imports WHERE source = $1`, []any{source}, scanTime(&was))
+			found, err := w.One(ctx, `SELECT at FROM imports WHERE source = $1`, []any{source}, &was)
 			if found || err != nil {
 				return err
 			}
-			rows, err = s.copyTables(ctx, r, w)
+			count, err = s.copyTables(ctx, r, w)
 			if err == nil {
-				_, err = w.exec(ctx, `INSERT INTO imports (source, at) VALUES ($1, $2)`, source, toMS(now))
+				_, err = w.Exec(ctx, `INSERT INTO imports (source, at) VALUES ($1, $2)`, source, now)
 			}
 			return err
 		})
 	})
-	return rows, was, s.explainError(ctx, "bring the board to "+s.Path(), err)
+	return count, was, s.explainError(ctx, "bring the board to "+s.Path(), err)
 }
 
 // checkIdle refuses while a process owns something.
 func checkIdle(ctx context.Context, r *statements, alive func(Owner) bool) error {
-	owned, err := listRows(ctx, r, func(r *Run) []any {
-		return []any{&r.Name, &r.ID, &r.Owner.PID, &r.Owner.Start, &r.Owner.Boot, &r.Owner.Host}
+	owned, err := rows.ListAll(ctx, r, func(r *Run) []any {
+		return []any{&r.Name, &r.ID, &r.Owner}
 	}, `SELECT name, id, owner_pid, owner_start, owner_boot, owner_host FROM runs WHERE owner_pid <> 0
 		UNION ALL SELECT 'the autopilot', session, owner_pid, owner_start, owner_boot, owner_host FROM autopilot
 		WHERE owner_pid <> 0
@@ -66,38 +68,38 @@ func checkIdle(ctx context.Context, r *statements, alive func(Owner) bool) error
 }
 
 // copyTables copies all tables. What they count is copied with them, so nothing is counted again.
-func (s *DB) copyTables(ctx context.Context, r, w *statements) (rows int, err error) {
+func (s *DB) copyTables(ctx context.Context, r, w *statements) (count int, err error) {
 	var full bool
-	_, err = w.one(ctx, `SELECT EXISTS (SELECT 1 FROM cases) OR EXISTS (SELECT 1 FROM runs)`, nil, &full)
+	_, err = w.One(ctx, `SELECT EXISTS (SELECT 1 FROM cases) OR EXISTS (SELECT 1 FROM runs)`, nil, &full)
 	if err != nil || full {
 		return 0, errors.Join(err, ErrNotEmpty)
 	}
 	counted := []string{"iterations", "events", "case_history"}
 	for _, table := range strings.Fields(imported) {
 		if slices.Contains(counted, table) {
-			if _, err := w.exec(ctx, `ALTER TABLE `+table+` DISABLE TRIGGER USER`); err != nil {
-				return rows, err
+			if _, err := w.Exec(ctx, `ALTER TABLE `+table+` DISABLE TRIGGER USER`); err != nil {
+				return count, err
 			}
 		}
 		n, err := s.takeTable(ctx, r, w, table)
 		if err != nil {
-			return rows, fmt.Errorf("%s: %w", table, err)
+			return count, fmt.Errorf("%s: %w", table, err)
 		}
-		rows += n
+		count += n
 	}
 	for _, table := range counted {
-		if _, err := w.exec(ctx, `ALTER TABLE `+table+` ENABLE TRIGGER USER`); err != nil {
-			return rows, err
+		if _, err := w.Exec(ctx, `ALTER TABLE `+table+` ENABLE TRIGGER USER`); err != nil {
+			return count, err
 		}
 	}
-	return rows, nil
+	return count, nil
 }
 
 // atOnce is how many rows one statement stores; it has at most 65,535 values.
 const atOnce = 500
 
-func (s *DB) takeTable(ctx context.Context, r, w *statements, table string) (rows int, err error) {
-	columns, err := readTexts(ctx, w, `SELECT column_name::text FROM information_schema.columns
+func (s *DB) takeTable(ctx context.Context, r, w *statements, table string) (count int, err error) {
+	columns, err := rows.ReadTexts(ctx, w, `SELECT column_name::text FROM information_schema.columns
 		WHERE table_schema = current_schema() AND table_name = $1 AND column_name <> 'rowid' ORDER BY ordinal_position`, table)
 	if err != nil {
 		return 0, err
@@ -111,12 +113,12 @@ func (s *DB) takeTable(ctx context.Context, r, w *statements, table string) (row
 		if len(values) == 0 {
 			return nil
 		}
-		_, err := w.exec(ctx, `INSERT INTO `+table+` (`+strings.Join(columns, ", ")+`) VALUES `+
-			placeholders(len(values)/len(columns), len(columns)), values...)
+		_, err := w.Exec(ctx, `INSERT INTO `+table+` (`+strings.Join(columns, ", ")+`) VALUES `+
+			rows.Placeholders(len(values)/len(columns), len(columns)), values...)
 		values = nil
 		return err
 	}
-	err = r.each(ctx, func(row scanner) error {
+	err = r.Each(ctx, func(row rows.Row) error {
 		one, to := make([]any, len(columns)), make([]any, len(columns))
 		for i := range one {
 			to[i] = &one[i]
@@ -125,9 +127,9 @@ func (s *DB) takeTable(ctx context.Context, r, w *statements, table string) (row
 			return err
 		}
 		if table == "workspaces" {
-			one[slices.Index(columns, "id")] = s.place + string(bytesOf(one[slices.Index(columns, "id")]))
+			one[slices.Index(columns, "id")] = s.place + string(rows.BytesOf(one[slices.Index(columns, "id")]))
 		}
-		rows++
+		count++
 		if values = append(values, one...); len(values)/len(columns) < atOnce {
 			return nil
 		}
@@ -137,35 +139,18 @@ func (s *DB) takeTable(ctx context.Context, r, w *statements, table string) (row
 		err = flush()
 	}
 	if err != nil || !slices.ContainsFunc(columns, func(c string) bool { return c == "seq" || c == "id" }) {
-		return rows, err
+		return count, err
 	}
-	return rows, s.numberFrom(ctx, w, table)
-}
-
-// placeholders returns the SQL for the values of some rows.
-func placeholders(rows, columns int) string {
-	var b strings.Builder
-	for i := range rows * columns {
-		switch {
-		case i == 0:
-			b.WriteString("(")
-		case i%columns == 0:
-			b.WriteString("), (")
-		default:
-			b.WriteString(", ")
-		}
-		b.WriteString("$" + itoa(i+1))
-	}
-	return b.String() + ")"
+	return count, s.numberFrom(ctx, w, table)
 }
 
 // numberFrom has new rows numbered after those that were copied.
 func (s *DB) numberFrom(ctx context.Context, w *statements, table string) error {
-	numbered, err := readTexts(ctx, w, `SELECT column_name::text FROM information_schema.columns
+	numbered, err := rows.ReadTexts(ctx, w, `SELECT column_name::text FROM information_schema.columns
 		WHERE table_schema = current_schema() AND table_name = $1 AND is_identity = 'YES' AND column_name <> 'rowid'`, table)
 	for _, column := range numbered {
 		var last int64
-		_, err = w.one(ctx, `SELECT setval(pg_get_serial_sequence('`+table+`', '`+column+`'),
+		_, err = w.One(ctx, `SELECT setval(pg_get_serial_sequence('`+table+`', '`+column+`'),
 			(SELECT coalesce(max(`+column+`), 0) + 1 FROM `+table+`), false)`, nil, &last)
 	}
 	return err
@@ -221,7 +206,7 @@ func (s *DB) Inspect(ctx context.Context) (i Inspection, err error) {
 	i.Board, i.Schema = db.Board()
 	var there float64
 	before := time.Now()
-	_, err = s.reads.one(ctx, `SELECT current_setting('server_version'), (SELECT count(*) FROM migrations),
+	_, err = s.reads.One(ctx, `SELECT current_setting('server_version'), (SELECT count(*) FROM migrations),
 		extract(epoch FROM clock_timestamp())::float8`, nil, &i.Version, &i.Steps, &there)
 	took := time.Since(before)
 	i.Behind = there - float64(before.Add(took/2).UnixMilli())/1000
@@ -234,10 +219,10 @@ func (s *DB) Inspect(ctx context.Context) (i Inspection, err error) {
 	first, err := s.DataVersion(ctx)
 	if err == nil {
 		err = s.changeAs(ctx, powerSafe, "write the database", func(ctx context.Context, w *statements) error {
-			if _, err := w.exec(ctx, beat, 0, "", "", "check"); err != nil {
+			if _, err := w.Exec(ctx, beat, 0, "", "", "check"); err != nil {
 				return err
 			}
-			_, err := w.exec(ctx, `DELETE FROM leases WHERE pid = 0`)
+			_, err := w.Exec(ctx, `DELETE FROM leases WHERE pid = 0`)
 			return err
 		})
 	}

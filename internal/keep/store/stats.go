@@ -1,6 +1,8 @@
 package store
 
 import (
+	"github.com/pawl-dev/pawl/internal/keep/store/rows"
+
 	"context"
 	"fmt"
 	"strings"
@@ -31,7 +33,7 @@ type FailureStat struct {
 // provider's limit cut off, by class, the most frequent first.
 func (s Statistics) FailureStats(ctx context.Context) ([]FailureStat, error) {
 	return readRows(ctx, s.DB, "sum up the failures", func(f *FailureStat) []any {
-		return []any{&f.Class, &f.Count, &f.Transient, &f.Runs, &f.MeanCostUSD, &f.TimeLost, scanTime(&f.Last)}
+		return []any{&f.Class, &f.Count, &f.Transient, &f.Runs, &f.MeanCostUSD, &f.TimeLost, &f.Last}
 	}, `SELECT class, count(*), sum(transient), count(DISTINCT run),
 			sum(known * cost) / 1e6 / nullif(sum(known), 0), sum(elapsed) / 1e3, max(started_at) FROM (
 			SELECT run, elapsed, started_at, json_extract(record, '$.failure.class') AS class,
@@ -60,7 +62,7 @@ type GateStat struct {
 // GateStats sums up what the gates found, the flakiest first.
 func (s Statistics) GateStats(ctx context.Context) ([]GateStat, error) {
 	return readRows(ctx, s.DB, "sum up the gates", func(g *GateStat) []any {
-		return []any{&g.Gate, &g.Ran, &g.Red, &g.Flaky, scanTime(&g.Last)}
+		return []any{&g.Gate, &g.Ran, &g.Red, &g.Flaky, &g.Last}
 	}, `SELECT name, count(*), count(*) FILTER (WHERE status <> 'passed') AS red,
 			count(*) FILTER (WHERE status = 'passed' AND tries > 1) AS flaky, max(at) FROM (
 			SELECT at, json_extract(value, '$.name') AS name, json_extract(value, '$.status') AS status,
@@ -85,7 +87,7 @@ type GuardStat struct {
 // GuardStats counts the guards that tripped, the most frequent first.
 func (s Statistics) GuardStats(ctx context.Context) ([]GuardStat, error) {
 	return readRows(ctx, s.DB, "count the guards that tripped", func(g *GuardStat) []any {
-		return []any{&g.Guard, &g.Trips, &g.Runs, &g.Completed, scanTime(&g.Last), &g.Message, &g.LastRun}
+		return []any{&g.Guard, &g.Trips, &g.Runs, &g.Completed, &g.Last, &g.Message, &g.LastRun}
 	}, `SELECT guard, count(*), count(DISTINCT run), count(DISTINCT runs.id), max(at), max(CASE WHEN nth = 1 THEN message END),
 			max(CASE WHEN nth = 1 THEN run END) FROM (
 			SELECT run, at, guard, message, row_number() OVER (PARTITION BY guard ORDER BY at DESC, seq DESC) AS nth FROM (
@@ -117,7 +119,7 @@ type RefusalStat struct {
 // one of its name, works at the level permissive.
 func (s Statistics) RefusalStats(ctx context.Context) ([]RefusalStat, error) {
 	return readRows(ctx, s.DB, "count the refused commands", func(r *RefusalStat) []any {
-		return []any{&r.Pattern, &r.Refused, &r.Runs, &r.Allowed, scanTime(&r.Last), &r.Command, &r.LastRun}
+		return []any{&r.Pattern, &r.Refused, &r.Runs, &r.Allowed, &r.Last, &r.Command, &r.LastRun}
 	}, `SELECT pattern, count(*), count(DISTINCT run), count(DISTINCT CASE WHEN allowed THEN run END), max(at),
 			max(CASE WHEN nth = 1 THEN command END), max(CASE WHEN nth = 1 THEN run END) FROM (
 			SELECT i.run, i.started_at AS at, json_extract(i.record, '$.refused.pattern') AS pattern,
@@ -160,7 +162,7 @@ func (s Statistics) UsageByDay(ctx context.Context, since, now time.Time, zone *
 				`+inRecord("cost_micro_usd")+` AS cost, `+costKnown+` AS known,
 				`+inRecord("tokens_in")+` AS tokens_in, `+inRecord("tokens_out")+` AS tokens_out
 			FROM iterations WHERE started_at >= $1) AS used
-		GROUP BY day, agent ORDER BY day, agent`, toMS(since))
+		GROUP BY day, agent ORDER BY day, agent`, since)
 }
 
 // ThroughputStat is how many runs and cases came to an end on one day. The time is that of these runs.
@@ -190,7 +192,7 @@ func (s Statistics) ThroughputByDay(ctx context.Context, since, now time.Time, z
 			FROM runs WHERE ended_at >= $1 AND ended_at > 0
 			UNION ALL
 			SELECT at, 'landed', 0, 0, 0 FROM case_history WHERE at >= $1 AND action = 'land') AS ended
-		GROUP BY day ORDER BY day`, toMS(since))
+		GROUP BY day ORDER BY day`, since)
 }
 
 // Tallies sum up what happened since a time, by day (oldest first), agent (by name),
@@ -206,7 +208,7 @@ func (s Statistics) Tallies(ctx context.Context, by stats.By, since, now time.Ti
 		from := since
 		if from.IsZero() {
 			first := int64(0)
-			if _, err := s.reads.one(ctx, `SELECT coalesce(min(quarter), 0) * 900000 FROM tallies`, nil, &first); err != nil {
+			if _, err := s.reads.One(ctx, `SELECT coalesce(min(quarter), 0) * 900000 FROM tallies`, nil, &first); err != nil {
 				return nil, s.explainError(ctx, "sum up what happened", err)
 			}
 			from = time.UnixMilli(first)
@@ -222,7 +224,7 @@ func (s Statistics) Tallies(ctx context.Context, by stats.By, since, now time.Ti
 			GROUP BY key ORDER BY key DESC LIMIT $2`
 		args = append(args, limit)
 	case stats.Task:
-		query, args = taskTallies, []any{toMS(since), limit}
+		query, args = taskTallies, []any{since, limit}
 	case stats.All:
 	}
 	return readRows(ctx, s.DB, "sum up what happened", tallyFields, query, args...)
@@ -232,7 +234,7 @@ func (s Statistics) Tallies(ctx context.Context, by stats.By, since, now time.Ti
 // t.
 func quarterHour(t time.Time) int64 {
 	const long = 15 * 60 * 1000
-	return (toMS(t) + long - 1) / long
+	return (rows.ToMS(t) + long - 1) / long
 }
 
 // dayOf is the SQL of the day, 2006-01-02, of a column with milliseconds.
@@ -294,10 +296,9 @@ const taskTallies = tallyColumns + ` FROM (
 
 func tallyFields(t *stats.Tally) []any {
 	return []any{
-		&t.Key, &t.Iterations, &t.Succeeded, &t.Failed, &t.Retries, &t.Cured, scanDuration(&t.Elapsed),
-		scanDuration(&t.Fastest), scanDuration(&t.Slowest), &t.Cost, &t.CostKnown, &t.TokensIn, &t.TokensOut,
-		scanDuration(&t.Waited), scanDuration(&t.Asked), &t.Guards, &t.Conflicts, &t.Started, &t.Landed, &t.GaveUp,
-		&t.TimedOut, &t.Blocked, &t.Worked, &t.TaskIterations, &t.Fewest, &t.Most,
+		&t.Key, &t.Iterations, &t.Succeeded, &t.Failed, &t.Retries, &t.Cured, &t.Elapsed, &t.Fastest, &t.Slowest,
+		&t.Cost, &t.CostKnown, &t.TokensIn, &t.TokensOut, &t.Waited, &t.Asked, &t.Guards, &t.Conflicts, &t.Started,
+		&t.Landed, &t.GaveUp, &t.TimedOut, &t.Blocked, &t.Worked, &t.TaskIterations, &t.Fewest, &t.Most,
 	}
 }
 
@@ -352,19 +353,20 @@ func (s Statistics) Learned(ctx context.Context) ([]Learned, error) {
 const learnedColumns = `class, strategy, wins, losses, day, successes, failures, used_at`
 
 func readLearned(ctx context.Context, w *statements, query string, args ...any) ([]Learned, error) {
-	return listRows(ctx, w, func(l *Learned) []any {
-		return []any{&l.Class, &l.Strategy, &l.Wins, &l.Losses, &l.Day, &l.Successes, &l.Failures, scanTime(&l.UsedAt)}
+	return rows.ListAll(ctx, w, func(l *Learned) []any {
+		return []any{&l.Class, &l.Strategy, &l.Wins, &l.Losses, &l.Day, &l.Successes, &l.Failures,
+			&l.UsedAt}
 	}, query, args...)
 }
 
 // storeCredit adds a credit to what is stored, by the same arithmetic as the run that
 // earned it; runs at the same time add to each other.
 func storeCredit(ctx context.Context, w *statements, c strategy.Credit, when time.Time) error {
-	rows, err := readLearned(ctx, w, `SELECT `+learnedColumns+` FROM learned WHERE class = $1`, string(c.Class))
+	stored, err := readLearned(ctx, w, `SELECT `+learnedColumns+` FROM learned WHERE class = $1`, string(c.Class))
 	if err != nil {
 		return err
 	}
-	tallies := lists.Each(rows, func(one Learned) strategy.Tally { return one.Tally })
+	tallies := lists.Each(stored, func(one Learned) strategy.Tally { return one.Tally })
 	for _, t := range strategy.Learn(tallies, c, strategy.Day(when)) {
 		if err := putTally(ctx, w, t); err != nil {
 			return err
@@ -374,14 +376,14 @@ func storeCredit(ctx context.Context, w *statements, c strategy.Credit, when tim
 	if c.Success {
 		success, failed = 1, 0
 	}
-	_, err = w.exec(ctx, `UPDATE learned SET successes = successes + $1, failures = failures + $2,
+	_, err = w.Exec(ctx, `UPDATE learned SET successes = successes + $1, failures = failures + $2,
 		used_at = CASE WHEN used_at > $3 THEN used_at ELSE $3 END
-		WHERE class = $4 AND strategy = $5`, success, failed, toMS(when), string(c.Class), c.Strategy)
+		WHERE class = $4 AND strategy = $5`, success, failed, when, string(c.Class), c.Strategy)
 	return err
 }
 
 func putTally(ctx context.Context, w *statements, t strategy.Tally) error {
-	_, err := w.exec(ctx, `INSERT INTO learned (class, strategy, wins, losses, day, successes, failures, used_at)
+	_, err := w.Exec(ctx, `INSERT INTO learned (class, strategy, wins, losses, day, successes, failures, used_at)
 		VALUES ($1, $2, $3, $4, $5, 0, 0, 0)
 		ON CONFLICT (class, strategy) DO UPDATE SET wins = excluded.wins, losses = excluded.losses, day = excluded.day`,
 		string(t.Class), t.Strategy, t.Wins, t.Losses, t.Day)

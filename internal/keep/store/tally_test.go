@@ -277,7 +277,7 @@ func BenchmarkTallies(b *testing.B) {
 			`INSERT INTO case_history (id, at, action, actor, from_status, to_status, why) SELECT 'task-' || i, i * 315360, 'start', 'pawl', '', '', '' FROM n`,
 			`INSERT INTO case_history (id, at, action, actor, from_status, to_status, why) SELECT 'task-' || i, i * 315360 + 9000, 'land', 'pawl', '', '', '' FROM n`,
 		} {
-			if _, err := w.exec(ctx, q); err != nil {
+			if _, err := w.Exec(ctx, q); err != nil {
 				return fmt.Errorf("%s: %w", q, err)
 			}
 		}

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"github.com/pawl-dev/pawl/internal/keep/store/rows"
+
 	"context"
 	"fmt"
 	"maps"
@@ -62,7 +64,7 @@ func (s WorkerTable) SaveWorker(ctx context.Context, w Worker) error {
 		excluded.beat_at)
 		WHERE workers.boot IN ('', excluded.boot) OR workers.beat_at < clock_timestamp() - $11 * interval '1 second'`
 	args := []any{
-		w.Name, w.Host, w.PID, w.Version, joinTags(w.Labels), w.Slots, w.Used, w.Drains, toMS(time.Now()),
+		w.Name, w.Host, w.PID, w.Version, rows.JoinList(w.Labels), w.Slots, w.Used, w.Drains, time.Now().UnixMilli(),
 		s.leases.boot, s.leases.over.Seconds(),
 	}
 	if err := s.Same(ctx); err != nil {
@@ -86,10 +88,10 @@ func (s WorkerTable) SaveWorker(ctx context.Context, w Worker) error {
 	}
 	var saved int64
 	err = s.changeAs(ctx, powerSafe, "say that the worker lives", func(ctx context.Context, t *statements) error {
-		if _, err := t.exec(ctx, `DELETE FROM workers WHERE beat_at < clock_timestamp() - interval '1 day'`); err != nil {
+		if _, err := t.Exec(ctx, `DELETE FROM workers WHERE beat_at < clock_timestamp() - interval '1 day'`); err != nil {
 			return err
 		}
-		saved, err = t.exec(ctx, save, args...)
+		saved, err = t.Exec(ctx, save, args...)
 		return err
 	})
 	if err == nil && saved == 0 { // another machine was quicker
@@ -137,10 +139,8 @@ func (s WorkerTable) DropWorker(ctx context.Context, name string) error {
 	if !s.shared {
 		return nil
 	}
-	return s.changeAs(ctx, powerSafe, "say that the worker ends", func(ctx context.Context, w *statements) error {
-		_, err := w.exec(ctx, `DELETE FROM workers WHERE name = $1 AND boot IN ('', $2)`, name, s.leases.boot)
-		return err
-	})
+	return s.execOne(ctx, powerSafe, "say that the worker ends",
+		`DELETE FROM workers WHERE name = $1 AND boot IN ('', $2)`, name, s.leases.boot)
 }
 
 // Workers returns the workers that sent a sign of life within a day, sorted by name.
@@ -150,8 +150,8 @@ func (s WorkerTable) Workers(ctx context.Context) ([]Worker, error) {
 	}
 	all, err := readRows(ctx, s.DB, "list the workers", func(w *Worker) []any {
 		return []any{
-			&w.Name, &w.Host, &w.PID, &w.Version, scanList(&w.Labels, "\n"), &w.Slots, &w.Used, &w.Drains, &w.Behind,
-			scanTime(&w.BeatAt), &w.Silent, &w.boot,
+			&w.Name, &w.Host, &w.PID, &w.Version, rows.ScanList(&w.Labels, "\n"), &w.Slots, &w.Used, &w.Drains,
+			&w.Behind, &w.BeatAt, &w.Silent, &w.boot,
 		}
 	}, `SELECT `+workerColumns+` FROM workers ORDER BY name`, s.leases.over.Seconds())
 	here, _ := os.Hostname()
@@ -205,10 +205,10 @@ func (s *DB) registerLease(ctx context.Context, w *statements, o Owner) error {
 	if !s.shared || o.PID == 0 {
 		return nil
 	}
-	if _, err := w.exec(ctx, beat, o.PID, o.Start, o.Boot, o.Host); err != nil {
+	if _, err := w.Exec(ctx, beat, o); err != nil {
 		return err
 	}
-	if _, err := w.exec(ctx, `DELETE FROM leases WHERE beat_at < clock_timestamp() - interval '1 day'`); err != nil {
+	if _, err := w.Exec(ctx, `DELETE FROM leases WHERE beat_at < clock_timestamp() - interval '1 day'`); err != nil {
 		return err
 	}
 	l := &s.leases
@@ -222,6 +222,20 @@ func (s *DB) registerLease(ctx context.Context, w *statements, o Owner) error {
 	}
 	l.mine[o] = true
 	return nil
+}
+
+// replaceOwner starts the lease of an owner that takes something over. While the one
+// before lives it returns the refusal.
+func (s *DB) replaceOwner(ctx context.Context, w *statements, before, owner Owner, alive func(Owner) bool,
+	refusal error) error {
+	lives, err := s.aliveOrLeased(ctx, w, alive)
+	if err == nil && before.PID != 0 && lives(before) {
+		err = refusal
+	}
+	if err != nil {
+		return err
+	}
+	return s.registerLease(ctx, w, owner)
 }
 
 func (s *DB) keepLeases(ctx context.Context) {
@@ -250,7 +264,7 @@ func (s *DB) beatLeases(ctx context.Context) {
 		return
 	}
 	for _, o := range mine {
-		_, _ = s.db.Reader().ExecContext(ctx, beat, o.PID, o.Start, o.Boot, o.Host)
+		_, _ = s.db.Reader().ExecContext(ctx, beat, o.Columns()...)
 	}
 }
 
@@ -273,7 +287,7 @@ func (s *DB) aliveOrLeased(ctx context.Context, from *statements, alive func(Own
 		return alive, nil
 	}
 	beaten := map[Owner]bool{}
-	list, err := listRows(ctx, from, func(o *Owner) []any { return []any{&o.PID, &o.Start, &o.Boot, &o.Host} },
+	list, err := rows.ListAll(ctx, from, func(o *Owner) []any { return []any{o} },
 		`SELECT pid, start, boot, host FROM leases WHERE beat_at > clock_timestamp() - $1 * interval '1 second'
 			OR pg_postmaster_start_time() > clock_timestamp() - $1 * interval '1 second'`, s.leases.over.Seconds())
 	for _, o := range list {

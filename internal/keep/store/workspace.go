@@ -1,6 +1,8 @@
 package store
 
 import (
+	"github.com/pawl-dev/pawl/internal/keep/store/rows"
+
 	"context"
 	"fmt"
 	"strings"
@@ -60,7 +62,13 @@ func (s WorkspaceTable) Workspace(ctx context.Context, id string) (w Workspace, 
 // readWorkspaces reads the rows of this place. An owner of another boot whose lease is over
 // is none.
 func (s WorkspaceTable) readWorkspaces(ctx context.Context, w *statements) ([]Workspace, error) {
-	all, err := workspaces(ctx, w, s.place)
+	all, err := rows.ListAll(ctx, w, func(v *Workspace) []any {
+		return []any{
+			scanID(s.place, &v.ID), &v.Kind, &v.State, &v.Why, &v.Repo, &v.Dir, &v.Own, &v.Folder, &v.Branch, &v.Base,
+			&v.Head, &v.Ports, &v.Setup, &v.Landed, &v.Owner, &v.TakenAt, &v.UpdatedAt, &v.KeepUntil,
+		}
+	}, `SELECT `+workspaceColumns+` FROM workspaces WHERE id >= $1 AND id < $2 ORDER BY rowid LIMIT $3`,
+		s.place, s.place+"\U0010FFFF", maxWorkspaces)
 	if err != nil || !s.shared {
 		return all, err
 	}
@@ -73,21 +81,10 @@ func (s WorkspaceTable) readWorkspaces(ctx context.Context, w *statements) ([]Wo
 	return all, err
 }
 
-func workspaces(ctx context.Context, w *statements, place string) ([]Workspace, error) {
-	return listRows(ctx, w, func(v *Workspace) []any {
-		return []any{
-			scanID(place, &v.ID), &v.Kind, &v.State, &v.Why, &v.Repo, &v.Dir, &v.Own, &v.Folder, &v.Branch, &v.Base,
-			&v.Head, &v.Ports, &v.Setup, &v.Landed, &v.Owner.PID, &v.Owner.Start, &v.Owner.Boot, &v.Owner.Host,
-			scanTime(&v.TakenAt), scanTime(&v.UpdatedAt), scanTime(&v.KeepUntil),
-		}
-	}, `SELECT `+workspaceColumns+` FROM workspaces WHERE id >= $1 AND id < $2 ORDER BY rowid LIMIT $3`,
-		place, place+"\U0010FFFF", maxWorkspaces)
-}
-
 // scanID scans an id without the place that it begins with.
-func scanID(place string, id *string) column {
+func scanID(place string, id *string) rows.Column {
 	return func(stored any) error {
-		*id = strings.TrimPrefix(string(bytesOf(stored)), place)
+		*id = strings.TrimPrefix(string(rows.BytesOf(stored)), place)
 		return nil
 	}
 }
@@ -115,7 +112,7 @@ func (s WorkspaceTable) SwapRacer(
 	ctx context.Context, task, racer string, edit func(all []Workspace) (WorkspaceChange, error),
 ) error {
 	return s.editWorkspaces(ctx, edit, func(ctx context.Context, w *statements) error {
-		_, err := w.exec(ctx, `UPDATE runs SET name = CASE name WHEN $1 THEN $2 ELSE $1 END
+		_, err := w.Exec(ctx, `UPDATE runs SET name = CASE name WHEN $1 THEN $2 ELSE $1 END
 			WHERE kind = 'task' AND name IN ($1, $2) AND started_at >= (SELECT min(started_at) FROM (
 			SELECT max(started_at) AS started_at FROM runs WHERE kind = 'task' AND name IN ($1, $2) GROUP BY name) AS latest)`, task, racer)
 		return err
@@ -135,7 +132,7 @@ func (s WorkspaceTable) editWorkspaces(ctx context.Context, edit func(all []Work
 			return refused
 		}
 		for _, id := range ch.Drop {
-			if _, err := w.exec(ctx, `DELETE FROM workspaces WHERE id = $1`, s.place+id); err != nil {
+			if _, err := w.Exec(ctx, `DELETE FROM workspaces WHERE id = $1`, s.place+id); err != nil {
 				return err
 			}
 		}
@@ -152,14 +149,14 @@ func (s WorkspaceTable) editWorkspaces(ctx context.Context, edit func(all []Work
 	return s.explainError(ctx, "store what is known of workspaces", err)
 }
 
-var putWorkspaceQuery = upsertSQL("workspaces", 1, workspaceColumns)
+var putWorkspaceQuery = rows.UpsertSQL("workspaces", 1, workspaceColumns)
 
 func putWorkspace(ctx context.Context, w *statements, place string, v Workspace) error {
 	if v.ID == "" || v.Dir == "" || v.Repo == "" {
 		return fmt.Errorf("cannot store workspace %q: it needs an id, a folder and a repository", v.ID)
 	}
-	_, err := w.exec(ctx, putWorkspaceQuery(),
+	_, err := w.Exec(ctx, putWorkspaceQuery(),
 		place+v.ID, v.Kind, v.State, v.Why, v.Repo, v.Dir, v.Own, v.Folder, v.Branch, v.Base, v.Head, v.Ports, v.Setup, v.Landed,
-		v.Owner.PID, v.Owner.Start, v.Owner.Boot, v.Owner.Host, toMS(v.TakenAt), toMS(v.UpdatedAt), toMS(v.KeepUntil))
+		v.Owner, v.TakenAt, v.UpdatedAt, v.KeepUntil)
 	return err
 }

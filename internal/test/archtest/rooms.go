@@ -107,7 +107,7 @@ var uses = map[string][]string{
 	"agent/text":     {"agent"},
 
 	// remembering
-	"store":          {"journal", "outputs", "store/database", "store/postgres", "store/sqlite"},
+	"store":          {"journal", "outputs", "store/database", "store/postgres", "store/rows", "store/sqlite"},
 	"store/postgres": {"store/database"},
 	"store/sqlite":   {"files", "store/database"},
 	"checklog":       {"files"},
@@ -150,7 +150,7 @@ var stdlib = map[string]struct {
 	rooms []string
 	why   string
 }{
-	"database/sql": {[]string{"store", "store/database", "store/postgres", "store/sqlite"}, "the database has one door"},
+	"database/sql": {[]string{"store", "store/database", "store/postgres", "store/rows", "store/sqlite"}, "the database has one door"},
 	"os/exec":      {[]string{"agent/acp", "agent/agents", "agent/script", "cli/command", "cli/setup", "boxpolicy", "git/command", "process"}, "a child is started by process or git, so that it has limits and an end; cli and agent only look programs up, boxpolicy asks go for a setting"},
 	"net/http":     {[]string{"web", "web/bounds", "web/preview", "web/shell", "mcp", "egress", "forge", "gateway", "hook", "telemetry"}, "pawl talks to nobody but a browser, a webhook, an agent's model, a forge and the user's collector"},
 	"testing":      {nil, "test code in a program"},
