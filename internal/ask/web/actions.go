@@ -31,7 +31,10 @@ type Done struct {
 	Run     *Run     `json:"run,omitempty" doc:"The run after it."`
 }
 
-func (s *Server) actionRoutes(api huma.API) {
+// actionHandlers do with runs what a person asks for.
+type actionHandlers struct{ *core }
+
+func (s actionHandlers) actionRoutes(api huma.API) {
 	post(api, "/runs", "start-run", "actions", "Start a procedure or a workflow", s.startRun)
 	post(api, "/runs/{run}/pause", "pause-run", "actions", "Pause a run at the end of its iteration", s.pauseRun)
 	post(api, "/runs/{run}/stop", "stop-run", "actions",
@@ -50,12 +53,12 @@ func (s *Server) actionRoutes(api huma.API) {
 		s.foreseeRollback)
 	post(api, "/runs/{run}/rollback", "rollback-run", "actions",
 		"Put the files back to the snapshot after an iteration; itself undoable", s.rollbackRun)
-	undeliveredRoutes(api, &undelivered{s: s})
+	undeliveredRoutes(api, &undelivered{core: s.core})
 }
 
 // doAction does something for a person; the answer says what was done, and how the run
 // is that it was done to, if there is one.
-func (s *Server) doAction(ctx context.Context, do func(*action.Operator) (run string, err error)) (*body[Done], error) {
+func (s *core) doAction(ctx context.Context, do func(*action.Operator) (run string, err error)) (*body[Done], error) {
 	run := ""
 	said, err := s.o.CollectLines(func(p *action.Operator) (err error) {
 		run, err = do(p)
@@ -72,7 +75,7 @@ func (s *Server) doAction(ctx context.Context, do func(*action.Operator) (run st
 }
 
 // onRun does something with a run that exists.
-func (s *Server) onRun(ctx context.Context, in *RunPath,
+func (s *core) onRun(ctx context.Context, in *RunPath,
 	do func(*action.Operator, context.Context, store.Run) error) (*body[Done], error) {
 	r, err := s.o.Store.Run(ctx, in.Run)
 	if err != nil {
@@ -87,17 +90,17 @@ func (s *Server) onRun(ctx context.Context, in *RunPath,
 	})
 }
 
-func (s *Server) pauseRun(ctx context.Context, in *RunPath) (*body[Done], error) {
+func (s actionHandlers) pauseRun(ctx context.Context, in *RunPath) (*body[Done], error) {
 	return s.onRun(ctx, in, (*action.Operator).Pause)
 }
 
 // stopRun does not wait for the end; the events show it.
-func (s *Server) stopRun(ctx context.Context, in *RunPath) (*body[Done], error) {
+func (s actionHandlers) stopRun(ctx context.Context, in *RunPath) (*body[Done], error) {
 	return s.onRun(ctx, in,
 		func(p *action.Operator, ctx context.Context, r store.Run) error { return p.Stop(ctx, r, false) })
 }
 
-func (s *Server) redirectRun(ctx context.Context, in *struct {
+func (s actionHandlers) redirectRun(ctx context.Context, in *struct {
 	RunPath
 	Body struct {
 		To string `json:"to" maxLength:"40" pattern:"^[0-9A-Za-z-]+$" doc:"The task that gets the slot; it must be ready."`
@@ -123,7 +126,7 @@ type StartWish struct {
 	Raise
 }
 
-func (s *Server) startRun(ctx context.Context, in *struct {
+func (s actionHandlers) startRun(ctx context.Context, in *struct {
 	Body StartWish
 }) (*body[Done], error) {
 	return s.doAction(ctx, func(p *action.Operator) (run string, err error) {
@@ -145,12 +148,12 @@ func (s *Server) startRun(ctx context.Context, in *struct {
 }
 
 // resolveStart returns the argument for 'pawl run', and the name that the run will have.
-func (s *Server) resolveStart(wish StartWish) (what, name string, err error) {
+func (s actionHandlers) resolveStart(wish StartWish) (what, name string, err error) {
 	if wish.Goal != "" {
 		return wish.Goal, planner.Proposal, nil
 	}
 	if wish.Workflow != "" {
-		for _, w := range s.findWorkflowFiles() {
+		for _, w := range findWorkflowFiles(s.o.Root) {
 			if w.File == wish.Workflow {
 				return filepath.Join(s.o.Root, w.File), w.Name, nil
 			}
@@ -172,7 +175,7 @@ type Raise struct {
 	Timeout       string `json:"timeout,omitempty" maxLength:"20" doc:"As --timeout: wall clock with its unit, e.g. 90m."`
 }
 
-func (s *Server) resumeRun(ctx context.Context, in *struct {
+func (s actionHandlers) resumeRun(ctx context.Context, in *struct {
 	RunPath
 	Body Raise
 }) (*body[Done], error) {
@@ -183,7 +186,7 @@ func (s *Server) resumeRun(ctx context.Context, in *struct {
 
 // raiseAndResume lets a run go on, with higher limits if they are given: where it is
 // driven, or in the background.
-func (s *Server) raiseAndResume(ctx context.Context, p *action.Operator, r store.Run, raise Raise) error {
+func (s actionHandlers) raiseAndResume(ctx context.Context, p *action.Operator, r store.Run, raise Raise) error {
 	f := planner.Flags{Max: raise.MaxIterations, MaxCost: raise.MaxCost, Timeout: raise.Timeout}
 	if done, err := p.ResumeElsewhere(ctx, r, f); done || err != nil {
 		return err
@@ -198,7 +201,7 @@ func (s *Server) raiseAndResume(ctx context.Context, p *action.Operator, r store
 }
 
 // findOwned finds a run that fits and that a process drives.
-func (s *Server) findOwned(ctx context.Context, fits func(store.Run) bool) Begun {
+func (s *core) findOwned(ctx context.Context, fits func(store.Run) bool) Begun {
 	return func(pid int) (string, bool, error) {
 		runs, err := s.o.Store.Runs(ctx, store.RunQuery{Root: s.o.Root})
 		for _, r := range runs {
@@ -249,7 +252,7 @@ type Reply struct {
 	Raise
 }
 
-func (s *Server) answerRun(ctx context.Context, in *struct {
+func (s actionHandlers) answerRun(ctx context.Context, in *struct {
 	RunPath
 	Body Reply
 }) (*body[Done], error) {
@@ -257,7 +260,7 @@ func (s *Server) answerRun(ctx context.Context, in *struct {
 }
 
 // replyToRun stores the answer, and resumes the run if the answer asks for more work.
-func (s *Server) replyToRun(ctx context.Context, in *RunPath, a Reply) (*body[Done], error) {
+func (s actionHandlers) replyToRun(ctx context.Context, in *RunPath, a Reply) (*body[Done], error) {
 	if a.Choice == 0 && strings.TrimSpace(a.Text) == "" {
 		return nil, problem(http.StatusUnprocessableEntity, "INVALID_REQUEST",
 			"An answer needs the number of an option, or words").
@@ -276,7 +279,7 @@ func (s *Server) replyToRun(ctx context.Context, in *RunPath, a Reply) (*body[Do
 	})
 }
 
-func (s *Server) reviewRun(ctx context.Context, in *struct {
+func (s actionHandlers) reviewRun(ctx context.Context, in *struct {
 	RunPath
 	Body struct {
 		Decision string `json:"decision" enum:"approve,reject"`
@@ -294,7 +297,7 @@ func (s *Server) reviewRun(ctx context.Context, in *struct {
 	return s.replyToRun(ctx, &in.RunPath, Reply{Text: words})
 }
 
-func (s *Server) messageRun(ctx context.Context, in *struct {
+func (s actionHandlers) messageRun(ctx context.Context, in *struct {
 	RunPath
 	Body struct {
 		Text string `json:"text" minLength:"1" maxLength:"20000"`
@@ -311,7 +314,7 @@ func (s *Server) messageRun(ctx context.Context, in *struct {
 
 // checkRollback returns an error if the task cannot be rolled back, or if the run is not
 // the task's last.
-func (s *Server) checkRollback(ctx context.Context, r store.Run) error {
+func (s actionHandlers) checkRollback(ctx context.Context, r store.Run) error {
 	last, err := s.o.Store.Latest(ctx, r.Root, r.Name)
 	if err != nil {
 		return err
@@ -323,7 +326,7 @@ func (s *Server) checkRollback(ctx context.Context, r store.Run) error {
 }
 
 // rollbackTaskRun rolls the workspace of a task back, where its last run is meant.
-func (s *Server) rollbackTaskRun(ctx context.Context, p *action.Operator, r store.Run, to action.BackTo) error {
+func (s actionHandlers) rollbackTaskRun(ctx context.Context, p *action.Operator, r store.Run, to action.BackTo) error {
 	if err := s.checkRollback(ctx, r); err != nil {
 		return err
 	}
@@ -357,7 +360,7 @@ type Foreseen struct {
 	Notes    []string `json:"notes" nullable:"false" doc:"What is left alone, and why."`
 }
 
-func (s *Server) foreseeRollback(ctx context.Context, in *struct {
+func (s actionHandlers) foreseeRollback(ctx context.Context, in *struct {
 	RunPath
 	To int `query:"to" minimum:"-1" maximum:"1000000" default:"-1" doc:"The iteration whose snapshot it goes back to; 0 is before the run, -1 the one before the last."`
 }) (*body[Foreseen], error) {
@@ -385,7 +388,7 @@ func (s *Server) foreseeRollback(ctx context.Context, in *struct {
 		Files: len(back.Written) + len(back.Removed), Notes: nonNil(notes)}), nil
 }
 
-func (s *Server) rollbackRun(ctx context.Context, in *struct {
+func (s actionHandlers) rollbackRun(ctx context.Context, in *struct {
 	RunPath
 	Body struct {
 		To   *int `json:"to,omitempty" minimum:"0" maximum:"1000000" doc:"The iteration whose snapshot to go back to; 0 is before the run; left out: the one before the last."`

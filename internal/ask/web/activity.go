@@ -53,7 +53,7 @@ const maxWatched = 100
 
 // watcher looks at what runs do, for all readers at once.
 type watcher struct {
-	s    *Server
+	core *core
 	runs map[string]*watchedRun
 }
 
@@ -78,7 +78,7 @@ func (g *watcher) watchRuns(ctx context.Context) {
 	for {
 		select {
 		case <-tick.C:
-			if g.s.hub.Watched() {
+			if g.core.hub.Watched() {
 				g.sendChanges(ctx)
 			} else {
 				g.forgetOthers(nil)
@@ -114,16 +114,16 @@ func (o *watchedRun) measureOutput() Grown {
 func (g *watcher) sendUpdate(run, kind string, data any) {
 	f := hub.NewFrame("", kind, data)
 	f.Run = run
-	g.s.hub.Broadcast(f)
+	g.core.hub.Broadcast(f)
 }
 
 // sendChanges sends what changed of every active run.
 func (g *watcher) sendChanges(ctx context.Context) {
-	runs, err := g.s.activeRuns(ctx)
+	runs, err := g.core.activeRuns(ctx)
 	if err != nil {
 		return // the hub says so
 	}
-	again := g.s.hub.Came()
+	again := g.core.hub.Came()
 	kept := map[string]bool{}
 	for _, r := range runs[:min(len(runs), maxWatched)] {
 		one := g.findAttempt(ctx, r)
@@ -131,7 +131,7 @@ func (g *watcher) sendChanges(ctx context.Context) {
 			continue
 		}
 		kept[r.ID] = true
-		one.readNew(func() []GateSpec { return g.s.checksOf(ctx, r.ID) })
+		one.readNew(func() []GateSpec { return g.core.checksOf(ctx, r.ID) })
 		if text, err := json.Marshal(one.now); err == nil && (again || string(text) != one.sent) {
 			one.sent = string(text)
 			g.sendUpdate(r.ID, "activity", one.now)
@@ -159,10 +159,10 @@ func (g *watcher) findAttempt(ctx context.Context, r store.Run) *watchedRun {
 		return nil
 	}
 	now := Activity{Run: r.ID, Iteration: r.Iteration, Attempt: 1, Phase: "agent", Gates: []Gate{}}
-	root, err := g.s.openOutputs(r, r.Iteration)
+	root, err := g.core.openOutputs(r, r.Iteration)
 	if err != nil && r.Iteration == 1 {
 		now.Iteration, now.Phase = 0, "gates"
-		root, err = g.s.openOutputs(r, 0)
+		root, err = g.core.openOutputs(r, 0)
 	}
 	if err != nil {
 		return nil // it has not begun

@@ -61,7 +61,10 @@ type CaseDetail struct {
 	Workspace  *Workspace    `json:"workspace,omitempty" doc:"Of a task that has one."`
 }
 
-func (s *Server) caseRoutes(api huma.API) {
+// caseHandlers answer what the board has, and change it.
+type caseHandlers struct{ *core }
+
+func (s caseHandlers) caseRoutes(api huma.API) {
 	get(api, "/cases", "list-cases", "cases", "The board, in the order in which cases were added", s.listCases)
 	get(api, "/cases/{id}", "get-case", "cases", "One case with its texts and its history", s.getCase)
 	post(api, "/cases", "add-case", "cases", "Add a case", s.addCase)
@@ -110,7 +113,7 @@ type caseQuery struct {
 	Text   string   `query:"q" maxLength:"200" doc:"In the title, the id or the tags."`
 }
 
-func (s *Server) listCases(ctx context.Context, in *caseQuery) (*body[CasePage], error) {
+func (s caseHandlers) listCases(ctx context.Context, in *caseQuery) (*body[CasePage], error) {
 	f := store.CaseFilter{Open: in.Open, Ready: in.Ready, Type: board.Type(in.Type), Tag: in.Tag,
 		Parent: board.Normal(in.Parent)}
 	for _, st := range in.Status {
@@ -176,11 +179,11 @@ func caseActions(c *board.Case) []string {
 	return out
 }
 
-func (s *Server) getCase(ctx context.Context, in *CasePath) (*body[CaseDetail], error) {
+func (s caseHandlers) getCase(ctx context.Context, in *CasePath) (*body[CaseDetail], error) {
 	return s.caseDetail(ctx, in.ID)
 }
 
-func (s *Server) caseDetail(ctx context.Context, id string) (*body[CaseDetail], error) {
+func (s caseHandlers) caseDetail(ctx context.Context, id string) (*body[CaseDetail], error) {
 	c, err := s.o.Store.Case(ctx, id)
 	if err != nil {
 		return nil, err
@@ -247,7 +250,7 @@ func setIfGiven[T any](to *T, from *T) {
 	}
 }
 
-func (s *Server) addCase(ctx context.Context, in *struct {
+func (s caseHandlers) addCase(ctx context.Context, in *struct {
 	Body struct {
 		CaseText
 		Type string `json:"type,omitempty" enum:"operation,task" doc:"A task when left out."`
@@ -270,7 +273,7 @@ type Imported struct {
 	Notes  []string `json:"notes" nullable:"false" doc:"What was left out, and why."`
 }
 
-func (s *Server) importCases(ctx context.Context, in *struct {
+func (s caseHandlers) importCases(ctx context.Context, in *struct {
 	Body struct {
 		Text string `json:"text" minLength:"1" doc:"The list."`
 	}
@@ -291,7 +294,7 @@ func (s *Server) importCases(ctx context.Context, in *struct {
 	return answer(Imported{Format: string(l.Format), IDs: ids, Notes: nonNil(l.Notes)}), nil
 }
 
-func (s *Server) editCase(ctx context.Context, in *struct {
+func (s caseHandlers) editCase(ctx context.Context, in *struct {
 	CasePath
 	Body CaseText
 }) (*body[CaseDetail], error) {
@@ -307,7 +310,7 @@ type Extent struct {
 	Timeout       string `json:"timeout,omitempty" maxLength:"20" doc:"In all, waits aside, with its unit: 1h30m."`
 }
 
-func (s *Server) extendCase(ctx context.Context, in *struct {
+func (s caseHandlers) extendCase(ctx context.Context, in *struct {
 	CasePath
 	Body Extent
 }) (*body[Done], error) {
@@ -326,7 +329,7 @@ type CaseWish struct {
 	Undo bool `json:"undo,omitempty" doc:"rollback: get back what was there before the last one."`
 }
 
-func (s *Server) rollbackCase(ctx context.Context, in *struct {
+func (s caseHandlers) rollbackCase(ctx context.Context, in *struct {
 	CasePath
 	Body CaseWish
 }) (*body[Done], error) {
@@ -346,7 +349,7 @@ func (s *Server) rollbackCase(ctx context.Context, in *struct {
 	})
 }
 
-func (s *Server) cleanCase(ctx context.Context, in *CasePath) (*body[Done], error) {
+func (s caseHandlers) cleanCase(ctx context.Context, in *CasePath) (*body[Done], error) {
 	return s.onCase(ctx, in, func(p *action.Operator) (done action.Done, err error) {
 		clones, err := s.o.Pool(ctx)
 		if err != nil {
@@ -357,7 +360,7 @@ func (s *Server) cleanCase(ctx context.Context, in *CasePath) (*body[Done], erro
 }
 
 // onCase does something with a case that exists.
-func (s *Server) onCase(ctx context.Context, in *CasePath,
+func (s caseHandlers) onCase(ctx context.Context, in *CasePath,
 	do func(*action.Operator) (action.Done, error)) (*body[Done], error) {
 	if _, err := s.o.Store.Case(ctx, in.ID); err != nil {
 		return nil, err
@@ -374,11 +377,11 @@ type Removed struct {
 	Removed string `json:"removed"`
 }
 
-func (s *Server) removeCase(ctx context.Context, in *CasePath) (*body[Removed], error) {
+func (s caseHandlers) removeCase(ctx context.Context, in *CasePath) (*body[Removed], error) {
 	return answer(Removed{in.ID}), s.o.Store.RemoveCase(ctx, in.ID, board.Person, time.Now())
 }
 
-func (s *Server) moveCase(ctx context.Context, in *struct {
+func (s caseHandlers) moveCase(ctx context.Context, in *struct {
 	CasePath
 	Body struct {
 		Action string `json:"action" enum:"retry,unblock,block,defer,undefer,start,approve,redo,reject,revert" doc:"start gives it the next free slot of the autopilot that runs; approve, redo and reject are about verified work that waits for a review; revert takes back what has landed."`

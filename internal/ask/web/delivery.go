@@ -17,8 +17,8 @@ import (
 
 // undelivered is the work of runs that is not in the person's files.
 type undelivered struct {
-	s  *Server
-	mu sync.Mutex // held while this process has the workspace of a run
+	core *core
+	mu   sync.Mutex // held while this process has the workspace of a run
 }
 
 func undeliveredRoutes(api huma.API, u *undelivered) {
@@ -36,13 +36,13 @@ func undeliveredRoutes(api huma.API, u *undelivered) {
 
 // lookAt looks at the work of a run.
 func (u *undelivered) lookAt(ctx context.Context, in *RunPath, do func(*action.Operator, store.Run) error) error {
-	r, err := u.s.o.Store.Run(ctx, in.Run)
+	r, err := u.core.o.Store.Run(ctx, in.Run)
 	if err != nil {
 		return err
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	_, err = u.s.o.CollectLines(func(p *action.Operator) error { return do(p, r) })
+	_, err = u.core.o.CollectLines(func(p *action.Operator) error { return do(p, r) })
 	return err
 }
 
@@ -65,7 +65,7 @@ func (u *undelivered) applyRun(ctx context.Context, in *struct {
 }) (*body[Done], error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.s.onRun(ctx, &in.RunPath, func(p *action.Operator, ctx context.Context, r store.Run) error {
+	return u.core.onRun(ctx, &in.RunPath, func(p *action.Operator, ctx context.Context, r store.Run) error {
 		out, err := p.Apply(ctx, r, action.ApplyOptions{Confirmed: in.Confirmed})
 		if err != nil {
 			return err
@@ -117,7 +117,7 @@ func (u *undelivered) settleFile(ctx context.Context, in *struct {
 }) (*body[Done], error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.s.onRun(ctx, &in.RunPath, func(p *action.Operator, ctx context.Context, r store.Run) error {
+	return u.core.onRun(ctx, &in.RunPath, func(p *action.Operator, ctx context.Context, r store.Run) error {
 		left, err := p.SettleConflict(ctx, r, in.Body.Path, in.Body.Choice,
 			func([]byte) ([]byte, error) { return []byte(in.Body.Text), nil })
 		if err != nil {
@@ -133,5 +133,5 @@ func (u *undelivered) settleFile(ctx context.Context, in *struct {
 }
 
 func (u *undelivered) discardRun(ctx context.Context, in *RunPath) (*body[Done], error) {
-	return u.s.onRun(ctx, in, (*action.Operator).DiscardRun)
+	return u.core.onRun(ctx, in, (*action.Operator).DiscardRun)
 }

@@ -62,7 +62,10 @@ type Snapshot struct {
 	Skipped []string  `json:"skipped" nullable:"false" doc:"Paths that are in no snapshot, e.g. for their size."`
 }
 
-func (s *Server) diffRoutes(api huma.API) {
+// diffHandlers answer what differs between the states of a run.
+type diffHandlers struct{ *core }
+
+func (s diffHandlers) diffRoutes(api huma.API) {
 	get(api, "/runs/{run}/snapshots", "list-snapshots", "diffs", "The states that a run can go back to", s.listSnapshots)
 	get(api, "/runs/{run}/diff", "diff-run", "diffs", "Which files a run changed, or two of its states differ in",
 		s.diffRun)
@@ -74,7 +77,7 @@ func (s *Server) diffRoutes(api huma.API) {
 }
 
 // treeOf returns the history of the files that a run worked on, or why there is none.
-func (s *Server) treeOf(ctx context.Context, r store.Run) (*workspace.Checkout, error) {
+func (s diffHandlers) treeOf(ctx context.Context, r store.Run) (*workspace.Checkout, error) {
 	if s.o.Tree == nil {
 		return nil, problem(http.StatusConflict, "NO_SNAPSHOTS", "There are no snapshots: %s is not in a git repository",
 			s.o.Root).suggest("'git init' there; runs that start after it are snapshotted")
@@ -85,7 +88,7 @@ func (s *Server) treeOf(ctx context.Context, r store.Run) (*workspace.Checkout, 
 	return s.o.Operator.Tree(ctx, r)
 }
 
-func (s *Server) listSnapshots(ctx context.Context, in *RunPath) (*body[Snapshots], error) {
+func (s diffHandlers) listSnapshots(ctx context.Context, in *RunPath) (*body[Snapshots], error) {
 	r, err := s.o.Store.Run(ctx, in.Run)
 	if err != nil {
 		return nil, err
@@ -121,14 +124,14 @@ type FilePath struct {
 	Old  string `query:"old" maxLength:"4096" doc:"The old path of a renamed file."`
 }
 
-func (s *Server) diffRun(ctx context.Context, in *struct {
+func (s diffHandlers) diffRun(ctx context.Context, in *struct {
 	RunPath
 	Span
 }) (*body[Diff], error) {
 	return answerDiff(ctx)(s.findStates(ctx, in.Run, in.Span))
 }
 
-func (s *Server) diffRunFile(ctx context.Context, in *struct {
+func (s diffHandlers) diffRunFile(ctx context.Context, in *struct {
 	RunPath
 	Span
 	FilePath
@@ -136,11 +139,11 @@ func (s *Server) diffRunFile(ctx context.Context, in *struct {
 	return answerFileDiff(ctx, in.FilePath)(s.findStates(ctx, in.Run, in.Span))
 }
 
-func (s *Server) diffIteration(ctx context.Context, in *IterationPath) (*body[Diff], error) {
+func (s diffHandlers) diffIteration(ctx context.Context, in *IterationPath) (*body[Diff], error) {
 	return answerDiff(ctx)(s.iterationStates(ctx, in))
 }
 
-func (s *Server) diffIterationFile(ctx context.Context, in *struct {
+func (s diffHandlers) diffIterationFile(ctx context.Context, in *struct {
 	IterationPath
 	FilePath
 }) (*body[patch.FileDiff], error) {
@@ -154,7 +157,7 @@ type compared struct {
 }
 
 // iterationStates are the files before and after an iteration.
-func (s *Server) iterationStates(ctx context.Context, in *IterationPath) (compared, error) {
+func (s diffHandlers) iterationStates(ctx context.Context, in *IterationPath) (compared, error) {
 	r, rec, err := s.findRecord(ctx, in)
 	if err != nil {
 		return compared{}, err
@@ -164,7 +167,7 @@ func (s *Server) iterationStates(ctx context.Context, in *IterationPath) (compar
 }
 
 // findStates finds two states of a run.
-func (s *Server) findStates(ctx context.Context, run string, of Span) (c compared, err error) {
+func (s diffHandlers) findStates(ctx context.Context, run string, of Span) (c compared, err error) {
 	r, err := s.o.Store.Run(ctx, run)
 	if err != nil {
 		return c, err

@@ -213,7 +213,7 @@ func TestDroppedReaderIsTold(t *testing.T) {
 	slow.Queue <- hub.NewFrame("7-0", "journal", hub.Event{Seq: 7})
 	close(slow.Queue)
 	w := newRecorder()
-	r.s.sendStream(t.Context(), &wire{w, http.NewResponseController(w)}, slow, "", hub.Cursor{Event: 6})
+	r.s.streams.sendStream(t.Context(), &wire{w, http.NewResponseController(w)}, slow, "", hub.Cursor{Event: 6})
 	text := w.Body.String()
 	if !strings.Contains(text, "id: 7-0") || !strings.Contains(text, "event: dropped") || !strings.HasPrefix(text, "retry: 1000\nevent: hello") {
 		t.Errorf("got %s", text)
@@ -224,12 +224,12 @@ func TestDroppedReaderIsTold(t *testing.T) {
 func TestTooManyStreams(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.s.streams.Store(maxReaders)
+	r.s.streams.open.Store(maxReaders)
 	w := r.send(r.asking(http.MethodGet, base+"/events", ""))
 	if p := r.problem(w, http.StatusServiceUnavailable); p.Code != "TOO_MANY_STREAMS" {
 		t.Errorf("%+v", p)
 	}
-	if r.s.streams.Load() != maxReaders || r.s.hub.Watched() {
+	if r.s.streams.open.Load() != maxReaders || r.s.hub.Watched() {
 		t.Error("the refused one counts")
 	}
 }

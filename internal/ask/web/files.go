@@ -67,7 +67,7 @@ type FilePart struct {
 
 // openAttempt opens the folder of an attempt. Nothing outside of it can be reached
 // through what is returned, by no name and no symbolic link.
-func (s *Server) openAttempt(ctx context.Context, in *IterationPath) (*os.Root, store.Run, error) {
+func (s *core) openAttempt(ctx context.Context, in *IterationPath) (*os.Root, store.Run, error) {
 	r, err := s.o.Store.Run(ctx, in.Run)
 	if err != nil {
 		return nil, r, err
@@ -85,7 +85,7 @@ func (s *Server) openAttempt(ctx context.Context, in *IterationPath) (*os.Root, 
 }
 
 // openOutputs opens the folder of an iteration, on this machine or in the shared folder.
-func (s *Server) openOutputs(r store.Run, number int) (*os.Root, error) {
+func (s *core) openOutputs(r store.Run, number int) (*os.Root, error) {
 	return outputs.Open(filepath.Join(s.o.StateDir, "runs"), s.o.Store.OutputsFolder(), r.ID, strconv.Itoa(number))
 }
 
@@ -101,7 +101,7 @@ func noFiles(run string, n int) *ProblemError {
 		suggest("See what the run has: GET " + base + "/runs/" + run + "/iterations")
 }
 
-func (s *Server) listFiles(ctx context.Context, in *IterationPath) (*body[FileList], error) {
+func (s iterationHandlers) listFiles(ctx context.Context, in *IterationPath) (*body[FileList], error) {
 	root, _, err := s.openAttempt(ctx, in)
 	if err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (s *Server) listFiles(ctx context.Context, in *IterationPath) (*body[FileLi
 }
 
 // openFile opens one of the files that may be seen. What is returned must be closed.
-func (s *Server) openFile(ctx context.Context, in *IterationPath, name string) (*output, error) {
+func (s iterationHandlers) openFile(ctx context.Context, in *IterationPath, name string) (*output, error) {
 	if !fileNames().MatchString(name) {
 		return nil, problem(http.StatusNotFound, "FILE_NOT_FOUND", "An iteration has no file of the name %q",
 			fault.Cut(name, 100)).
@@ -142,7 +142,7 @@ func (s *Server) openFile(ctx context.Context, in *IterationPath, name string) (
 	if err != nil {
 		return nil, err
 	}
-	if action.WayOf(ctx) == action.MCP && isSealed(ctx, s, in, r, name) {
+	if action.WayOf(ctx) == action.MCP && isSealed(ctx, s.core, in, r, name) {
 		_ = root.Close()
 		return nil, problem(http.StatusForbidden, "SEALED",
 			"%s is of a sealed check, or may be: who asks by tools may be at work on the task", name).suggest("A person reads it: pawl logs " + r.Name + " --gate NAME")
@@ -162,7 +162,7 @@ func (s *Server) openFile(ctx context.Context, in *IterationPath, name string) (
 
 // isSealed reports whether a file is the output of a sealed check. What is not known to be of another gate, as in
 // an attempt that has not ended, may be.
-func isSealed(ctx context.Context, s *Server, in *IterationPath, r store.Run, name string) bool {
+func isSealed(ctx context.Context, s *core, in *IterationPath, r store.Run, name string) bool {
 	var number int
 	if n, _ := fmt.Sscanf(name, "gate-%d.", &number); n == 0 {
 		return false
@@ -191,7 +191,7 @@ type partQuery struct {
 	Limit  int    `query:"limit" minimum:"1" maximum:"1048576" default:"65536" doc:"The most bytes."`
 }
 
-func (s *Server) readPart(ctx context.Context, in *partQuery) (*body[FilePart], error) {
+func (s iterationHandlers) readPart(ctx context.Context, in *partQuery) (*body[FilePart], error) {
 	f, err := s.openFile(ctx, &in.IterationPath, in.File)
 	if err != nil {
 		return nil, err
@@ -236,7 +236,7 @@ func wholeRunes(b []byte, end bool) []byte {
 
 // serveRaw sends a whole file to be kept, or a range of it. It is never shown
 // by the browser as a page.
-func (s *Server) serveRaw(c huma.Context, in *IterationPath, name string) {
+func (s iterationHandlers) serveRaw(c huma.Context, in *IterationPath, name string) {
 	r, w := humago.Unwrap(c)
 	f, err := s.openFile(r.Context(), in, name)
 	if err != nil {
@@ -297,7 +297,7 @@ type conversationQuery struct {
 	Limit  int   `query:"limit" minimum:"1" maximum:"1000" default:"200"`
 }
 
-func (s *Server) getConversation(ctx context.Context, in *conversationQuery) (*body[Conversation], error) {
+func (s iterationHandlers) getConversation(ctx context.Context, in *conversationQuery) (*body[Conversation], error) {
 	out := Conversation{Events: []AgentEvent{}}
 	root, r, err := s.openAttempt(ctx, &in.IterationPath)
 	if _, missing := errors.AsType[*ProblemError](err); missing && r.ID != "" && lacksConversation(r, in.Number) {

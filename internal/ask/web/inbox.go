@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
-func (s *Server) getInbox(ctx context.Context, _ *nothing) (*body[Inbox], error) {
+func (s placeHandlers) getInbox(ctx context.Context, _ *nothing) (*body[Inbox], error) {
 	needs, err := s.listNeeds(ctx)
 	return answer(Inbox{Entries: needs}), err
 }
@@ -29,7 +29,7 @@ const maxNeeds = 500
 
 // listNeeds returns everything that waits for a person, the most urgent first. A task and
 // its run are one need.
-func (s *Server) listNeeds(ctx context.Context) ([]Need, error) {
+func (s placeHandlers) listNeeds(ctx context.Context) ([]Need, error) {
 	of, err := s.runNeeds(ctx)
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (s *Server) listNeeds(ctx context.Context) ([]Need, error) {
 
 // keptOut adds the tasks that the autopilot does not start until a person says so, and
 // those that show why it starts nothing.
-func (s *Server) keptOut(ctx context.Context, of *runNeeds) error {
+func (s placeHandlers) keptOut(ctx context.Context, of *runNeeds) error {
 	idle, err := autopilot.IdleOf(ctx, s.o.Store)
 	for _, k := range idle.KeptOut[:min(len(idle.KeptOut), maxNeeds)] {
 		if !k.Until.IsZero() && k.Why != idle.Held && !k.Lacks {
@@ -109,7 +109,7 @@ type runNeeds struct {
 // runNeeds finds the runs that wait for a person. Of several runs of one name only the
 // last counts, since a new start replaces the others. A run that was given up does not
 // wait.
-func (s *Server) runNeeds(ctx context.Context) (runNeeds, error) {
+func (s placeHandlers) runNeeds(ctx context.Context) (runNeeds, error) {
 	out := runNeeds{needs: []Need{}, at: map[string]int{}, given: map[string]bool{}}
 	runs, _, _, err := s.o.Store.RunPage(ctx, store.RunQuery{Root: s.o.Root, Status: waiting}, store.RunMark{}, maxNeeds)
 	if err != nil {
@@ -138,7 +138,7 @@ func (s *Server) runNeeds(ctx context.Context) (runNeeds, error) {
 
 // isAnswered reports whether a person has already dealt with the run: its task is
 // removed, put aside, or waits for a slot.
-func (s *Server) isAnswered(ctx context.Context, r store.Run) bool {
+func (s placeHandlers) isAnswered(ctx context.Context, r store.Run) bool {
 	if r.Kind != string(loop.Task) {
 		return false
 	}
@@ -151,7 +151,7 @@ func (s *Server) isAnswered(ctx context.Context, r store.Run) bool {
 
 // caseNeed returns the need of a task that has no waiting run. ok is false while the
 // task's work waits for its turn to land.
-func (s *Server) caseNeed(ctx context.Context, c *board.Case, queued map[string]action.QueueEntry) (n Need, ok bool,
+func (s placeHandlers) caseNeed(ctx context.Context, c *board.Case, queued map[string]action.QueueEntry) (n Need, ok bool,
 	err error) {
 	entry, waits := queued[c.ID]
 	if waits && c.Status == board.Review {
@@ -172,7 +172,7 @@ func (s *Server) caseNeed(ctx context.Context, c *board.Case, queued map[string]
 
 // isApproved reports whether the task is in review, and a person's last action on it was
 // to approve.
-func (s *Server) isApproved(ctx context.Context, c *board.Case) (bool, error) {
+func (s placeHandlers) isApproved(ctx context.Context, c *board.Case) (bool, error) {
 	if c.Status != board.Review {
 		return false, nil
 	}
@@ -186,7 +186,7 @@ func (s *Server) isApproved(ctx context.Context, c *board.Case) (bool, error) {
 // urgency is the order of the inbox: first what holds an agent up.
 var urgency = []string{"question", "review", "conflict", "blocked", "failed", "timeout", "case", "paused"}
 
-func (s *Server) needOf(ctx context.Context, r store.Run) Need {
+func (s placeHandlers) needOf(ctx context.Context, r store.Run) Need {
 	n := Need{Kind: "question", Title: r.Title(), Why: r.Why, Since: r.UpdatedAt, Run: new(s.viewOf(ctx, r))}
 	state, err := engine.StateOf(r)
 	if err == nil {

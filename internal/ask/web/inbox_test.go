@@ -30,7 +30,7 @@ func TestTheInboxHasWhatNoWorkerMayWorkOn(t *testing.T) {
 	if _, err := db.AddCases(t.Context(), drafts, board.Person, noon); err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{o: Options{Operator: action.New(action.Options{Store: db})}}
+	s := placeHandlers{&core{o: Options{Operator: action.New(action.Options{Store: db})}}}
 	inbox := func(want ...string) {
 		t.Helper()
 		needs, err := s.listNeeds(t.Context())

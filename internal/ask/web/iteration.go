@@ -165,7 +165,10 @@ type Current struct {
 	Reviewing   bool      `json:"reviewing" doc:"The work is done and is being reviewed."`
 }
 
-func (s *Server) iterationRoutes(api huma.API) {
+// iterationHandlers answer what the attempts of a run did and left.
+type iterationHandlers struct{ *core }
+
+func (s iterationHandlers) iterationRoutes(api huma.API) {
 	get(api, "/runs/{run}/iterations", "list-iterations", "iterations",
 		"The attempts of a run that ended, in order, and the one under way", s.listIterations)
 	get(api, "/runs/{run}/iterations/{number}", "get-iteration", "iterations", "One iteration", s.getIteration)
@@ -180,7 +183,7 @@ func (s *Server) iterationRoutes(api huma.API) {
 // before is how many iterations before a page are looked at for patterns.
 const before = 20
 
-func (s *Server) listIterations(ctx context.Context, in *struct {
+func (s iterationHandlers) listIterations(ctx context.Context, in *struct {
 	RunPath
 	Paging
 }) (*body[IterationPage], error) {
@@ -212,12 +215,12 @@ func (s *Server) listIterations(ctx context.Context, in *struct {
 		last := records[len(records)-1]
 		out.NextCursor = fmt.Sprintf("%d.%d", last.Number, last.Attempt)
 	} else {
-		out.Current = s.currentOf(r)
+		out.Current = currentOf(r)
 	}
 	return answer(out), nil
 }
 
-func (s *Server) getIteration(ctx context.Context, in *IterationPath) (*body[Iteration], error) {
+func (s iterationHandlers) getIteration(ctx context.Context, in *IterationPath) (*body[Iteration], error) {
 	r, rec, err := s.findRecord(ctx, in)
 	if err != nil {
 		return nil, err
@@ -230,7 +233,7 @@ func (s *Server) getIteration(ctx context.Context, in *IterationPath) (*body[Ite
 }
 
 // findRecord finds an attempt that has ended.
-func (s *Server) findRecord(ctx context.Context, in *IterationPath) (store.Run, loop.Record, error) {
+func (s *core) findRecord(ctx context.Context, in *IterationPath) (store.Run, loop.Record, error) {
 	r, err := s.o.Store.Run(ctx, in.Run)
 	if err != nil {
 		return r, loop.Record{}, err
@@ -266,7 +269,7 @@ type history struct {
 
 // historyOf reads what records do not have: why strategies were chosen, and the
 // failures before the first iteration of a page.
-func (s *Server) historyOf(ctx context.Context, r store.Run, first int) (*history, error) {
+func (s *core) historyOf(ctx context.Context, r store.Run, first int) (*history, error) {
 	t := &history{asked: map[[2]int]loop.Command{}, timeouts: map[string]float64{}}
 	for _, c := range s.checksOfRun(r) {
 		t.timeouts[c.Name] = c.Timeout
@@ -293,7 +296,7 @@ func (s *Server) historyOf(ctx context.Context, r store.Run, first int) (*histor
 }
 
 // currentOf returns the iteration under way; nil when the run rests.
-func (s *Server) currentOf(r store.Run) *Current {
+func currentOf(r store.Run) *Current {
 	state, err := engine.StateOf(r)
 	if err != nil || !state.Status.Active() {
 		return nil

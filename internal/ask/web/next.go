@@ -27,10 +27,10 @@ type Planned struct {
 	Held string `json:"held,omitempty" doc:"Why it does not begin by itself any more: a person starts it, or drops it."`
 }
 
-func (s *Server) nextFile() string { return filepath.Join(s.o.StateDir, "next-sprint.json") }
+func (s *pilotHandlers) nextFile() string { return filepath.Join(s.o.StateDir, "next-sprint.json") }
 
 // plannedSprint returns the sprint that is planned, or nil.
-func (s *Server) plannedSprint() (p *Planned, err error) {
+func (s *pilotHandlers) plannedSprint() (p *Planned, err error) {
 	if err = files.ReadJSON(s.nextFile(), &p); errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
@@ -38,13 +38,13 @@ func (s *Server) plannedSprint() (p *Planned, err error) {
 }
 
 // replacePlanned keeps a sprint for later; nil drops it.
-func (s *Server) replacePlanned(p *Planned) error {
+func (s *pilotHandlers) replacePlanned(p *Planned) error {
 	s.planning.Lock()
 	defer s.planning.Unlock()
 	return s.storePlanned(p)
 }
 
-func (s *Server) storePlanned(p *Planned) error {
+func (s *pilotHandlers) storePlanned(p *Planned) error {
 	defer s.hub.Broadcast(hub.NewFrame("", "changed", hub.Changed{What: "autopilot"}))
 	if p == nil {
 		if err := os.Remove(s.nextFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -55,14 +55,14 @@ func (s *Server) storePlanned(p *Planned) error {
 	return files.ReplaceJSON(s.nextFile(), p, false)
 }
 
-func (s *Server) planSprint(ctx context.Context, in *struct{ Body SprintWish }) (*body[Done], error) {
+func (s *pilotHandlers) planSprint(ctx context.Context, in *struct{ Body SprintWish }) (*body[Done], error) {
 	return s.doAction(ctx, func(p *action.Operator) (string, error) {
 		p.Say("The sprint is planned. It begins when the one at work has come to its end.")
 		return "", s.replacePlanned(&Planned{SprintWish: in.Body})
 	})
 }
 
-func (s *Server) dropSprint(ctx context.Context, _ *nothing) (*body[Done], error) {
+func (s *pilotHandlers) dropSprint(ctx context.Context, _ *nothing) (*body[Done], error) {
 	return s.doAction(ctx, func(p *action.Operator) (string, error) {
 		p.Say("The planned sprint is dropped.")
 		return "", s.replacePlanned(nil)
@@ -70,7 +70,7 @@ func (s *Server) dropSprint(ctx context.Context, _ *nothing) (*body[Done], error
 }
 
 // beginPlanned begins each planned sprint in its time, until ctx is done.
-func (s *Server) beginPlanned(ctx context.Context) {
+func (s *pilotHandlers) beginPlanned(ctx context.Context) {
 	tick := time.NewTicker(nextEvery)
 	defer tick.Stop()
 	for {
@@ -86,7 +86,7 @@ func (s *Server) beginPlanned(ctx context.Context) {
 }
 
 // beginNext begins the planned sprint, if there is one and its time has come.
-func (s *Server) beginNext(ctx context.Context) error {
+func (s *pilotHandlers) beginNext(ctx context.Context) error {
 	s.planning.Lock()
 	defer s.planning.Unlock()
 	next, err := s.plannedSprint()

@@ -25,7 +25,7 @@ func (r *rig) ended(exit int) {
 
 func (r *rig) next() string {
 	r.t.Helper()
-	if err := r.s.beginNext(r.t.Context()); err != nil {
+	if err := r.s.pilot.beginNext(r.t.Context()); err != nil {
 		r.t.Fatal(err)
 	}
 	var a Autopilot

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -70,7 +71,13 @@ type SprintView struct {
 	Stats     any        `json:"stats" doc:"The line of .pawl/sprints.jsonl."`
 }
 
-func (s *Server) pilotRoutes(api huma.API) {
+// pilotHandlers answer what is asked of the autopilot and its sprints.
+type pilotHandlers struct {
+	*core
+	planning sync.Mutex // held while the planned sprint changes
+}
+
+func (s *pilotHandlers) pilotRoutes(api huma.API) {
 	get(api, "/autopilot", "get-autopilot", "autopilot", "What the autopilot does: slots, tally, what it did last",
 		s.getAutopilot)
 	get(api, "/sprints", "list-sprints", "autopilot", "Sprints with their statistics, the latest first", s.getSprints)
@@ -91,7 +98,7 @@ func (s *Server) pilotRoutes(api huma.API) {
 		s.switchAutopilot)
 }
 
-func (s *Server) getAutopilot(ctx context.Context, _ *nothing) (*body[Autopilot], error) {
+func (s *pilotHandlers) getAutopilot(ctx context.Context, _ *nothing) (*body[Autopilot], error) {
 	v, err := autopilot.Status(ctx, s.o.Store, s.o.Root)
 	if err != nil {
 		return nil, err
@@ -129,7 +136,7 @@ func timeOrNil(t time.Time) *time.Time {
 	return &t
 }
 
-func (s *Server) getSprints(ctx context.Context, in *struct {
+func (s *pilotHandlers) getSprints(ctx context.Context, in *struct {
 	Limit int `query:"limit" minimum:"1" maximum:"1000" default:"50"`
 }) (*body[Sprints], error) {
 	list, err := s.o.Store.Sprints(ctx, in.Limit)
@@ -152,7 +159,7 @@ type PilotWish struct {
 	Keep        bool   `json:"keep,omitempty" doc:"Stay when nothing is left to do."`
 }
 
-func (s *Server) startAutopilot(ctx context.Context, in *struct{ Body PilotWish }) (*body[Done], error) {
+func (s *pilotHandlers) startAutopilot(ctx context.Context, in *struct{ Body PilotWish }) (*body[Done], error) {
 	args, wish := []string{"autopilot"}, in.Body
 	if wish.Mode == string(schedule.SemiAuto) {
 		args = append(args, "--semi-auto")
@@ -161,7 +168,7 @@ func (s *Server) startAutopilot(ctx context.Context, in *struct{ Body PilotWish 
 	return s.launchAutopilot(ctx, append(args, flagsOf(wish)...), "The autopilot has started.")
 }
 
-func (s *Server) launchAutopilot(ctx context.Context, args []string, said string) (*body[Done], error) {
+func (s *pilotHandlers) launchAutopilot(ctx context.Context, args []string, said string) (*body[Done], error) {
 	return s.doAction(ctx, func(p *action.Operator) (string, error) {
 		if pilot, err := p.Autopilot(ctx); err == nil {
 			return "", fault.Refuse("the autopilot is already running: %v", pilot.Owner)
@@ -190,18 +197,18 @@ type SprintWish struct {
 	MaxParallel  int      `json:"max_parallel,omitempty" minimum:"1" maximum:"100"`
 }
 
-func (s *Server) startSprint(ctx context.Context, in *struct{ Body SprintWish }) (*body[Done], error) {
+func (s *pilotHandlers) startSprint(ctx context.Context, in *struct{ Body SprintWish }) (*body[Done], error) {
 	return s.launchAutopilot(ctx, append([]string{"sprint"}, flagsOf(in.Body)...), "The sprint has started.")
 }
 
 // askAutopilot does not wait for the end after a stop; mode is for switching.
-func (s *Server) askAutopilot(wish, mode string) func(context.Context, *nothing) (*body[Done], error) {
+func (s *pilotHandlers) askAutopilot(wish, mode string) func(context.Context, *nothing) (*body[Done], error) {
 	return func(ctx context.Context, _ *nothing) (*body[Done], error) {
 		return s.doAction(ctx, func(p *action.Operator) (string, error) { return "", p.AskAutopilot(ctx, wish, mode, false) })
 	}
 }
 
-func (s *Server) switchAutopilot(ctx context.Context, in *struct {
+func (s *pilotHandlers) switchAutopilot(ctx context.Context, in *struct {
 	Body struct {
 		Mode string `json:"mode" enum:"auto,semi-auto"`
 	}

@@ -103,14 +103,17 @@ type ProcedureSpec struct {
 	Max     int    `json:"max_iterations" doc:"0 is unlimited."`
 }
 
-func (s *Server) placeRoutes(api huma.API) {
+// placeHandlers answer what a person wants to know first: what runs here, what waits, what is in force.
+type placeHandlers struct{ *core }
+
+func (s placeHandlers) placeRoutes(api huma.API) {
 	get(api, "/overview", "get-overview", "overview", "What runs, what needs a person, what was used today", s.overview)
 	get(api, "/inbox", "get-inbox", "overview", "What waits for a person, the most urgent first", s.getInbox)
 	get(api, "/config", "get-config", "overview", "Every setting in force and where it comes from", s.getSettings)
 	get(api, "/procedures", "list-procedures", "overview", "What can be started", s.getProcedures)
 }
 
-func (s *Server) overview(ctx context.Context, in *Clock) (*body[Overview], error) {
+func (s placeHandlers) overview(ctx context.Context, in *Clock) (*body[Overview], error) {
 	now := time.Now().UTC()
 	out := Overview{Name: filepath.Base(s.o.Root), Root: s.o.Root, Version: s.o.Version, Now: now, Git: s.o.Tree != nil,
 		Active: []Run{}, Gates: []GateSpec{}, Agents: []string{}, Warnings: []string{}, Cases: map[string]int{}}
@@ -144,13 +147,13 @@ func (s *Server) overview(ctx context.Context, in *Clock) (*body[Overview], erro
 }
 
 // activeRuns returns the runs that are stored as working.
-func (s *Server) activeRuns(ctx context.Context) ([]store.Run, error) {
+func (s *core) activeRuns(ctx context.Context) ([]store.Run, error) {
 	q := store.RunQuery{Root: s.o.Root, Active: true, Status: []string{string(loop.Running), string(loop.Waiting)}}
 	runs, _, _, err := s.o.Store.RunPage(ctx, q, store.RunMark{}, store.MaxPage)
 	return runs, err
 }
 
-func (s *Server) countToday(ctx context.Context, now time.Time, at Clock) (Today, error) {
+func (s placeHandlers) countToday(ctx context.Context, now time.Time, at Clock) (Today, error) {
 	since, zone := period{Days: 1, Clock: at}.startOf(now)
 	var t Today
 	usage, err := s.o.Store.UsageByDay(ctx, since, now, zone)
@@ -176,7 +179,7 @@ func (s *Server) countToday(ctx context.Context, now time.Time, at Clock) (Today
 	return t, err
 }
 
-func (s *Server) addVerification(out *Overview) {
+func (s placeHandlers) addVerification(out *Overview) {
 	c, err := s.loadConfig()
 	if err != nil {
 		out.Problem = err.Error()
@@ -197,7 +200,7 @@ func configuredChecks(c *config.Config) []GateSpec {
 	})
 }
 
-func (s *Server) getSettings(_ context.Context, in *struct {
+func (s placeHandlers) getSettings(_ context.Context, in *struct {
 	Key string `query:"key" maxLength:"200" doc:"Only this setting and those below it."`
 }) (*body[Settings], error) {
 	out := Settings{Settings: []Setting{}, Warnings: []string{}}
@@ -216,7 +219,7 @@ func (s *Server) getSettings(_ context.Context, in *struct {
 	return answer(out), nil
 }
 
-func (s *Server) getProcedures(context.Context, *nothing) (*body[Procedures], error) {
+func (s placeHandlers) getProcedures(context.Context, *nothing) (*body[Procedures], error) {
 	out := Procedures{Procedures: []ProcedureSpec{}}
 	c, err := s.loadConfig()
 	if err != nil {

@@ -25,7 +25,7 @@ type Version struct {
 	Version string `query:"version" required:"true" maxLength:"64" doc:"As in GET /proposal: nothing is done to a list that has changed since."`
 }
 
-func (s *Server) proposalRoutes(api huma.API) {
+func (s caseHandlers) proposalRoutes(api huma.API) {
 	get(api, "/proposal", "get-proposal", "cases", "The tasks that an agent proposed for a goal (pawl plan)", s.proposal)
 	post(api, "/proposal", "edit-proposal", "cases", "Replace the proposed tasks", s.editProposal)
 	post(api, "/proposal/add", "add-proposal", "cases", "Add the proposed tasks to the board, all or none", s.addProposal)
@@ -33,7 +33,7 @@ func (s *Server) proposalRoutes(api huma.API) {
 		Summary: "Throw the proposed tasks away", Tags: []string{"cases"}, DefaultStatus: http.StatusOK}, s.dropProposal)
 }
 
-func (s *Server) proposal(context.Context, *nothing) (*body[Proposal], error) {
+func (s caseHandlers) proposal(context.Context, *nothing) (*body[Proposal], error) {
 	drafts, version, err := action.ReadProposal(s.o.Root)
 	out := Proposal{Version: version, Tasks: action.Proposed(drafts), Problems: []string{}}
 	switch {
@@ -50,7 +50,7 @@ func (s *Server) proposal(context.Context, *nothing) (*body[Proposal], error) {
 	return answer(out), nil
 }
 
-func (s *Server) editProposal(ctx context.Context, in *struct {
+func (s caseHandlers) editProposal(ctx context.Context, in *struct {
 	Version
 	Body struct {
 		Tasks []action.ProposedTask `json:"tasks" minItems:"1" maxItems:"50" nullable:"false"`
@@ -65,10 +65,10 @@ func (s *Server) editProposal(ctx context.Context, in *struct {
 	return s.proposal(ctx, nil)
 }
 
-func (s *Server) addProposal(ctx context.Context, in *Version) (*body[Done], error) {
+func (s caseHandlers) addProposal(ctx context.Context, in *Version) (*body[Done], error) {
 	return s.doAction(ctx, func(p *action.Operator) (string, error) { return "", p.AddProposal(ctx, in.Version) })
 }
 
-func (s *Server) dropProposal(ctx context.Context, in *Version) (*body[Done], error) {
+func (s caseHandlers) dropProposal(ctx context.Context, in *Version) (*body[Done], error) {
 	return s.doAction(ctx, func(p *action.Operator) (string, error) { return "", p.DropProposal(in.Version) })
 }

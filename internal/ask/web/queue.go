@@ -17,7 +17,10 @@ type Queues struct {
 	Queues []action.QueueView `json:"queues" nullable:"false"`
 }
 
-func (s *Server) queueRoutes(api huma.API) {
+// queueHandlers answer what waits to land, and ask it of the merge queue.
+type queueHandlers struct{ *core }
+
+func (s queueHandlers) queueRoutes(api huma.API) {
 	get(api, "/queue", "get-queue", "queue", "What waits to land, in the order of landing, and why", s.getQueues)
 	post(api, "/queue/entries/{id}/actions", "ask-entry", "queue",
 		"Hold an entry, release it, try it again, or take it out", s.askEntry)
@@ -29,7 +32,7 @@ func (s *Server) queueRoutes(api huma.API) {
 	post(api, "/queue/actions", "ask-queue", "queue", "Pause the queue, resume it, or land what waits now", s.askQueue)
 }
 
-func (s *Server) getQueues(ctx context.Context, _ *nothing) (*body[Queues], error) {
+func (s queueHandlers) getQueues(ctx context.Context, _ *nothing) (*body[Queues], error) {
 	targets, err := s.o.Store.QueueTargets(ctx)
 	if err != nil {
 		return nil, err
@@ -46,7 +49,7 @@ func (s *Server) getQueues(ctx context.Context, _ *nothing) (*body[Queues], erro
 }
 
 // queueEntries returns the entries of all queues, by their tasks.
-func (s *Server) queueEntries(ctx context.Context) (map[string]action.QueueEntry, error) {
+func (s placeHandlers) queueEntries(ctx context.Context) (map[string]action.QueueEntry, error) {
 	targets, err := s.o.Store.QueueTargets(ctx)
 	if err != nil {
 		return nil, err
@@ -64,7 +67,7 @@ func (s *Server) queueEntries(ctx context.Context) (map[string]action.QueueEntry
 	return entries, nil
 }
 
-func (s *Server) askEntry(ctx context.Context, in *struct {
+func (s queueHandlers) askEntry(ctx context.Context, in *struct {
 	CasePath
 	Body struct {
 		Action string `json:"action" enum:"hold,release,retry,drop"`
@@ -74,7 +77,7 @@ func (s *Server) askEntry(ctx context.Context, in *struct {
 	return s.tellQueue(ctx, in.Body.Action, in.ID, in.Body.Why)
 }
 
-func (s *Server) askQueue(ctx context.Context, in *struct {
+func (s queueHandlers) askQueue(ctx context.Context, in *struct {
 	Body struct {
 		Action string `json:"action" enum:"pause,resume,land" doc:"land lands what can be landed now, in the background, when no autopilot does."`
 		Why    string `json:"why,omitempty" maxLength:"2000" doc:"Shown in the list."`
@@ -93,14 +96,14 @@ var queueSaid = map[string]string{
 	"pause": "Nothing lands until the queue is resumed.", "resume": "The queue goes on.",
 }
 
-func (s *Server) tellQueue(ctx context.Context, wish, id, why string) (*body[Done], error) {
+func (s queueHandlers) tellQueue(ctx context.Context, wish, id, why string) (*body[Done], error) {
 	return s.doAction(ctx, func(p *action.Operator) (string, error) {
 		p.Say("%s", strings.ReplaceAll(queueSaid[wish], "%s", id))
 		return "", s.o.AskQueue(ctx, queue.Ask{Wish: queue.Wish(wish), ID: id, Why: why})
 	})
 }
 
-func (s *Server) getConflict(ctx context.Context, in *CasePath) (*body[merge.Sides], error) {
+func (s queueHandlers) getConflict(ctx context.Context, in *CasePath) (*body[merge.Sides], error) {
 	var out merge.Sides
 	err := s.o.OpenQueue(ctx, func(q *merge.Queue) (err error) {
 		out, err = q.Sides(ctx, in.ID)
@@ -109,7 +112,7 @@ func (s *Server) getConflict(ctx context.Context, in *CasePath) (*body[merge.Sid
 	return answer(out), err
 }
 
-func (s *Server) resolveConflict(ctx context.Context, in *struct {
+func (s queueHandlers) resolveConflict(ctx context.Context, in *struct {
 	CasePath
 	Body struct {
 		Commit string         `json:"commit" pattern:"^[0-9a-f]{40,64}$" doc:"The task's, as it was shown."`
@@ -131,7 +134,7 @@ func (s *Server) resolveConflict(ctx context.Context, in *struct {
 
 // startLanding starts a process that lands the queue, since that runs gates. It returns when the
 // process works on the queue or has ended.
-func (s *Server) startLanding(ctx context.Context) (*body[Done], error) {
+func (s queueHandlers) startLanding(ctx context.Context) (*body[Done], error) {
 	return s.doAction(ctx, func(p *action.Operator) (string, error) {
 		_, err := s.o.Launch(ctx, []string{"queue", "land"}, func(pid int) (string, bool, error) {
 			targets, err := s.o.Store.QueueTargets(ctx)

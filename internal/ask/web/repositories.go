@@ -74,7 +74,10 @@ type opened struct {
 	Body   Admission
 }
 
-func (s *Server) repositoryRoutes(api huma.API) {
+// neighbourHandlers answer what waits in the other repositories of the same user.
+type neighbourHandlers struct{ *core }
+
+func (s neighbourHandlers) repositoryRoutes(api huma.API) {
 	get(api, "/repositories", "list-repositories", "overview",
 		"Other repositories of the same user, and what waits there", s.getRepositories)
 	post(api, "/repositories/{id}/open", "open-repository", "overview",
@@ -84,21 +87,21 @@ func (s *Server) repositoryRoutes(api huma.API) {
 // otherRoots returns the roots of the other repositories. A server that other machines or
 // other names reach has none: who was let into one repository there was let into
 // no other.
-func (s *Server) otherRoots() []string {
+func (s neighbourHandlers) otherRoots() []string {
 	if s.listener == nil || !s.listener.local {
 		return nil
 	}
 	return slices.DeleteFunc(config.Roots(s.o.Env), func(root string) bool { return root == s.o.Root })
 }
 
-func (s *Server) stateOf(root string) string { return config.StateDir(root, s.o.Env) }
+func (s neighbourHandlers) stateOf(root string) string { return config.StateDir(root, s.o.Env) }
 
-func (s *Server) getRepositories(ctx context.Context, _ *nothing) (*body[Repositories], error) {
+func (s neighbourHandlers) getRepositories(ctx context.Context, _ *nothing) (*body[Repositories], error) {
 	return answer(Repositories{Repositories: s.askRepositories(ctx)}), nil
 }
 
 // askRepositories asks all other repositories at once.
-func (s *Server) askRepositories(ctx context.Context) []Repository {
+func (s neighbourHandlers) askRepositories(ctx context.Context) []Repository {
 	roots := s.otherRoots()
 	list := make([]Repository, len(roots))
 	var asked sync.WaitGroup
@@ -111,7 +114,7 @@ func (s *Server) askRepositories(ctx context.Context) []Repository {
 }
 
 // askNeighbour asks the server of a repository, if one runs, for its inbox.
-func (s *Server) askNeighbour(ctx context.Context, r *Repository) {
+func (s neighbourHandlers) askNeighbour(ctx context.Context, r *Repository) {
 	session, err := LoadSession(s.stateOf(r.Root))
 	if r.Served = err == nil && session.Alive(); !r.Served {
 		return
@@ -168,7 +171,7 @@ func (s Session) loopbackURL() (*url.URL, error) {
 	return nil, fmt.Errorf("its server has an address of another kind: open it there")
 }
 
-func (s *Server) openRepository(ctx context.Context, in *opening) (*opened, error) {
+func (s neighbourHandlers) openRepository(ctx context.Context, in *opening) (*opened, error) {
 	for _, root := range s.otherRoots() {
 		if dir := s.stateOf(root); filepath.Base(dir) == in.ID {
 			return s.openSession(ctx, root, dir, in.host)
@@ -180,7 +183,7 @@ func (s *Server) openRepository(ctx context.Context, in *opening) (*opened, erro
 
 // openSession lets the browser in at the server of another repository, which is started
 // if none runs. A cookie has no port, so what is set here is sent there.
-func (s *Server) openSession(ctx context.Context, root, dir, host string) (*opened, error) {
+func (s neighbourHandlers) openSession(ctx context.Context, root, dir, host string) (*opened, error) {
 	session, err := LoadSession(dir)
 	if err != nil || !session.Alive() {
 		if err := s.o.ServeRoot(ctx, root); err != nil {
@@ -206,7 +209,7 @@ func (s *Server) openSession(ctx context.Context, root, dir, host string) (*open
 
 // lookAround notifies the pages when an inbox of another repository has changed. It asks
 // no repository while there are no pages.
-func (s *Server) lookAround(ctx context.Context) {
+func (s neighbourHandlers) lookAround(ctx context.Context) {
 	if !s.listener.local {
 		return
 	}

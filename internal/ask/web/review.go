@@ -45,7 +45,10 @@ type RunUse struct {
 // maxReviews is how many are listed.
 const maxReviews = 200
 
-func (s *Server) reviewRoutes(api huma.API) {
+// reviewHandlers answer which verified work waits for a decision.
+type reviewHandlers struct{ *core }
+
+func (s reviewHandlers) reviewRoutes(api huma.API) {
 	get(api, "/reviews", "list-reviews", "reviews", "Verified work that waits for a person's decision, the oldest first",
 		s.getReviews)
 	get(api, "/cases/{id}/diff", "diff-case", "reviews", "Which files the work of a task changes", s.diffCase)
@@ -53,7 +56,7 @@ func (s *Server) reviewRoutes(api huma.API) {
 		s.diffCaseFile)
 }
 
-func (s *Server) getReviews(ctx context.Context, _ *nothing) (*body[Reviews], error) {
+func (s reviewHandlers) getReviews(ctx context.Context, _ *nothing) (*body[Reviews], error) {
 	open, err := s.o.Store.OpenReviews(ctx, maxReviews)
 	if err != nil {
 		return nil, err
@@ -69,7 +72,7 @@ func (s *Server) getReviews(ctx context.Context, _ *nothing) (*body[Reviews], er
 	return answer(out), nil
 }
 
-func (s *Server) reviewAsked(ctx context.Context, r store.CaseReview) (ReviewAsked, error) {
+func (s reviewHandlers) reviewAsked(ctx context.Context, r store.CaseReview) (ReviewAsked, error) {
 	out := ReviewAsked{Case: r.Case, Run: r.Run, Why: r.Why, AskedAt: r.AskedAt}
 	var work queue.Entry
 	if json.Unmarshal(r.Work, &work) == nil {
@@ -101,7 +104,7 @@ func (s *Server) reviewAsked(ctx context.Context, r store.CaseReview) (ReviewAsk
 }
 
 // findWork returns the work of a task as two commits in the repository.
-func (s *Server) findWork(ctx context.Context, in *CasePath) (compared, error) {
+func (s reviewHandlers) findWork(ctx context.Context, in *CasePath) (compared, error) {
 	if s.o.Tree == nil {
 		return compared{}, problem(http.StatusConflict, "NO_SNAPSHOTS", "There are no diffs: %s is not in a git repository",
 			s.o.Root).suggest("'git init' there; runs that start after it are snapshotted")
@@ -143,11 +146,11 @@ func (s *Server) findWork(ctx context.Context, in *CasePath) (compared, error) {
 	return compared{s.o.Tree, work.Base, work.Commit}, nil
 }
 
-func (s *Server) diffCase(ctx context.Context, in *CasePath) (*body[Diff], error) {
+func (s reviewHandlers) diffCase(ctx context.Context, in *CasePath) (*body[Diff], error) {
 	return answerDiff(ctx)(s.findWork(ctx, in))
 }
 
-func (s *Server) diffCaseFile(ctx context.Context, in *struct {
+func (s reviewHandlers) diffCaseFile(ctx context.Context, in *struct {
 	CasePath
 	FilePath
 }) (*body[patch.FileDiff], error) {

@@ -74,7 +74,7 @@ func TestRubbish(t *testing.T) {
 	r := newRig(t)
 	r.run("abc123", nil)
 	r.s.o.Pool = func(context.Context) (*pool.Pool, error) { return nil, fault.Refuse("there are no workspaces") }
-	r.s.closed.Do(func() { close(r.s.closing) }) // streams end at once
+	r.s.closed.Do(func() { close(r.s.streams.closing) }) // streams end at once
 	var doc map[string]any
 	r.get("/openapi.json", &doc)
 	tried := 0

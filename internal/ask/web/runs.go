@@ -121,7 +121,10 @@ type RunPage struct {
 	NextCursor string `json:"next_cursor" doc:"For the next page; empty at the end."`
 }
 
-func (s *Server) runRoutes(api huma.API) {
+// runHandlers answer which runs there are, how one is, and which steps it has.
+type runHandlers struct{ *core }
+
+func (s runHandlers) runRoutes(api huma.API) {
 	get(api, "/runs", "list-runs", "runs", "Runs, the last started first", s.listRuns)
 	get(api, "/runs/{run}", "get-run", "runs", "One run with its question, limits and what was asked of it", s.getRun)
 }
@@ -135,7 +138,7 @@ type runQuery struct {
 	Text   string   `query:"q" maxLength:"200" doc:"In the id, the name, what it is to do or the reason."`
 }
 
-func (s *Server) listRuns(ctx context.Context, in *runQuery) (*body[RunPage], error) {
+func (s runHandlers) listRuns(ctx context.Context, in *runQuery) (*body[RunPage], error) {
 	q := store.RunQuery{Root: s.o.Root, Status: in.Status, Active: in.Active, Kind: in.Kind, Name: in.Name, Text: in.Text,
 		Kept: true}
 	runs, next, more, err := s.o.Store.RunPage(ctx, q, runMark(in.Cursor), in.Limit)
@@ -161,7 +164,7 @@ func runMark(cursor string) store.RunMark {
 }
 
 // viewOf returns a run as the pages show it.
-func (s *Server) viewOf(ctx context.Context, r store.Run) Run {
+func (s *core) viewOf(ctx context.Context, r store.Run) Run {
 	r = s.o.AsIs(ctx, r)
 	v := Run{
 		ID: r.ID, Kind: r.Kind, Name: r.Name, Work: r.Work, Status: r.Status, Why: r.Why, Live: engine.Alive(r.Owner),
@@ -178,7 +181,7 @@ func (s *Server) viewOf(ctx context.Context, r store.Run) Run {
 
 // pendingControls returns the kinds of what a run was asked and has not taken. A run that
 // ended takes nothing.
-func (s *Server) pendingControls(ctx context.Context, r store.Run) []string {
+func (s *core) pendingControls(ctx context.Context, r store.Run) []string {
 	kinds := []string{}
 	if !loop.Status(r.Status).Active() && !slices.Contains(waiting, r.Status) {
 		return kinds
@@ -219,7 +222,7 @@ func allowedActions(v Run) []string {
 
 func seconds(d time.Duration) float64 { return float64(d.Milliseconds()) / 1000 }
 
-func (s *Server) getRun(ctx context.Context, in *RunPath) (*body[RunDetail], error) {
+func (s runHandlers) getRun(ctx context.Context, in *RunPath) (*body[RunDetail], error) {
 	r, err := s.o.Store.Run(ctx, in.Run)
 	if err != nil {
 		return nil, err
@@ -273,7 +276,7 @@ func (s *Server) getRun(ctx context.Context, in *RunPath) (*body[RunDetail], err
 
 // checksOfRun returns the checks stored with the run. If there are none, it returns those
 // of the configuration.
-func (s *Server) checksOfRun(r store.Run) []GateSpec {
+func (s *core) checksOfRun(r store.Run) []GateSpec {
 	stored := action.SetupOf(r).Checks
 	if stored == nil {
 		c, err := s.loadConfig()
@@ -292,7 +295,7 @@ func (s *Server) checksOfRun(r store.Run) []GateSpec {
 }
 
 // checksOf are the checks of a run by its id.
-func (s *Server) checksOf(ctx context.Context, id string) []GateSpec {
+func (s *core) checksOf(ctx context.Context, id string) []GateSpec {
 	r, err := s.o.Store.Run(ctx, id)
 	if err != nil {
 		return []GateSpec{} // the hub says so

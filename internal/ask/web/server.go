@@ -17,7 +17,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -88,30 +87,37 @@ type Begun func(pid int) (id string, ok bool, err error)
 // ErrEnded is a pawl in the background that ended at once without a message.
 var ErrEnded = errors.New("pawl ended at once")
 
-// Server answers browsers and scripts.
-type Server struct {
+// core is what all handlers act by, and what several of them ask.
+type core struct {
 	o        Options
 	listener *Listener
 	log      *slog.Logger // gets what goes wrong inside
 	hub      *hub.Hub
+}
+
+// Server answers browsers and scripts: it lets in who may ask, and hands the request to
+// the handlers of a noun.
+type Server struct {
+	*core
 	peers    peer.Check
 	shells   *shell.Server
 	previews *preview.Server // nil where none can be had
-	streams  atomic.Int64    // that are open, of both kinds
+	streams  streamHandlers
+	pilot    pilotHandlers
 	handler  http.Handler
 	mux      *http.ServeMux // without [Server.guardRequests]
 	api      huma.API
 	rings    chan struct{} // the forge has called
-	closing  chan struct{} // closed when streams are to end
 	closed   sync.Once
-	planning sync.Mutex // held while the planned sprint changes
 }
 
 // New makes a server for an open listener. Serve must be called on it.
 func New(d *Listener, o Options) *Server {
-	s := &Server{o: o, listener: d, log: o.Log(o.Root), rings: make(chan struct{}, 1), closing: make(chan struct{})}
+	c := &core{o: o, listener: d, log: o.Log(o.Root)}
+	c.hub = hub.New(o.Store, c.log)
+	s := &Server{core: c, rings: make(chan struct{}, 1)}
+	s.streams.core, s.streams.closing, s.pilot.core = c, make(chan struct{}), c
 	s.peers.Accepts, s.peers.Unseen = func(pid int) bool { return !supervisor.Boxed(pid) }, true
-	s.hub = hub.New(o.Store, s.log)
 	s.shells = shell.New(o.Shell)
 	s.previews = s.newPreviews()
 	mux := http.NewServeMux()
@@ -145,7 +151,7 @@ const toolsPath = "/mcp"
 func (s *Server) ServeTools(h http.Handler) { s.mux.Handle(toolsPath, h) }
 
 // loadConfig reads the configuration as it is now.
-func (s *Server) loadConfig() (*config.Config, error) {
+func (s *core) loadConfig() (*config.Config, error) {
 	p, err := s.o.Planner(s.o.Root, planner.Flags{})
 	if err != nil {
 		return nil, err
@@ -168,12 +174,12 @@ func (s *Server) Serve(ctx context.Context) error {
 	defer stop()
 	var parts sync.WaitGroup
 	parts.Go(func() { s.hub.Run(work) })
-	parts.Go(func() { (&watcher{s: s, runs: map[string]*watchedRun{}}).watchRuns(work) })
-	parts.Go(func() { s.lookAround(work) })
-	parts.Go(func() { s.beginPlanned(work) })
-	parts.Go(func() { <-s.closing; s.shells.Close() })
+	parts.Go(func() { (&watcher{core: s.core, runs: map[string]*watchedRun{}}).watchRuns(work) })
+	parts.Go(func() { neighbourHandlers{s.core}.lookAround(work) })
+	parts.Go(func() { s.pilot.beginPlanned(work) })
+	parts.Go(func() { <-s.streams.closing; s.shells.Close() })
 	if s.previews != nil {
-		parts.Go(func() { <-s.closing; s.previews.Close() })
+		parts.Go(func() { <-s.streams.closing; s.previews.Close() })
 	}
 	if s.o.Webhook != nil {
 		parts.Go(func() { s.answerRings(work) })
@@ -183,10 +189,10 @@ func (s *Server) Serve(ctx context.Context) error {
 	var err error
 	select {
 	case <-ctx.Done():
-		s.closed.Do(func() { close(s.closing) })
+		s.closed.Do(func() { close(s.streams.closing) })
 		err = shutDownServer(ctx, srv)
 	case err = <-served:
-		s.closed.Do(func() { close(s.closing) })
+		s.closed.Do(func() { close(s.streams.closing) })
 		_ = srv.Close() // the error that matters is the one at hand
 	}
 	stop()

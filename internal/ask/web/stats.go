@@ -82,7 +82,10 @@ type summaryQuery struct {
 	Clock
 }
 
-func (s *Server) statRoutes(api huma.API) {
+// statHandlers answer what the work came to.
+type statHandlers struct{ *core }
+
+func (s statHandlers) statRoutes(api huma.API) {
 	get(api, "/stats/summary", "summary-stats", "statistics",
 		"What the work came to: tasks, iterations, retries, landings, waits and cost", s.summaryStats)
 	get(api, "/stats/strategies", "strategy-stats", "statistics",
@@ -97,7 +100,7 @@ func (s *Server) statRoutes(api huma.API) {
 
 type nothing struct{}
 
-func (s *Server) summaryStats(ctx context.Context, in *summaryQuery) (*body[SummaryStats], error) {
+func (s statHandlers) summaryStats(ctx context.Context, in *summaryQuery) (*body[SummaryStats], error) {
 	now, since, zone := time.Now(), time.Time{}, in.loadLocation()
 	if in.Days > 0 {
 		since = stats.Since(now, in.Days, zone)
@@ -123,35 +126,35 @@ func (s *Server) summaryStats(ctx context.Context, in *summaryQuery) (*body[Summ
 	return answer(out), nil
 }
 
-func (s *Server) strategyStats(ctx context.Context, _ *nothing) (*body[StrategyStats], error) {
+func (s statHandlers) strategyStats(ctx context.Context, _ *nothing) (*body[StrategyStats], error) {
 	learned, err := s.o.Store.Learned(ctx)
 	now := time.Now()
 	return answer(StrategyStats{lists.Each(learned, func(l store.Learned) store.StrategyStat { return l.Stat(now) })}), err
 }
 
-func (s *Server) failureStats(ctx context.Context, _ *nothing) (*body[FailureStats], error) {
+func (s statHandlers) failureStats(ctx context.Context, _ *nothing) (*body[FailureStats], error) {
 	failures, err := s.o.Store.FailureStats(ctx)
 	return answer(FailureStats{nonNil(failures)}), err
 }
 
-func (s *Server) guardStats(ctx context.Context, _ *nothing) (*body[GuardStats], error) {
+func (s statHandlers) guardStats(ctx context.Context, _ *nothing) (*body[GuardStats], error) {
 	guards, err := s.o.Store.GuardStats(ctx)
 	return answer(GuardStats{nonNil(guards)}), err
 }
 
-func (s *Server) refusalStats(ctx context.Context, _ *nothing) (*body[RefusalStats], error) {
+func (s statHandlers) refusalStats(ctx context.Context, _ *nothing) (*body[RefusalStats], error) {
 	refusals, err := s.o.Store.RefusalStats(ctx)
 	return answer(RefusalStats{nonNil(refusals)}), err
 }
 
-func (s *Server) usageStats(ctx context.Context, in *period) (*body[UsageStats], error) {
+func (s statHandlers) usageStats(ctx context.Context, in *period) (*body[UsageStats], error) {
 	now := time.Now()
 	since, zone := in.startOf(now)
 	usage, err := s.o.Store.UsageByDay(ctx, since, now, zone)
 	return answer(UsageStats{nonNil(usage)}), err
 }
 
-func (s *Server) throughputStats(ctx context.Context, in *period) (*body[ThroughputStats], error) {
+func (s statHandlers) throughputStats(ctx context.Context, in *period) (*body[ThroughputStats], error) {
 	now := time.Now()
 	since, zone := in.startOf(now)
 	ended, err := s.o.Store.ThroughputByDay(ctx, since, now, zone)

@@ -63,13 +63,13 @@ type WorkflowFile struct {
 	Inputs      []string `json:"inputs" nullable:"false" doc:"Names of the values that it needs."`
 }
 
-func (s *Server) stepRoutes(api huma.API) {
+func (s runHandlers) stepRoutes(api huma.API) {
 	get(api, "/runs/{run}/steps", "list-steps", "runs", "The steps of a workflow's run; none of other runs", s.listSteps)
 	get(api, "/workflows", "list-workflows", "overview", "Workflow files of the project's folder and of workflows/",
 		s.listWorkflows)
 }
 
-func (s *Server) listSteps(ctx context.Context, in *RunPath) (*body[Steps], error) {
+func (s runHandlers) listSteps(ctx context.Context, in *RunPath) (*body[Steps], error) {
 	r, err := s.o.Store.Run(ctx, in.Run)
 	if err != nil {
 		return nil, err
@@ -154,26 +154,26 @@ func (o *Steps) addExecution(e report.Execution) {
 	v.Executions++
 }
 
-func (s *Server) listWorkflows(context.Context, *nothing) (*body[Workflows], error) {
-	return answer(Workflows{Workflows: nonNil(s.findWorkflowFiles())}), nil
+func (s runHandlers) listWorkflows(context.Context, *nothing) (*body[Workflows], error) {
+	return answer(Workflows{Workflows: nonNil(findWorkflowFiles(s.o.Root))}), nil
 }
 
 // findWorkflowFiles returns the workflow files that can be read and planned. It skips
 // what is below a link that leads out of the project.
-func (s *Server) findWorkflowFiles() (found []WorkflowFile) {
-	root, err := os.OpenRoot(s.o.Root)
+func findWorkflowFiles(folder string) (found []WorkflowFile) {
+	root, err := os.OpenRoot(folder)
 	if err != nil {
 		return nil
 	}
 	defer func() { _ = root.Close() }()
 	for _, pattern := range []string{"*.yaml", "*.yml", "workflows/*.yaml", "workflows/*.yml"} {
-		names, _ := filepath.Glob(filepath.Join(s.o.Root, pattern)) // the patterns are right
+		names, _ := filepath.Glob(filepath.Join(folder, pattern)) // the patterns are right
 		for _, name := range names[:min(len(names), maxWorkflowFiles)] {
-			file, err := filepath.Rel(s.o.Root, name)
+			file, err := filepath.Rel(folder, name)
 			if err != nil || !hasSteps(root, file) {
 				continue
 			}
-			if w, err := config.LoadWorkflow(s.o.Root, file); err == nil {
+			if w, err := config.LoadWorkflow(folder, file); err == nil {
 				found = append(found, WorkflowFile{File: file, Name: w.Plan.Name, Description: w.Plan.Description,
 					Inputs: nonNil(planner.ContextNames(w))})
 			}

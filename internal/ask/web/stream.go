@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -48,7 +49,14 @@ type Parting struct {
 	Why string `json:"why"`
 }
 
-func (s *Server) streamRoutes(api huma.API) {
+// streamHandlers answer who follows what happens.
+type streamHandlers struct {
+	*core
+	open    atomic.Int64  // streams, of both kinds
+	closing chan struct{} // closed when streams are to end
+}
+
+func (s *streamHandlers) streamRoutes(api huma.API) {
 	events := huma.Operation{
 		OperationID: "follow-events", Method: http.MethodGet, Path: base + "/events",
 		Tags: []string{"live"}, Summary: "What happens, as it happens",
@@ -61,7 +69,6 @@ func (s *Server) streamRoutes(api huma.API) {
 		"changed": hub.Changed{}, "beat": Beat{}, "reset": Parting{}, "dropped": Parting{}, "bye": Parting{},
 	})
 	huma.Register(api, events, s.followEvents)
-	s.rawRoute(api)
 }
 
 // streamOf describes a stream: the kinds of its events, and the data of each.
@@ -114,8 +121,8 @@ func (v *wire) send(frames ...hub.Frame) error {
 }
 
 // openStream counts a stream; closeStream must be called when it ends.
-func (s *Server) openStream() error {
-	if s.streams.Add(1) <= maxReaders {
+func (s *streamHandlers) openStream() error {
+	if s.open.Add(1) <= maxReaders {
 		return nil
 	}
 	s.closeStream()
@@ -123,7 +130,7 @@ func (s *Server) openStream() error {
 		maxReaders).suggest("Close pages that you do not need")
 }
 
-func (s *Server) closeStream() { s.streams.Add(-1) }
+func (s *streamHandlers) closeStream() { s.open.Add(-1) }
 
 type eventQuery struct {
 	Last  string `header:"Last-Event-ID" maxLength:"50" doc:"The id of the last event that was seen."`
@@ -131,7 +138,7 @@ type eventQuery struct {
 	Run   string `query:"run" maxLength:"64" pattern:"^[0-9A-Za-z_-]*$" doc:"Only events of this run."`
 }
 
-func (s *Server) followEvents(ctx context.Context, in *eventQuery) (*huma.StreamResponse, error) {
+func (s *streamHandlers) followEvents(ctx context.Context, in *eventQuery) (*huma.StreamResponse, error) {
 	run := in.Run
 	if run != "" {
 		r, err := s.o.Store.Run(ctx, run)
@@ -159,7 +166,7 @@ func (s *Server) followEvents(ctx context.Context, in *eventQuery) (*huma.Stream
 
 // sendStream sends the missed frames, and then new ones as they come. An error means that
 // the reader has disconnected, so there is nowhere to report it.
-func (s *Server) sendStream(ctx context.Context, w *wire, r *hub.Reader, last string, at hub.Cursor) {
+func (s *streamHandlers) sendStream(ctx context.Context, w *wire, r *hub.Reader, last string, at hub.Cursor) {
 	hello := hub.NewFrame("", "hello", Hello{Cursor: at.String(), Version: s.o.Version, Now: time.Now().UTC()})
 	hello.Bytes = append([]byte("retry: 1000\n"), hello.Bytes...)
 	if w.send(hello) != nil || s.sendMissed(ctx, w, r, last, at) != nil {
@@ -193,7 +200,7 @@ func (s *Server) sendStream(ctx context.Context, w *wire, r *hub.Reader, last st
 
 // sendMissed sends what happened between the last event that the reader saw and
 // the place from which on its queue has everything.
-func (s *Server) sendMissed(ctx context.Context, w *wire, r *hub.Reader, last string, until hub.Cursor) error {
+func (s *streamHandlers) sendMissed(ctx context.Context, w *wire, r *hub.Reader, last string, until hub.Cursor) error {
 	if last == "" {
 		return nil
 	}
@@ -220,11 +227,11 @@ func (s *Server) sendMissed(ctx context.Context, w *wire, r *hub.Reader, last st
 }
 
 // rawRoute serves whole files, which have no schema.
-func (s *Server) rawRoute(api huma.API) {
+func (s iterationHandlers) rawRoute(api huma.API) {
 	serveFiles(api, "get-iteration-file", "files/{file}/raw", "A whole file, or ranges of it, as plain text to keep",
 		s.serveRaw)
 	serveFiles(api, "get-evidence", "evidence/{file}", "A file of evidence: a picture, or the text of a report",
-		func(c huma.Context, in *IterationPath, name string) { serveEvidence(c, s, in, name) })
+		func(c huma.Context, in *IterationPath, name string) { serveEvidence(c, s.core, in, name) })
 }
 
 func serveFiles(api huma.API, id, path, summary string, serve func(c huma.Context, in *IterationPath, name string)) {
@@ -243,7 +250,7 @@ func serveFiles(api huma.API, id, path, summary string, serve func(c huma.Contex
 }
 
 // serveEvidence serves a file that somebody hostile may have written: as a picture or as plain text, never as a page.
-func serveEvidence(c huma.Context, s *Server, in *IterationPath, name string) {
+func serveEvidence(c huma.Context, s *core, in *IterationPath, name string) {
 	r, w := humago.Unwrap(c)
 	root, _, err := s.openAttempt(r.Context(), in)
 	if err == nil {

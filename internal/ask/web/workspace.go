@@ -51,7 +51,14 @@ func (p *previewing) Resolve(c huma.Context) []error {
 	return p.CasePath.Resolve(c)
 }
 
-func (s *Server) workspaceRoutes(api huma.API, mux *http.ServeMux) {
+// workspaceHandlers let a person into the workspace of a task.
+type workspaceHandlers struct {
+	*core
+	shells   *shell.Server
+	previews *preview.Server
+}
+
+func (s workspaceHandlers) workspaceRoutes(api huma.API, mux *http.ServeMux) {
 	post(api, "/cases/{id}/terminal", "open-terminal", "cases",
 		"A ticket for a terminal in the workspace of a task, in the sandbox of its agent", s.openTerminal)
 	post(api, "/cases/{id}/preview", "open-preview", "cases",
@@ -60,7 +67,7 @@ func (s *Server) workspaceRoutes(api huma.API, mux *http.ServeMux) {
 }
 
 // readWorkspace returns nil for a case that has none.
-func (s *Server) readWorkspace(ctx context.Context, id string) (*Workspace, error) {
+func (s *core) readWorkspace(ctx context.Context, id string) (*Workspace, error) {
 	w, ok, err := s.o.Store.Workspace(ctx, id)
 	if err != nil || !ok {
 		return nil, err
@@ -69,7 +76,7 @@ func (s *Server) readWorkspace(ctx context.Context, id string) (*Workspace, erro
 }
 
 // haveWorkspace is the workspace of a case that must have one.
-func (s *Server) haveWorkspace(ctx context.Context, id string) (*Workspace, error) {
+func (s workspaceHandlers) haveWorkspace(ctx context.Context, id string) (*Workspace, error) {
 	if _, err := s.o.Store.Case(ctx, id); err != nil {
 		return nil, err
 	}
@@ -80,7 +87,7 @@ func (s *Server) haveWorkspace(ctx context.Context, id string) (*Workspace, erro
 	return w, err
 }
 
-func (s *Server) openTerminal(ctx context.Context, in *CasePath) (*body[Terminal], error) {
+func (s workspaceHandlers) openTerminal(ctx context.Context, in *CasePath) (*body[Terminal], error) {
 	if _, err := s.haveWorkspace(ctx, in.ID); err != nil {
 		return nil, err
 	}
@@ -113,7 +120,7 @@ func (s *Server) newPreviews() *preview.Server {
 	return p
 }
 
-func (s *Server) openPreview(ctx context.Context, in *previewing) (*body[Preview], error) {
+func (s workspaceHandlers) openPreview(ctx context.Context, in *previewing) (*body[Preview], error) {
 	w, err := s.haveWorkspace(ctx, in.ID)
 	if err != nil {
 		return nil, err
