@@ -1,6 +1,8 @@
 package web
 
 import (
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
+
 	"fmt"
 	"net/http"
 	"os"
@@ -20,7 +22,7 @@ type act struct{ path, body, want, says string }
 func (r *rig) acts(list []act) {
 	r.t.Helper()
 	for _, c := range list {
-		var done Done
+		var done view.Done
 		r.ask(http.MethodPost, c.path, c.body, &done)
 		if got := r.did(); got != c.want || !strings.Contains(done.Message, c.says) {
 			r.t.Errorf("%s %s: did %q, said %q, and the run is %+v", c.path, c.body, got, done.Message, done.Run)
@@ -37,7 +39,7 @@ func TestActions(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.run("abc123", func(row *store.Run, _ *loop.State) { row.Owner, row.Kind, row.Name = r.self(), "task", "task-002" })
-	r.ask(http.MethodPost, "/cases", `{"title":"Send mails"}`, &Case{})
+	r.ask(http.MethodPost, "/cases", `{"title":"Send mails"}`, &view.Case{})
 	r.autopilot("running")
 	r.run("new", func(row *store.Run, _ *loop.State) { row.Name = "other" })
 	r.acts([]act{
@@ -99,7 +101,7 @@ func TestRollbackIsForeseen(t *testing.T) {
 	for path, want := range map[string]string{
 		"to=0": "how it was before the run: [a b] [new]", "to=1": "the snapshot after iteration 1: [b] []", "": "the snapshot after iteration 1: [b] []",
 	} {
-		var f Foreseen
+		var f view.Foreseen
 		r.get("/runs/abc123/rollback?"+path, &f)
 		if got := fmt.Sprint(f.Where, ": ", f.Restored, " ", f.Removed); got != want {
 			t.Errorf("%s: %s, want %s", path, got, want)
@@ -121,7 +123,7 @@ func TestRollback(t *testing.T) {
 	r.run("abc123", func(row *store.Run, _ *loop.State) { row.Status, row.Root = string(loop.Completed), r.s.o.Root })
 	r.steps("abc123", snaps)
 	file := filepath.Join(r.s.o.Root, "a")
-	var known Snapshots
+	var known view.Snapshots
 	if r.get("/runs/abc123/snapshots", &known); known.Undo {
 		t.Error("a rollback that was not made can be undone")
 	}
@@ -130,7 +132,7 @@ func TestRollback(t *testing.T) {
 		{`{"to":0}`, "how it was before the run", "0"},
 		{`{"undo":true}`, "what was there before", "1"},
 	} {
-		var done Done
+		var done view.Done
 		r.ask(http.MethodPost, "/runs/abc123/rollback", c.body, &done)
 		text, err := os.ReadFile(file)
 		if err != nil || string(text) != c.want || !strings.Contains(done.Message, c.says) {

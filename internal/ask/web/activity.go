@@ -1,6 +1,8 @@
 package web
 
 import (
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
+
 	"context"
 	"encoding/json"
 	"fmt"
@@ -17,33 +19,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/spool"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
-
-// Activity is what a run does just now, between two events of its journal. It
-// is not stored, and has no id: a reader that comes back gets the next one.
-type Activity struct {
-	Run       string      `json:"run"`
-	Iteration int         `json:"iteration" doc:"0 while the checks run on the files as they are, before the first agent."`
-	Attempt   int         `json:"attempt"`
-	Phase     string      `json:"phase" enum:"agent,gates,review,waiting" doc:"Who works."`
-	Since     time.Time   `json:"since" doc:"When this attempt began."`
-	Last      *AgentEvent `json:"last,omitempty" doc:"The last thing that the agent did."`
-	TokensIn  int64       `json:"tokens_in" doc:"Of this attempt so far."`
-	TokensOut int64       `json:"tokens_out"`
-	CostUSD   *float64    `json:"cost_usd" nullable:"true"`
-	Calls     int         `json:"api_calls"`
-	Gates     []Gate      `json:"gates" nullable:"false" doc:"The checks that this attempt goes through, and how far they are."`
-	Progress  *int        `json:"progress" nullable:"true"`
-}
-
-// Grown is how much a running agent has printed. It says when there is more to
-// ask for; what there is, and all of it, is read by offset.
-type Grown struct {
-	Run       string `json:"run"`
-	Iteration int    `json:"iteration"`
-	Attempt   int    `json:"attempt"`
-	Events    int64  `json:"events" doc:"Where its conversation ends now."`
-	Output    int64  `json:"output" doc:"Where its raw output ends now."`
-}
 
 // watchEvery is how often running agents are looked at while somebody watches.
 const watchEvery = 150 * time.Millisecond
@@ -62,12 +37,12 @@ type watchedRun struct {
 	root   *os.Root
 	tail   spool.Tail
 	totals *agent.Collector
-	now    Activity
-	specs  []GateSpec // the run's checks as they were when its phase began
-	phase  string     // in which they were read
-	sent   string     // the last one, as it was sent
+	now    view.Activity
+	specs  []view.GateSpec // the run's checks as they were when its phase began
+	phase  string          // in which they were read
+	sent   string          // the last one, as it was sent
 	out    *spool.Reader
-	grown  Grown
+	grown  view.Grown
 }
 
 // watchRuns polls the active runs until ctx is done.
@@ -91,8 +66,8 @@ func (g *watcher) watchRuns(ctx context.Context) {
 
 // measureOutput returns how much the agent has printed; the last value if that cannot be
 // read.
-func (o *watchedRun) measureOutput() Grown {
-	now := Grown{Run: o.now.Run, Iteration: o.now.Iteration, Attempt: o.now.Attempt, Events: o.grown.Events,
+func (o *watchedRun) measureOutput() view.Grown {
+	now := view.Grown{Run: o.now.Run, Iteration: o.now.Iteration, Attempt: o.now.Attempt, Events: o.grown.Events,
 		Output: o.grown.Output}
 	if o.tail.Open() == nil {
 		if n, err := o.tail.Reader.Size(); err == nil {
@@ -131,7 +106,7 @@ func (g *watcher) sendChanges(ctx context.Context) {
 			continue
 		}
 		kept[r.ID] = true
-		one.readNew(func() []GateSpec { return g.core.checksOf(ctx, r.ID) })
+		one.readNew(func() []view.GateSpec { return g.core.checksOf(ctx, r.ID) })
 		if text, err := json.Marshal(one.now); err == nil && (again || string(text) != one.sent) {
 			one.sent = string(text)
 			g.sendUpdate(r.ID, "activity", one.now)
@@ -158,7 +133,7 @@ func (g *watcher) findAttempt(ctx context.Context, r store.Run) *watchedRun {
 	if len(g.runs) >= maxWatched || ctx.Err() != nil {
 		return nil
 	}
-	now := Activity{Run: r.ID, Iteration: r.Iteration, Attempt: 1, Phase: "agent", Gates: []Gate{}}
+	now := view.Activity{Run: r.ID, Iteration: r.Iteration, Attempt: 1, Phase: "agent", Gates: []view.Gate{}}
 	root, err := g.core.openOutputs(r, r.Iteration)
 	if err != nil && r.Iteration == 1 {
 		now.Iteration, now.Phase = 0, "gates"
@@ -203,7 +178,7 @@ func (o *watchedRun) readStart() {
 
 // isChecking reports whether a check runs before the first agent.
 func (o *watchedRun) isChecking() bool {
-	return o.now.Iteration == 0 && slices.ContainsFunc(o.now.Gates, func(g Gate) bool { return g.Status == "running" })
+	return o.now.Iteration == 0 && slices.ContainsFunc(o.now.Gates, func(g view.Gate) bool { return g.Status == "running" })
 }
 
 // isCurrent is false if the files now belong to another attempt.
@@ -213,7 +188,7 @@ func (o *watchedRun) isCurrent() bool {
 	return o.now.Attempt == before
 }
 
-func (o *watchedRun) readNew(specs func() []GateSpec) {
+func (o *watchedRun) readNew(specs func() []view.GateSpec) {
 	o.readEvents()
 	out := o.totals.Outcome()
 	used := out.Usage
@@ -249,7 +224,7 @@ func (o *watchedRun) readEvents() {
 		o.totals.Add(e)
 		switch e.Kind {
 		case agent.Text, agent.ToolStart, agent.Thinking, agent.Retry, agent.RateLimit, agent.Error:
-			if shown, ok := readEvent(o.tail.Lines.Line, o.tail.Lines.At); ok {
+			if shown, ok := view.ReadEvent(o.tail.Lines.Line, o.tail.Lines.At); ok {
 				shown.Text, shown.Command = fault.Cut(shown.Text, 500), fault.Cut(shown.Command, 500)
 				o.now.Last = &shown
 			}
@@ -259,17 +234,17 @@ func (o *watchedRun) readEvents() {
 }
 
 // gateStates returns how far the checks are, judging by the files that they have written.
-func (o *watchedRun) gateStates(specs []GateSpec) []Gate {
-	out := []Gate{}
+func (o *watchedRun) gateStates(specs []view.GateSpec) []view.Gate {
+	out := []view.Gate{}
 	stopped := false
 	for i, spec := range specs {
-		g := Gate{Name: spec.Name, Required: spec.Required, Timeout: spec.Timeout, Status: "waiting", ExitCode: -1}
+		g := view.Gate{Name: spec.Name, Required: spec.Required, Timeout: spec.Timeout, Status: "waiting", ExitCode: -1}
 		file := fmt.Sprintf("gate-%d", i+1)
 		switch {
 		case fileExists(o.root, file+".result.json"):
 			check := engine.Check{Name: spec.Name, Required: spec.Required}
 			if r, ok := engine.ReadGate(o.root, i+1, check); ok {
-				g.Elapsed, g.ExitCode, g.Status = seconds(r.Elapsed), r.ExitCode, string(r.Status)
+				g.Elapsed, g.ExitCode, g.Status = view.Seconds(r.Elapsed), r.ExitCode, string(r.Status)
 			}
 			stopped = stopped || g.Required && g.Status != string(loop.GatePassed) && o.now.Iteration > 0
 		case fileExists(o.root, file+".result.json.tmp"):

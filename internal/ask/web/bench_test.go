@@ -1,6 +1,8 @@
 package web
 
 import (
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
+
 	"bufio"
 	"context"
 	"fmt"
@@ -93,7 +95,7 @@ func viewers(b *testing.B, r *rig, n int) (pid int, came chan time.Time) {
 	}
 	came = make(chan time.Time, 100*n)
 	for range n {
-		req, err := http.NewRequestWithContext(b.Context(), http.MethodGet, strings.TrimSpace(url)+base+"/events", http.NoBody)
+		req, err := http.NewRequestWithContext(b.Context(), http.MethodGet, strings.TrimSpace(url)+rest.Base+"/events", http.NoBody)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -1,6 +1,10 @@
 package web
 
 import (
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
+
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
+
 	"context"
 	"strings"
 	"sync"
@@ -22,20 +26,20 @@ type undelivered struct {
 }
 
 func undeliveredRoutes(api huma.API, u *undelivered) {
-	get(api, "/runs/{run}/apply", "foresee-apply", "actions", "What applying the work of a run would do now",
-		u.foreseeApply)
-	post(api, "/runs/{run}/apply", "apply-run", "actions", "Bring the work of a run that is not in the files there",
+	at := rest.Tagged(api, "actions")
+	rest.Get(at, "/runs/{run}/apply", "foresee-apply", "What applying the work of a run would do now", u.foreseeApply)
+	rest.Post(at, "/runs/{run}/apply", "apply-run", "Bring the work of a run that is not in the files there",
 		u.applyRun)
-	get(api, "/runs/{run}/conflicts", "list-conflicts", "actions",
+	rest.Get(at, "/runs/{run}/conflicts", "list-conflicts",
 		"The files that a person and the agent both changed, and for which a run rests", u.listConflicts)
-	post(api, "/runs/{run}/conflicts", "settle-file", "actions",
-		"Choose what becomes of such a file; resume goes on then", u.settleFile)
-	post(api, "/runs/{run}/discard", "discard-run", "actions",
+	rest.Post(at, "/runs/{run}/conflicts", "settle-file", "Choose what becomes of such a file; resume goes on then",
+		u.settleFile)
+	rest.Post(at, "/runs/{run}/discard", "discard-run",
 		"Give up a run that waits, and what of its work is not in the files", u.discardRun)
 }
 
 // lookAt looks at the work of a run.
-func (u *undelivered) lookAt(ctx context.Context, in *RunPath, do func(*action.Operator, store.Run) error) error {
+func (u *undelivered) lookAt(ctx context.Context, in *rest.RunPath, do func(*action.Operator, store.Run) error) error {
 	r, err := u.core.o.Store.Run(ctx, in.Run)
 	if err != nil {
 		return err
@@ -46,7 +50,7 @@ func (u *undelivered) lookAt(ctx context.Context, in *RunPath, do func(*action.O
 	return err
 }
 
-func (u *undelivered) foreseeApply(ctx context.Context, in *RunPath) (*body[action.Application], error) {
+func (u *undelivered) foreseeApply(ctx context.Context, in *rest.RunPath) (*rest.Body[action.Application], error) {
 	var out action.Application
 	err := u.lookAt(ctx, in, func(p *action.Operator, r store.Run) (err error) {
 		out, err = p.Apply(ctx, r, action.ApplyOptions{Check: true})
@@ -55,14 +59,14 @@ func (u *undelivered) foreseeApply(ctx context.Context, in *RunPath) (*body[acti
 	out.Written = out.Written[:min(len(out.Written), maxForeseen)]
 	out.Removed = out.Removed[:min(len(out.Removed), maxForeseen)]
 	out.Conflicts = out.Conflicts[:min(len(out.Conflicts), maxForeseen)]
-	return answer(out), err
+	return rest.Answer(out), err
 }
 
 // applyRun refuses a result that does not fit.
 func (u *undelivered) applyRun(ctx context.Context, in *struct {
-	RunPath
+	rest.RunPath
 	Confirmed bool `query:"confirmed" doc:"A person has seen by name what programs run by themselves, and says yes."`
-}) (*body[Done], error) {
+}) (*rest.Body[view.Done], error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.core.onRun(ctx, &in.RunPath, func(p *action.Operator, ctx context.Context, r store.Run) error {
@@ -79,27 +83,14 @@ func (u *undelivered) applyRun(ctx context.Context, in *struct {
 	})
 }
 
-// Clashes are the files that a person and an agent both changed.
-type Clashes struct {
-	Files []Clash `json:"files" nullable:"false"`
-}
-
-// Clash is such a file.
-type Clash struct {
-	Path    string `json:"path"`
-	Text    string `json:"text" doc:"Both sides, with markers: mine and agent; empty when it cannot be shown."`
-	Why     string `json:"why" doc:"Why there is no text."`
-	Settled bool   `json:"settled" doc:"A person has chosen."`
-}
-
-func (u *undelivered) listConflicts(ctx context.Context, in *RunPath) (*body[Clashes], error) {
+func (u *undelivered) listConflicts(ctx context.Context, in *rest.RunPath) (*rest.Body[view.Clashes], error) {
 	var all []action.Clash
 	err := u.lookAt(ctx, in, func(p *action.Operator, r store.Run) (err error) {
 		all, err = p.ListConflicts(ctx, r)
 		return err
 	})
-	return answer(Clashes{lists.Each(all, func(c action.Clash) Clash {
-		out := Clash{Path: c.Path, Text: c.Text, Why: c.Why, Settled: c.Settled != nil}
+	return rest.Answer(view.Clashes{Files: lists.Each(all, func(c action.Clash) view.Clash {
+		out := view.Clash{Path: c.Path, Text: c.Text, Why: c.Why, Settled: c.Settled != nil}
 		if len(out.Text) > maxBody/2 || !utf8.ValidString(out.Text) {
 			out.Text, out.Why = "", "it is no UTF-8, or too large to be shown here: choose mine or agent"
 		}
@@ -108,13 +99,13 @@ func (u *undelivered) listConflicts(ctx context.Context, in *RunPath) (*body[Cla
 }
 
 func (u *undelivered) settleFile(ctx context.Context, in *struct {
-	RunPath
+	rest.RunPath
 	Body struct {
 		Path   string          `json:"path" minLength:"1" maxLength:"4096"`
 		Choice delivery.Choice `json:"choice" enum:"mine,agent,both,edit" doc:"Whose lines stay where both changed them; both: the person's first."`
 		Text   string          `json:"text,omitempty" doc:"What the file becomes, with the choice edit."`
 	}
-}) (*body[Done], error) {
+}) (*rest.Body[view.Done], error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.core.onRun(ctx, &in.RunPath, func(p *action.Operator, ctx context.Context, r store.Run) error {
@@ -132,6 +123,6 @@ func (u *undelivered) settleFile(ctx context.Context, in *struct {
 	})
 }
 
-func (u *undelivered) discardRun(ctx context.Context, in *RunPath) (*body[Done], error) {
+func (u *undelivered) discardRun(ctx context.Context, in *rest.RunPath) (*rest.Body[view.Done], error) {
 	return u.core.onRun(ctx, in, (*action.Operator).DiscardRun)
 }

@@ -1,6 +1,8 @@
 package web
 
 import (
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
+
 	"encoding/json"
 	"net/http"
 	"os"
@@ -64,7 +66,7 @@ func (r *rig) rests(files, theirs map[string]string) {
 // can lists what may be done with the work of the run.
 func (r *rig) can() string {
 	r.t.Helper()
-	var d RunDetail
+	var d view.RunDetail
 	r.get("/runs/abc123", &d)
 	return strings.Join(slices.DeleteFunc(d.Actions, func(a string) bool {
 		return !slices.Contains([]string{"settle", "apply", "discard"}, a)
@@ -90,7 +92,7 @@ func TestConflictIsSettled(t *testing.T) {
 			if can := r.can(); can != "settle apply discard" {
 				t.Errorf("before it is settled: %s", can)
 			}
-			var all Clashes
+			var all view.Clashes
 			r.get("/runs/abc123/conflicts", &all)
 			if len(all.Files) != 1 || all.Files[0].Path != "a" || all.Files[0].Settled ||
 				!strings.Contains(all.Files[0].Text, " mine\nmine\n") || !strings.Contains(all.Files[0].Text, "\nagent\n") {
@@ -100,7 +102,7 @@ func TestConflictIsSettled(t *testing.T) {
 				r.refused(http.MethodPost, "/runs/abc123/conflicts", body, http.StatusConflict)
 			}
 			r.refused(http.MethodPost, "/runs/abc123/conflicts", `{"path":"a","choice":"theirs"}`, http.StatusUnprocessableEntity)
-			var done Done
+			var done view.Done
 			r.ask(http.MethodPost, "/runs/abc123/conflicts", `{"path":"a","choice":"`+string(choice)+`","text":"by hand\n"}`, &done)
 			if can := r.can(); can != "apply discard" || done.Message != "a is settled: resume the run, or apply its work." {
 				t.Errorf("settled: %s; said %s", can, done.Message)
@@ -129,7 +131,7 @@ func TestApplyIsForeseen(t *testing.T) {
 	if p := r.refused(http.MethodPost, "/runs/abc123/apply", `{}`, http.StatusConflict); !strings.Contains(p.Message, ".envrc") || r.file("new") != "" {
 		t.Errorf("%+v", p)
 	}
-	var done Done
+	var done view.Done
 	r.ask(http.MethodPost, "/runs/abc123/apply?confirmed=true", `{}`, &done)
 	if r.file(".envrc") != "x" || r.file("new") != "n" {
 		t.Errorf("it is not there: %s", done.Message)
@@ -141,7 +143,7 @@ func TestDiscard(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.rests(map[string]string{"new": "n"}, nil)
-	var done Done
+	var done view.Done
 	r.ask(http.MethodPost, "/runs/abc123/discard", `{}`, &done)
 	if can := r.can(); can != "" || r.file("new") != "" || !strings.Contains(done.Message, "is discarded") {
 		t.Errorf("%q; said %s", can, done.Message)

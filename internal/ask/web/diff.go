@@ -1,11 +1,14 @@
 package web
 
 import (
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
+
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
+
 	"cmp"
 	"context"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -24,63 +27,25 @@ const (
 	maxPatch     = 4 << 20 // bytes of one file's patch
 )
 
-// Diff is which files differ between two states of a run, and by how much.
-// What differs in a file is asked for file by file.
-type Diff struct {
-	From    string     `json:"from" doc:"The tree before."`
-	To      string     `json:"to" doc:"The tree after."`
-	Files   []DiffFile `json:"files" nullable:"false"`
-	Added   int        `json:"added" doc:"Lines, of the listed files."`
-	Deleted int        `json:"deleted"`
-	More    bool       `json:"more" doc:"There are more files than are listed."`
-}
-
-// DiffFile is one file that differs.
-type DiffFile struct {
-	Path    string `json:"path"`
-	From    string `json:"from" doc:"The old path of a renamed file; else empty."`
-	Status  string `json:"status" enum:"added,modified,deleted,renamed,type"`
-	Added   int    `json:"added"`
-	Deleted int    `json:"deleted"`
-	Binary  bool   `json:"binary"`
-}
-
-// Snapshots are the states that a run can go back to.
-type Snapshots struct {
-	Snapshots []Snapshot `json:"snapshots" nullable:"false"`
-	// Undo is true when a rollback can be taken back.
-	Undo bool `json:"undo" doc:"The last rollback can be undone."`
-}
-
-// Snapshot is the files after an iteration.
-type Snapshot struct {
-	Number  int       `json:"number" doc:"The iteration; 0 is before the run."`
-	Attempt string    `json:"attempt" doc:"Of an attempt that was cut off."`
-	Commit  string    `json:"commit"`
-	Branch  string    `json:"branch"`
-	At      time.Time `json:"at"`
-	Skipped []string  `json:"skipped" nullable:"false" doc:"Paths that are in no snapshot, e.g. for their size."`
-}
-
 // diffHandlers answer what differs between the states of a run.
 type diffHandlers struct{ *core }
 
 func (s diffHandlers) diffRoutes(api huma.API) {
-	get(api, "/runs/{run}/snapshots", "list-snapshots", "diffs", "The states that a run can go back to", s.listSnapshots)
-	get(api, "/runs/{run}/diff", "diff-run", "diffs", "Which files a run changed, or two of its states differ in",
-		s.diffRun)
-	get(api, "/runs/{run}/diff/file", "diff-run-file", "diffs", "What differs in one file", s.diffRunFile)
-	get(api, "/runs/{run}/iterations/{number}/diff", "diff-iteration", "diffs", "Which files an iteration changed",
+	at := rest.Tagged(api, "diffs")
+	rest.Get(at, "/runs/{run}/snapshots", "list-snapshots", "The states that a run can go back to", s.listSnapshots)
+	rest.Get(at, "/runs/{run}/diff", "diff-run", "Which files a run changed, or two of its states differ in", s.diffRun)
+	rest.Get(at, "/runs/{run}/diff/file", "diff-run-file", "What differs in one file", s.diffRunFile)
+	rest.Get(at, "/runs/{run}/iterations/{number}/diff", "diff-iteration", "Which files an iteration changed",
 		s.diffIteration)
-	get(api, "/runs/{run}/iterations/{number}/diff/file", "diff-iteration-file", "diffs",
+	rest.Get(at, "/runs/{run}/iterations/{number}/diff/file", "diff-iteration-file",
 		"What an iteration changed in one file", s.diffIterationFile)
 }
 
 // treeOf returns the history of the files that a run worked on, or why there is none.
 func (s diffHandlers) treeOf(ctx context.Context, r store.Run) (*workspace.Checkout, error) {
 	if s.o.Tree == nil {
-		return nil, problem(http.StatusConflict, "NO_SNAPSHOTS", "There are no snapshots: %s is not in a git repository",
-			s.o.Root).suggest("'git init' there; runs that start after it are snapshotted")
+		return nil, rest.Problem(http.StatusConflict, "NO_SNAPSHOTS", "There are no snapshots: %s is not in a git repository",
+			s.o.Root).Suggest("'git init' there; runs that start after it are snapshotted")
 	}
 	if r.Kind != string(loop.Task) {
 		return s.o.Tree, nil
@@ -88,13 +53,13 @@ func (s diffHandlers) treeOf(ctx context.Context, r store.Run) (*workspace.Check
 	return s.o.Operator.Tree(ctx, r)
 }
 
-func (s diffHandlers) listSnapshots(ctx context.Context, in *RunPath) (*body[Snapshots], error) {
+func (s diffHandlers) listSnapshots(ctx context.Context, in *rest.RunPath) (*rest.Body[view.Snapshots], error) {
 	r, err := s.o.Store.Run(ctx, in.Run)
 	if err != nil {
 		return nil, err
 	}
 	if s.o.Tree == nil {
-		return answer(Snapshots{Snapshots: []Snapshot{}}), nil
+		return rest.Answer(view.Snapshots{Snapshots: []view.Snapshot{}}), nil
 	}
 	tree, err := s.treeOf(ctx, r)
 	if err != nil {
@@ -105,10 +70,10 @@ func (s diffHandlers) listSnapshots(ctx context.Context, in *RunPath) (*body[Sna
 		return nil, err
 	}
 	undo, err := s.o.RolledBack(ctx, r.ID)
-	return answer(Snapshots{Undo: undo, Snapshots: lists.Each(snaps, func(n workspace.Snapshot) Snapshot {
+	return rest.Answer(view.Snapshots{Undo: undo, Snapshots: lists.Each(snaps, func(n workspace.Snapshot) view.Snapshot {
 		branch := strings.TrimPrefix(n.Branch, "refs/heads/")
-		return Snapshot{Number: n.N, Attempt: n.Attempt, Commit: n.Commit, Branch: branch, At: n.When.UTC(),
-			Skipped: nonNil(n.Skipped)}
+		return view.Snapshot{Number: n.N, Attempt: n.Attempt, Commit: n.Commit, Branch: branch, At: n.When.UTC(),
+			Skipped: view.NonNil(n.Skipped)}
 	})}), err
 }
 
@@ -125,28 +90,28 @@ type FilePath struct {
 }
 
 func (s diffHandlers) diffRun(ctx context.Context, in *struct {
-	RunPath
+	rest.RunPath
 	Span
-}) (*body[Diff], error) {
+}) (*rest.Body[view.Diff], error) {
 	return answerDiff(ctx)(s.findStates(ctx, in.Run, in.Span))
 }
 
 func (s diffHandlers) diffRunFile(ctx context.Context, in *struct {
-	RunPath
+	rest.RunPath
 	Span
 	FilePath
-}) (*body[patch.FileDiff], error) {
+}) (*rest.Body[patch.FileDiff], error) {
 	return answerFileDiff(ctx, in.FilePath)(s.findStates(ctx, in.Run, in.Span))
 }
 
-func (s diffHandlers) diffIteration(ctx context.Context, in *IterationPath) (*body[Diff], error) {
+func (s diffHandlers) diffIteration(ctx context.Context, in *rest.IterationPath) (*rest.Body[view.Diff], error) {
 	return answerDiff(ctx)(s.iterationStates(ctx, in))
 }
 
 func (s diffHandlers) diffIterationFile(ctx context.Context, in *struct {
-	IterationPath
+	rest.IterationPath
 	FilePath
-}) (*body[patch.FileDiff], error) {
+}) (*rest.Body[patch.FileDiff], error) {
 	return answerFileDiff(ctx, in.FilePath)(s.iterationStates(ctx, &in.IterationPath))
 }
 
@@ -157,7 +122,7 @@ type compared struct {
 }
 
 // iterationStates are the files before and after an iteration.
-func (s diffHandlers) iterationStates(ctx context.Context, in *IterationPath) (compared, error) {
+func (s diffHandlers) iterationStates(ctx context.Context, in *rest.IterationPath) (compared, error) {
 	r, rec, err := s.findRecord(ctx, in)
 	if err != nil {
 		return compared{}, err
@@ -189,9 +154,9 @@ func (s diffHandlers) findStates(ctx context.Context, run string, of Span) (c co
 		return c, err
 	}
 	if len(snaps) == 0 {
-		return c, problem(http.StatusNotFound, "SNAPSHOT_NOT_FOUND",
+		return c, rest.Problem(http.StatusNotFound, "SNAPSHOT_NOT_FOUND",
 			"Run %s has no snapshots: none was made yet, or they were dropped some time after its end", r.ID).
-			suggest("snapshot.keep in pawl.yaml says how long they are kept")
+			Suggest("snapshot.keep in pawl.yaml says how long they are kept")
 	}
 	if of.To < 0 {
 		c.to = snaps[len(snaps)-1].Tree
@@ -208,26 +173,26 @@ func treeOf(snaps []workspace.Snapshot, n int) (string, error) {
 			return s.Tree, nil
 		}
 	}
-	return "", problem(http.StatusNotFound, "SNAPSHOT_NOT_FOUND",
+	return "", rest.Problem(http.StatusNotFound, "SNAPSHOT_NOT_FOUND",
 		"There is no snapshot after iteration %d: the oldest ones are dropped, and an iteration that was cut off has none",
 		n).
-		suggest("List them: GET /api/v1/runs/{run}/snapshots")
+		Suggest("List them: GET /api/v1/runs/{run}/snapshots")
 }
 
 // refuseUnknown refuses states that nothing is known of.
 func (c compared) refuseUnknown(err error) error {
 	unknown := c.from == "" || c.to == ""
 	if err == nil && unknown {
-		err = problem(http.StatusNotFound, "NO_DIFF",
+		err = rest.Problem(http.StatusNotFound, "NO_DIFF",
 			"What was changed is not known: the folder is in no git repository, or the snapshots are gone").
-			suggest("Runs in a git repository are snapshotted; snapshot.keep in pawl.yaml says for how long")
+			Suggest("Runs in a git repository are snapshotted; snapshot.keep in pawl.yaml says for how long")
 	}
 	return err
 }
 
 // answerDiff answers with the files that differ between two states, if they were found.
-func answerDiff(ctx context.Context) func(compared, error) (*body[Diff], error) {
-	return func(c compared, err error) (*body[Diff], error) {
+func answerDiff(ctx context.Context) func(compared, error) (*rest.Body[view.Diff], error) {
+	return func(c compared, err error) (*rest.Body[view.Diff], error) {
 		if err := c.refuseUnknown(err); err != nil {
 			return nil, err
 		}
@@ -236,8 +201,8 @@ func answerDiff(ctx context.Context) func(compared, error) (*body[Diff], error) 
 }
 
 // answerFileDiff answers with what differs in one file.
-func answerFileDiff(ctx context.Context, of FilePath) func(compared, error) (*body[patch.FileDiff], error) {
-	return func(c compared, err error) (*body[patch.FileDiff], error) {
+func answerFileDiff(ctx context.Context, of FilePath) func(compared, error) (*rest.Body[patch.FileDiff], error) {
+	return func(c compared, err error) (*rest.Body[patch.FileDiff], error) {
 		if err := c.refuseUnknown(err); err != nil {
 			return nil, err
 		}
@@ -245,26 +210,26 @@ func answerFileDiff(ctx context.Context, of FilePath) func(compared, error) (*bo
 	}
 }
 
-func (c compared) diffFiles(ctx context.Context) (*body[Diff], error) {
+func (c compared) diffFiles(ctx context.Context) (*rest.Body[view.Diff], error) {
 	files, more, err := c.tree.FileChanges(ctx, c.from, c.to, maxDiffFiles)
 	if err != nil {
 		return nil, explainGone(err)
 	}
-	out := Diff{From: c.from, To: c.to, Files: make([]DiffFile, len(files)), More: more}
+	out := view.Diff{From: c.from, To: c.to, Files: make([]view.DiffFile, len(files)), More: more}
 	for i, f := range files {
-		out.Files[i] = DiffFile{Path: f.Path, From: f.From, Status: statusWord(f), Added: f.Added, Deleted: f.Deleted,
+		out.Files[i] = view.DiffFile{Path: f.Path, From: f.From, Status: statusWord(f), Added: f.Added, Deleted: f.Deleted,
 			Binary: f.Binary}
 		out.Added += f.Added
 		out.Deleted += f.Deleted
 	}
-	return answer(out), nil
+	return rest.Answer(out), nil
 }
 
 // explainGone explains what is most likely wrong with two trees that were recorded.
 func explainGone(err error) error {
-	return problem(http.StatusNotFound, "NO_DIFF",
-		"The states cannot be compared: their snapshots may have been dropped since").detail(err.Error()).
-		suggest("snapshot.keep in pawl.yaml says how long they are kept")
+	return rest.Problem(http.StatusNotFound, "NO_DIFF",
+		"The states cannot be compared: their snapshots may have been dropped since").Detail(err.Error()).
+		Suggest("snapshot.keep in pawl.yaml says how long they are kept")
 }
 
 func statusWord(f git.FileChange) string {
@@ -272,19 +237,17 @@ func statusWord(f git.FileChange) string {
 	return cmp.Or(word, "modified")
 }
 
-func (c compared) diffFile(ctx context.Context, of FilePath) (*body[patch.FileDiff], error) {
+func (c compared) diffFile(ctx context.Context, of FilePath) (*rest.Body[patch.FileDiff], error) {
 	text, cut, err := c.tree.Diff(ctx, c.from, c.to, maxPatch, of.Path, cmp.Or(of.Old, of.Path))
 	if err != nil {
 		return nil, explainGone(err)
 	}
 	if text == "" {
-		return nil, problem(http.StatusNotFound, "NO_DIFF", "%q does not differ between the two states",
+		return nil, rest.Problem(http.StatusNotFound, "NO_DIFF", "%q does not differ between the two states",
 			fault.Cut(of.Path, 200)).
-			suggest("See which files do: leave out /file")
+			Suggest("See which files do: leave out /file")
 	}
 	out := patch.Read(text)
 	out.Path, out.Truncated = of.Path, cut
-	return answer(out), nil
+	return rest.Answer(out), nil
 }
-
-func validUTF8(line string) string { return strings.ToValidUTF8(line, "\uFFFD") }

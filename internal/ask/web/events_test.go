@@ -1,6 +1,10 @@
 package web
 
 import (
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
+
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
+
 	"bufio"
 	"context"
 	"encoding/json"
@@ -34,7 +38,7 @@ type stream struct {
 func (r *rig) open(path, last string) *stream {
 	r.t.Helper()
 	ctx, cancel := context.WithCancel(r.t.Context())
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.s.listener.URL()+base+path, http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.s.listener.URL()+rest.Base+path, http.NoBody)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -131,7 +135,7 @@ func TestEventsReachEveryReader(t *testing.T) {
 			}
 		}
 	}
-	var added CaseDetail
+	var added view.CaseDetail
 	r.ask(http.MethodPost, "/cases", `{"title":"<script>alert(1)</script>"}`, &added)
 	if e := streams[0].until("case"); e.id != "11-1" || !strings.Contains(e.data, `"id":"task-001"`) || !strings.Contains(e.data, `"action":"add"`) {
 		t.Errorf("got %+v", e)
@@ -151,7 +155,7 @@ func TestReaderComesBack(t *testing.T) {
 	last := s.until("journal").id
 	s.close()
 	r.say("abc123", "two")
-	var added CaseDetail
+	var added view.CaseDetail
 	r.ask(http.MethodPost, "/cases", `{"title":"x"}`, &added)
 	s = r.open("/events?after="+last, "")
 	if got := s.notice(); got != "two" {
@@ -199,7 +203,7 @@ func TestReaderFromElsewhere(t *testing.T) {
 		}
 		s.close()
 	}
-	w := r.send(r.asking(http.MethodGet, base+"/events?run=zzz", ""))
+	w := r.send(r.asking(http.MethodGet, rest.Base+"/events?run=zzz", ""))
 	if p := r.problem(w, http.StatusNotFound); p.Code != "RUN_NOT_FOUND" {
 		t.Errorf("%+v", p)
 	}
@@ -225,7 +229,7 @@ func TestTooManyStreams(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.s.streams.open.Store(maxReaders)
-	w := r.send(r.asking(http.MethodGet, base+"/events", ""))
+	w := r.send(r.asking(http.MethodGet, rest.Base+"/events", ""))
 	if p := r.problem(w, http.StatusServiceUnavailable); p.Code != "TOO_MANY_STREAMS" {
 		t.Errorf("%+v", p)
 	}
@@ -251,7 +255,7 @@ func TestActivity(t *testing.T) {
 	r.left("abc123", 1, map[string]string{"begun.json": `{"attempt":2,"at":"2026-11-20T12:00:00Z"}`, eventsFile: agentLines})
 	r.serve()
 	s := r.open("/events", "")
-	var a Activity
+	var a view.Activity
 	if err := json.Unmarshal([]byte(s.until("activity").data), &a); err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +298,7 @@ func TestActivityBeforeTheFirstAgent(t *testing.T) {
 	})
 	r.left("abc123", 0, map[string]string{"gate-1.result.json": `{"exit":{"code":1}}`, "gate-1.out": "red"})
 	r.serve()
-	next := func(s *stream) (a Activity) {
+	next := func(s *stream) (a view.Activity) {
 		if err := json.Unmarshal([]byte(s.until("activity").data), &a); err != nil {
 			t.Fatal(err)
 		}

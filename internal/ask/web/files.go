@@ -1,8 +1,11 @@
 package web
 
 import (
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
+
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
+
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +15,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"time"
 	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -22,7 +24,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
-	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/keep/outputs"
 	"github.com/pawl-dev/pawl/internal/keep/spool"
@@ -43,31 +44,9 @@ var fileNames = lazy.Regexp(`^(prompt\.md|agent\.(out|err)|gate-[0-9]{1,4}\.(out
 // its stream.
 const eventsFile = "agent.events.jsonl"
 
-// FileList is what an iteration left.
-type FileList struct {
-	Files []File `json:"files" nullable:"false"`
-}
-
-// File is one of it.
-type File struct {
-	Name      string    `json:"name"`
-	Size      int64     `json:"size" doc:"Bytes."`
-	ChangedAt time.Time `json:"changed_at"`
-}
-
-// FilePart is a part of a file as text; bytes that are no text are replaced.
-type FilePart struct {
-	Name   string `json:"name"`
-	Size   int64  `json:"size" doc:"Of all that was printed, in bytes, as of now."`
-	Offset int64  `json:"offset" doc:"Where this part begins: later than asked for where the middle of a long output was left out."`
-	Next   int64  `json:"next" doc:"The offset after this part."`
-	More   bool   `json:"more" doc:"There is more after this part now."`
-	Text   string `json:"text"`
-}
-
 // openAttempt opens the folder of an attempt. Nothing outside of it can be reached
 // through what is returned, by no name and no symbolic link.
-func (s *core) openAttempt(ctx context.Context, in *IterationPath) (*os.Root, store.Run, error) {
+func (s *core) openAttempt(ctx context.Context, in *rest.IterationPath) (*os.Root, store.Run, error) {
 	r, err := s.o.Store.Run(ctx, in.Run)
 	if err != nil {
 		return nil, r, err
@@ -95,13 +74,13 @@ func isAttempt(root *os.Root, attempt int) bool {
 	return ok && begun == attempt
 }
 
-func noFiles(run string, n int) *ProblemError {
-	return problem(http.StatusNotFound, "FILES_NOT_FOUND",
+func noFiles(run string, n int) *rest.ProblemError {
+	return rest.Problem(http.StatusNotFound, "FILES_NOT_FOUND",
 		"Run %s has no files of iteration %d: it has not begun, or its folder was removed", run, n).
-		suggest("See what the run has: GET " + base + "/runs/" + run + "/iterations")
+		Suggest("See what the run has: GET " + rest.Base + "/runs/" + run + "/iterations")
 }
 
-func (s iterationHandlers) listFiles(ctx context.Context, in *IterationPath) (*body[FileList], error) {
+func (s iterationHandlers) listFiles(ctx context.Context, in *rest.IterationPath) (*rest.Body[view.FileList], error) {
 	root, _, err := s.openAttempt(ctx, in)
 	if err != nil {
 		return nil, err
@@ -111,7 +90,7 @@ func (s iterationHandlers) listFiles(ctx context.Context, in *IterationPath) (*b
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the files: %v", err)
 	}
-	out := FileList{Files: []File{}}
+	out := view.FileList{Files: []view.File{}}
 	for _, e := range entries {
 		name := spool.NameOf(e.Name())
 		if !fileNames().MatchString(name) {
@@ -125,18 +104,18 @@ func (s iterationHandlers) listFiles(ctx context.Context, in *IterationPath) (*b
 		_, changed, _ := f.File()
 		_ = f.Close()
 		if err == nil {
-			out.Files = append(out.Files, File{Name: name, Size: size, ChangedAt: changed.UTC()})
+			out.Files = append(out.Files, view.File{Name: name, Size: size, ChangedAt: changed.UTC()})
 		}
 	}
-	return answer(out), nil
+	return rest.Answer(out), nil
 }
 
 // openFile opens one of the files that may be seen. What is returned must be closed.
-func (s iterationHandlers) openFile(ctx context.Context, in *IterationPath, name string) (*output, error) {
+func (s iterationHandlers) openFile(ctx context.Context, in *rest.IterationPath, name string) (*output, error) {
 	if !fileNames().MatchString(name) {
-		return nil, problem(http.StatusNotFound, "FILE_NOT_FOUND", "An iteration has no file of the name %q",
+		return nil, rest.Problem(http.StatusNotFound, "FILE_NOT_FOUND", "An iteration has no file of the name %q",
 			fault.Cut(name, 100)).
-			suggest("List them: GET " + base + "/runs/{run}/iterations/{number}/files")
+			Suggest("List them: GET " + rest.Base + "/runs/{run}/iterations/{number}/files")
 	}
 	root, r, err := s.openAttempt(ctx, in)
 	if err != nil {
@@ -144,8 +123,8 @@ func (s iterationHandlers) openFile(ctx context.Context, in *IterationPath, name
 	}
 	if action.WayOf(ctx) == action.MCP && isSealed(ctx, s.core, in, r, name) {
 		_ = root.Close()
-		return nil, problem(http.StatusForbidden, "SEALED",
-			"%s is of a sealed check, or may be: who asks by tools may be at work on the task", name).suggest("A person reads it: pawl logs " + r.Name + " --gate NAME")
+		return nil, rest.Problem(http.StatusForbidden, "SEALED",
+			"%s is of a sealed check, or may be: who asks by tools may be at work on the task", name).Suggest("A person reads it: pawl logs " + r.Name + " --gate NAME")
 	}
 	f, err := spool.Open(root, name)
 	if err == nil {
@@ -153,16 +132,16 @@ func (s iterationHandlers) openFile(ctx context.Context, in *IterationPath, name
 	}
 	_ = root.Close()
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, problem(http.StatusNotFound, "FILE_NOT_FOUND",
+		return nil, rest.Problem(http.StatusNotFound, "FILE_NOT_FOUND",
 			"Iteration %d of run %s has no %s: nothing was printed there", in.Number, r.ID, name).
-			suggest(fmt.Sprintf("See what there is: GET %s/runs/%s/iterations/%d/files", base, r.ID, in.Number))
+			Suggest(fmt.Sprintf("See what there is: GET %s/runs/%s/iterations/%d/files", rest.Base, r.ID, in.Number))
 	}
 	return nil, fmt.Errorf("cannot open %s: %v", name, err)
 }
 
 // isSealed reports whether a file is the output of a sealed check. What is not known to be of another gate, as in
 // an attempt that has not ended, may be.
-func isSealed(ctx context.Context, s *core, in *IterationPath, r store.Run, name string) bool {
+func isSealed(ctx context.Context, s *core, in *rest.IterationPath, r store.Run, name string) bool {
 	var number int
 	if n, _ := fmt.Sscanf(name, "gate-%d.", &number); n == 0 {
 		return false
@@ -185,13 +164,13 @@ func (o *output) close() {
 }
 
 type partQuery struct {
-	IterationPath
+	rest.IterationPath
 	File   string `path:"file" maxLength:"40"`
 	Offset int64  `query:"offset" minimum:"-1099511627776" maximum:"1099511627776" doc:"From which byte; a negative one counts from the end."`
 	Limit  int    `query:"limit" minimum:"1" maximum:"1048576" default:"65536" doc:"The most bytes."`
 }
 
-func (s iterationHandlers) readPart(ctx context.Context, in *partQuery) (*body[FilePart], error) {
+func (s iterationHandlers) readPart(ctx context.Context, in *partQuery) (*rest.Body[view.FilePart], error) {
 	f, err := s.openFile(ctx, &in.IterationPath, in.File)
 	if err != nil {
 		return nil, err
@@ -212,9 +191,9 @@ func (s iterationHandlers) readPart(ctx context.Context, in *partQuery) (*body[F
 	}
 	end := at + int64(n)
 	buf = wholeRunes(buf[:n], slices.ContainsFunc(spans, func(s spool.Span) bool { return s.To == end }))
-	out := FilePart{Name: in.File, Size: max(size, end), Offset: at, Next: at + int64(len(buf)), Text: validUTF8(string(buf))}
+	out := view.FilePart{Name: in.File, Size: max(size, end), Offset: at, Next: at + int64(len(buf)), Text: view.ValidUTF8(string(buf))}
 	out.More = out.Next < out.Size
-	return answer(out), nil
+	return rest.Answer(out), nil
 }
 
 // wholeRunes leaves out a character that is cut off at the end, unless the file
@@ -236,12 +215,12 @@ func wholeRunes(b []byte, end bool) []byte {
 
 // serveRaw sends a whole file to be kept, or a range of it. It is never shown
 // by the browser as a page.
-func (s iterationHandlers) serveRaw(c huma.Context, in *IterationPath, name string) {
+func (s iterationHandlers) serveRaw(c huma.Context, in *rest.IterationPath, name string) {
 	r, w := humago.Unwrap(c)
 	f, err := s.openFile(r.Context(), in, name)
 	if err != nil {
-		if p, ok := errors.AsType[*ProblemError](explainError(err)); ok {
-			p.writeTo(w)
+		if p, ok := errors.AsType[*rest.ProblemError](rest.ExplainError(err)); ok {
+			p.WriteTo(w)
 		}
 		return
 	}
@@ -256,52 +235,19 @@ func (s iterationHandlers) serveRaw(c huma.Context, in *IterationPath, name stri
 	_, _ = io.Copy(w, f) // who asked has gone
 }
 
-// AgentEvent is one thing that an agent did, whatever its program is.
-type AgentEvent struct {
-	Offset  int64    `json:"offset" doc:"Where it begins; rises, and stays the same for an event."`
-	Kind    string   `json:"kind" enum:"session,text,thinking,tool,tool_end,usage,cost,retry,rate_limit,error,end,unknown"`
-	Text    string   `json:"text,omitempty"`
-	Tool    string   `json:"tool,omitempty"`
-	Command string   `json:"command,omitempty" doc:"What a shell tool runs."`
-	Files   []string `json:"files,omitempty" doc:"What a file tool touches."`
-	Failed  bool     `json:"failed,omitempty"`
-	Call    string   `json:"call,omitempty" doc:"The program's id of a tool call: its start and its end have the same."`
-	Result  string   `json:"result,omitempty" doc:"Of a tool_end: the beginning of what the tool returned, at most 4 KiB; … stands for the rest."`
-	Sub     bool     `json:"sub,omitempty" doc:"A sub-agent's doing."`
-	Model   string   `json:"model,omitempty"`
-
-	Input      int64    `json:"tokens_in,omitempty" doc:"Not cached."`
-	Output     int64    `json:"tokens_out,omitempty"`
-	CacheRead  int64    `json:"cache_read,omitempty"`
-	CacheWrite int64    `json:"cache_write,omitempty"`
-	Cumulative bool     `json:"cumulative,omitempty" doc:"The tokens are the run's total, not added to it."`
-	CostUSD    *float64 `json:"cost_usd,omitempty"`
-
-	Attempt int    `json:"attempt,omitempty" doc:"Of a model call that the program tries again."`
-	Error   string `json:"error,omitempty"`
-}
-
-// Conversation is a part of what the agent did.
-type Conversation struct {
-	Events []AgentEvent `json:"events" nullable:"false"`
-	Before int64        `json:"before" doc:"Where this part begins, later than asked for where the middle of a long conversation was left out. Ask for what came before this offset; 0 at the beginning."`
-	Next   int64        `json:"next" doc:"Ask for, or follow, what comes after from this offset."`
-	Size   int64        `json:"size" doc:"Where all of it ends, as of now."`
-}
-
 type conversationQuery struct {
-	IterationPath
+	rest.IterationPath
 	From   int64 `query:"from" minimum:"0" maximum:"1099511627776" doc:"Events from this offset on, which may be within one: then from the next."`
 	Before int64 `query:"before" minimum:"0" maximum:"1099511627776" doc:"Instead: the last events before this offset."`
 	Tail   bool  `query:"tail" doc:"Instead: the last events of all."`
 	Limit  int   `query:"limit" minimum:"1" maximum:"1000" default:"200"`
 }
 
-func (s iterationHandlers) getConversation(ctx context.Context, in *conversationQuery) (*body[Conversation], error) {
-	out := Conversation{Events: []AgentEvent{}}
+func (s iterationHandlers) getConversation(ctx context.Context, in *conversationQuery) (*rest.Body[view.Conversation], error) {
+	out := view.Conversation{Events: []view.AgentEvent{}}
 	root, r, err := s.openAttempt(ctx, &in.IterationPath)
-	if _, missing := errors.AsType[*ProblemError](err); missing && r.ID != "" && lacksConversation(r, in.Number) {
-		return answer(out), nil
+	if _, missing := errors.AsType[*rest.ProblemError](err); missing && r.ID != "" && lacksConversation(r, in.Number) {
+		return rest.Answer(out), nil
 	}
 	if err != nil {
 		return nil, err
@@ -309,7 +255,7 @@ func (s iterationHandlers) getConversation(ctx context.Context, in *conversation
 	defer func() { _ = root.Close() }()
 	f, err := spool.Open(root, eventsFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		return answer(out), nil // it has said nothing yet
+		return rest.Answer(out), nil // it has said nothing yet
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the events of run %s: %v", r.ID, err)
@@ -324,9 +270,9 @@ func (s iterationHandlers) getConversation(ctx context.Context, in *conversation
 		in.Before = out.Size
 	}
 	if in.Before > 0 {
-		return answer(eventsBefore(f, spans, min(in.Before, out.Size), in.Limit, out)), nil
+		return rest.Answer(eventsBefore(f, spans, min(in.Before, out.Size), in.Limit, out)), nil
 	}
-	return answer(eventsFrom(f, in.From, in.Limit, out)), nil
+	return rest.Answer(eventsFrom(f, in.From, in.Limit, out)), nil
 }
 
 // lacksConversation reports whether an iteration has just begun, or is of a workflow,
@@ -337,12 +283,12 @@ func lacksConversation(r store.Run, number int) bool {
 }
 
 // eventsFrom reads the events that begin at or after a place.
-func eventsFrom(f *spool.Reader, from int64, limit int, out Conversation) Conversation {
+func eventsFrom(f *spool.Reader, from int64, limit int, out view.Conversation) view.Conversation {
 	lines := spool.NewLines(f, from)
 	out.Before, out.Next = from, from
 	for len(out.Events) < limit && out.Next-out.Before < lookBack && lines.Next() {
 		out.Next = lines.End
-		if e, ok := readEvent(lines.Line, lines.At); ok {
+		if e, ok := view.ReadEvent(lines.Line, lines.At); ok {
 			if len(out.Events) == 0 {
 				out.Before = e.Offset
 			}
@@ -354,7 +300,7 @@ func eventsFrom(f *spool.Reader, from int64, limit int, out Conversation) Conver
 }
 
 // eventsBefore reads the last events that end at or before a place.
-func eventsBefore(f *spool.Reader, spans []spool.Span, end int64, limit int, out Conversation) Conversation {
+func eventsBefore(f *spool.Reader, spans []spool.Span, end int64, limit int, out view.Conversation) view.Conversation {
 	at := len(spans) - 1
 	if at > 0 && spans[at].From >= end {
 		at--
@@ -363,10 +309,10 @@ func eventsBefore(f *spool.Reader, spans []spool.Span, end int64, limit int, out
 	from := max(spans[at].From, end-lookBack)
 	lines := spool.NewLines(f, from)
 	out.Before, out.Next = from, from
-	var all []AgentEvent
+	var all []view.AgentEvent
 	for lines.Next() && lines.End <= end {
 		out.Next = lines.End
-		if e, ok := readEvent(lines.Line, lines.At); ok {
+		if e, ok := view.ReadEvent(lines.Line, lines.At); ok {
 			all = append(all, e)
 		}
 	}
@@ -376,24 +322,4 @@ func eventsBefore(f *spool.Reader, spans []spool.Span, end int64, limit int, out
 		out.Before = out.Events[0].Offset
 	}
 	return out
-}
-
-// readEvent reads a line of the events' file; false for the line that says what
-// was left out, and for one that is not whole.
-func readEvent(line []byte, at int64) (AgentEvent, bool) {
-	var e agent.Event
-	if json.Unmarshal(line, &e) != nil || e.Kind == "" {
-		return AgentEvent{}, false
-	}
-	out := AgentEvent{
-		Offset: at, Kind: string(e.Kind), Text: e.Text, Tool: e.Tool, Command: e.Command, Files: slices.Clone(e.Files),
-		Failed: e.Failed, Call: e.Call, Result: e.Result, Sub: e.Sub, Model: e.Model,
-		Input: e.Usage.Input, Output: e.Usage.Output, CacheRead: e.Usage.CacheRead,
-		CacheWrite: e.Usage.CacheWrite, Cumulative: e.Cumulative,
-		CostUSD: e.Cost.Dollars(e.Cost > 0), Attempt: e.Attempt,
-	}
-	if e.Error != nil {
-		out.Error = e.Error.Message
-	}
-	return out, true
 }

@@ -1,6 +1,8 @@
 package web
 
 import (
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
+
 	"mime"
 	"net/http"
 	"net/url"
@@ -54,7 +56,7 @@ func (s *Server) guardRequests(next http.Handler) http.Handler {
 		}
 		s.setHeaders(w.Header(), r)
 		if p := s.checkOrigin(r); p != nil {
-			p.writeTo(w)
+			p.WriteTo(w)
 			return
 		}
 		if s.o.Webhook != nil && r.Method == http.MethodPost && r.URL.Path == webhookPath {
@@ -78,7 +80,7 @@ func (s *Server) guardRequests(next http.Handler) http.Handler {
 		}
 		r = r.WithContext(action.Over(r.Context(), way))
 		limit := int64(maxBody)
-		if r.URL.Path == importPath {
+		if r.URL.Path == rest.Base+"/cases/import" {
 			limit = maxImport
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, limit)
@@ -114,32 +116,32 @@ const ownPages = "Open the page that 'pawl serve --url' prints, and do it there"
 
 // checkOrigin returns a problem if the request is for another host, or comes from the
 // page of another site; nil if it may be handled.
-func (s *Server) checkOrigin(r *http.Request) *ProblemError {
+func (s *Server) checkOrigin(r *http.Request) *rest.ProblemError {
 	if !s.listener.acceptsHost(r.Host) {
-		return problem(http.StatusMisdirectedRequest, "HOST_REFUSED", "This server does not answer to the name %q",
+		return rest.Problem(http.StatusMisdirectedRequest, "HOST_REFUSED", "This server does not answer to the name %q",
 			fault.Cut(r.Host, 100)).
-			suggest("Open the address that 'pawl serve --url' prints", "To reach it by another name, start it with --host NAME")
+			Suggest("Open the address that 'pawl serve --url' prints", "To reach it by another name, start it with --host NAME")
 	}
 	origin := r.Header.Get("Origin")
 	elsewhere := origin != "" && !s.listener.sameOrigin(origin, r.Host)
 	if elsewhere || len(r.Header.Values("Origin")) > 1 {
-		return problem(http.StatusForbidden, "ORIGIN_REFUSED", "The request comes from another site: %s",
-			fault.Cut(origin, 100)).suggest(ownPages)
+		return rest.Problem(http.StatusForbidden, "ORIGIN_REFUSED", "The request comes from another site: %s",
+			fault.Cut(origin, 100)).Suggest(ownPages)
 	}
 	if s.isCrossSite(r) {
-		return problem(http.StatusForbidden, "ORIGIN_REFUSED", "The request comes from another site").suggest(ownPages)
+		return rest.Problem(http.StatusForbidden, "ORIGIN_REFUSED", "The request comes from another site").Suggest(ownPages)
 	}
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
 		return nil
 	case http.MethodPost, http.MethodPatch, http.MethodDelete:
 	default:
-		return problem(http.StatusMethodNotAllowed, "METHOD_NOT_ALLOWED", "The method %s is not used here",
-			fault.Cut(r.Method, 20)).suggest("See what there is: GET " + base + "/openapi.json")
+		return rest.Problem(http.StatusMethodNotAllowed, "METHOD_NOT_ALLOWED", "The method %s is not used here",
+			fault.Cut(r.Method, 20)).Suggest("See what there is: GET " + rest.Base + "/openapi.json")
 	}
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return problem(http.StatusUnsupportedMediaType, "JSON_REQUIRED", "A change is asked for in JSON").
-			suggest("Send the header Content-Type: application/json")
+		return rest.Problem(http.StatusUnsupportedMediaType, "JSON_REQUIRED", "A change is asked for in JSON").
+			Suggest("Send the header Content-Type: application/json")
 	}
 	return nil
 }
@@ -229,10 +231,10 @@ func (s *Server) refuseBoxed(w http.ResponseWriter, r *http.Request) bool {
 	if s.peers.Allows(r.Context()) {
 		return true
 	}
-	problem(http.StatusForbidden, "SANDBOX_REFUSED",
+	rest.Problem(http.StatusForbidden, "SANDBOX_REFUSED",
 		"This server answers no program in a sandbox of pawl's, and none that cannot be seen: it would act as the person").
-		suggest("An agent has tools for its own task with agents.NAME.mcp: true",
-			"If an agent found the token, make a new one: pawl serve --new-token").writeTo(w)
+		Suggest("An agent has tools for its own task with agents.NAME.mcp: true",
+			"If an agent found the token, make a new one: pawl serve --new-token").WriteTo(w)
 	return false
 }
 
@@ -244,9 +246,9 @@ func (s *Server) answerUnauthorized(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	if isAPI(r) || isWrite(r) {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="pawl"`)
-		problem(http.StatusUnauthorized, "TOKEN_REQUIRED", "This needs the session's token").
-			suggest("Open the address that 'pawl serve --url' prints",
-				"A script sends it as: Authorization: Bearer TOKEN").writeTo(w)
+		rest.Problem(http.StatusUnauthorized, "TOKEN_REQUIRED", "This needs the session's token").
+			Suggest("Open the address that 'pawl serve --url' prints",
+				"A script sends it as: Authorization: Bearer TOKEN").WriteTo(w)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")

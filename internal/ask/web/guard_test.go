@@ -1,6 +1,10 @@
 package web
 
 import (
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
+
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
+
 	"encoding/json"
 	"io"
 	"net"
@@ -34,7 +38,7 @@ func routesOf(t *testing.T, r *rig) []route {
 		t.Fatal(err)
 	}
 	fill := strings.NewReplacer("{run}", "abc123", "{number}", "1", "{id}", "task-001", "{file}", "agent.out")
-	list := []route{{"describe", http.MethodGet, base + "/openapi.json"}, {"page", http.MethodGet, "/"}, {"asset", http.MethodGet, "/theme.js"}, {"tools", http.MethodPost, toolsPath}, {"nothing", http.MethodGet, "/api/v1/nothing"}}
+	list := []route{{"describe", http.MethodGet, rest.Base + "/openapi.json"}, {"page", http.MethodGet, "/"}, {"asset", http.MethodGet, "/theme.js"}, {"tools", http.MethodPost, toolsPath}, {"nothing", http.MethodGet, "/api/v1/nothing"}}
 	for path, methods := range doc.Paths {
 		for method, op := range methods {
 			list = append(list, route{op.OperationID, strings.ToUpper(method), fill.Replace(path)})
@@ -182,7 +186,7 @@ func TestOwnPagesGetIn(t *testing.T) {
 			q.Header.Set(pageKeyHeader, makeKey("page", testToken))
 		},
 	} {
-		req := r.asking(http.MethodPost, base+"/cases", `{"title":"x"}`)
+		req := r.asking(http.MethodPost, rest.Base+"/cases", `{"title":"x"}`)
 		ask(req)
 		if w := r.send(req); w.Code != http.StatusOK {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
@@ -195,7 +199,7 @@ func TestKeyInAddress(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	for method, want := range map[string]int{http.MethodGet: http.StatusOK, http.MethodPost: http.StatusUnauthorized} {
-		req := r.asking(method, base+"/cases?limit=1&key="+makeKey("page", testToken), `{"title":"x"}`)
+		req := r.asking(method, rest.Base+"/cases?limit=1&key="+makeKey("page", testToken), `{"title":"x"}`)
 		req.Header.Del("Authorization")
 		req.AddCookie(&http.Cookie{Name: r.s.cookieName(), Value: makeKey("cookie", testToken)})
 		if w := r.send(req); w.Code != want {
@@ -228,7 +232,7 @@ func TestEntry(t *testing.T) {
 	}
 	for what, ask := range map[string][2]string{
 		"a wrong token": {http.MethodGet, "/?token=" + strings.Repeat("0", 64)}, "no token": {http.MethodGet, "/?token="}, "half a token": {http.MethodGet, "/?token=" + testToken[:32]},
-		"HEAD": {http.MethodHead, "/?token=" + testToken}, "a change": {http.MethodPost, "/?token=" + testToken}, "the API": {http.MethodGet, base + "/overview?token=" + testToken},
+		"HEAD": {http.MethodHead, "/?token=" + testToken}, "a change": {http.MethodPost, "/?token=" + testToken}, "the API": {http.MethodGet, rest.Base + "/overview?token=" + testToken},
 		"the cookie's value": {http.MethodGet, "/?token=" + c.Value},
 	} {
 		req := r.asking(ask[0], ask[1], "{}")
@@ -251,7 +255,7 @@ func TestEntry(t *testing.T) {
 func TestHeaders(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	answers := map[string]*httptest.ResponseRecorder{"page": r.send(r.asking("GET", "/", "")), "api": r.send(r.asking("GET", base+"/overview", "")), "missing": r.send(r.asking("GET", base+"/x", ""))}
+	answers := map[string]*httptest.ResponseRecorder{"page": r.send(r.asking("GET", "/", "")), "api": r.send(r.asking("GET", rest.Base+"/overview", "")), "missing": r.send(r.asking("GET", rest.Base+"/x", ""))}
 	stranger := r.asking("GET", "/", "")
 	stranger.Header.Del("Authorization")
 	answers["stranger"] = r.send(stranger)
@@ -283,7 +287,7 @@ func TestGetChangesNothing(t *testing.T) {
 	if _, err := r.store.DataVersion(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	var added CaseDetail
+	var added view.CaseDetail
 	r.ask(http.MethodPost, "/cases", `{"title":"x"}`, &added)
 	before, err := r.store.DataVersion(t.Context())
 	if err != nil {
@@ -331,9 +335,9 @@ func TestHostileNames(t *testing.T) {
 	}
 	for _, name := range names {
 		for _, end := range []string{"", "/raw"} {
-			req := r.asking(http.MethodGet, base+"/runs/abc123/iterations/1/files/x"+end, "")
+			req := r.asking(http.MethodGet, rest.Base+"/runs/abc123/iterations/1/files/x"+end, "")
 			req.URL.Opaque = ""
-			req.URL.RawPath = base + "/runs/abc123/iterations/1/files/" + name + end
+			req.URL.RawPath = rest.Base + "/runs/abc123/iterations/1/files/" + name + end
 			req.URL.Path = strings.NewReplacer("%2f", "/", "%2e", ".", "%00", "\x00", "%0d", "\r", "%0a", "\n").Replace(req.URL.RawPath)
 			w := r.send(req)
 			if w.Code == http.StatusOK || strings.Contains(w.Body.String(), "hush-hush") || w.Header().Get("X-Evil") != "" {
@@ -342,7 +346,7 @@ func TestHostileNames(t *testing.T) {
 		}
 	}
 	for _, id := range []string{"..", "%2e%2e", "a'b", "a%20OR%201=1", "*", "a/b", strings.Repeat("a", 100), "%F0%9F%98%80"} {
-		w := r.send(r.asking(http.MethodGet, base+"/runs/"+id, ""))
+		w := r.send(r.asking(http.MethodGet, rest.Base+"/runs/"+id, ""))
 		if w.Code == http.StatusOK || w.Code >= 500 {
 			t.Errorf("run %s: %d %s", id, w.Code, w.Body)
 		}
@@ -353,19 +357,19 @@ func TestHostileNames(t *testing.T) {
 		"/runs/abc123/diff/file?path=..%2f..%2fetc%2fpasswd", "/runs/abc123/diff/file?path=%00", "/runs/abc123/diff/file?path=:(top)secret.txt", "/runs/abc123/diff?from=--output=x&to=HEAD",
 		"/runs/abc123/iterations/1/conversation?from=-9", "/runs/abc123/iterations/1/files/agent.out?offset=x", "/events?after=1%0a-1", "/events?run=..%2f..",
 	} {
-		if w := r.send(r.asking(http.MethodGet, base+path, "")); w.Code < 400 || w.Code >= 500 || strings.Contains(w.Body.String(), "hush-hush") {
+		if w := r.send(r.asking(http.MethodGet, rest.Base+path, "")); w.Code < 400 || w.Code >= 500 || strings.Contains(w.Body.String(), "hush-hush") {
 			t.Errorf("%.60s: %d %.200s", path, w.Code, w.Body)
 		}
 	}
 	for _, path := range []string{"/cases/..%2f../actions", "/cases/task-001%00/clean", "/runs/..%2f../stop", "/runs/a%20b/rollback", "/queue/entries/..%2f../actions", "/queue/entries/--all/actions"} {
-		if w := r.send(r.asking(http.MethodPost, base+path, `{"action":"drop"}`)); w.Code < 400 || w.Code >= 500 {
+		if w := r.send(r.asking(http.MethodPost, rest.Base+path, `{"action":"drop"}`)); w.Code < 400 || w.Code >= 500 {
 			t.Errorf("%s: %d %.200s", path, w.Code, w.Body)
 		}
 	}
 	if did := r.did(); did != "" {
 		t.Errorf("something was done: %s", did)
 	}
-	var list RunPage
+	var list view.RunPage
 	r.get("/runs?q="+"%27%3B%20DROP%20TABLE%20runs%3B--", &list)
 	r.get("/runs", &list)
 	if len(list.Runs) != 1 {
@@ -390,7 +394,7 @@ func TestLimitsOfRequests(t *testing.T) {
 		{"wrong type", "/runs/abc123/rollback", `{"to":"0"}`, []int{http.StatusUnprocessableEntity}},
 		{"no body", "/runs/abc123/message", ``, []int{http.StatusBadRequest}},
 	} {
-		w := r.send(r.asking(http.MethodPost, base+c.path, c.body))
+		w := r.send(r.asking(http.MethodPost, rest.Base+c.path, c.body))
 		if !slices.Contains(c.status, w.Code) {
 			t.Errorf("%s: %d %.300s", c.name, w.Code, w.Body)
 		}
@@ -399,7 +403,7 @@ func TestLimitsOfRequests(t *testing.T) {
 		}
 	}
 	r.serve()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.s.listener.URL()+base+"/overview", http.NoBody)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.s.listener.URL()+rest.Base+"/overview", http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -423,7 +427,7 @@ func TestWayOfARequest(t *testing.T) {
 	note := http.NewServeMux()
 	note.HandleFunc("/", func(_ http.ResponseWriter, req *http.Request) { way = action.WayOf(req.Context()) })
 	r.s.mux = note
-	page := r.asking(http.MethodPost, base+"/cases", "{}")
+	page := r.asking(http.MethodPost, rest.Base+"/cases", "{}")
 	page.Header.Del("Authorization")
 	page.Header.Set(pageKeyHeader, makeKey("page", testToken))
 	cookie := entryCookie(r.s.listener.port, testToken, false)
@@ -432,9 +436,9 @@ func TestWayOfARequest(t *testing.T) {
 		handler http.Handler
 		req     *http.Request
 	}{
-		action.API:     {r.s.guardRequests(note), r.asking(http.MethodPost, base+"/cases", "{}")},
+		action.API:     {r.s.guardRequests(note), r.asking(http.MethodPost, rest.Base+"/cases", "{}")},
 		action.Browser: {r.s.guardRequests(note), page},
-		action.MCP:     {r.s.API(), r.asking(http.MethodPost, base+"/cases", "{}")},
+		action.MCP:     {r.s.API(), r.asking(http.MethodPost, rest.Base+"/cases", "{}")},
 	} {
 		if ask.handler.ServeHTTP(httptest.NewRecorder(), ask.req); way != want {
 			t.Errorf("it came %q, want %q", way, want)
@@ -456,7 +460,7 @@ func TestSlowRequests(t *testing.T) {
 	if _, err := io.WriteString(slow, "GET / HTTP/1.1\r\nHost: "+r.host+"\r\nX-Slow: "); err != nil {
 		t.Fatal(err)
 	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.s.listener.URL()+base+"/overview", http.NoBody)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.s.listener.URL()+rest.Base+"/overview", http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -479,7 +483,7 @@ func TestTokenIsNotLogged(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	end := r.serve()
-	for _, path := range []string{"/?token=" + testToken, "/?token=" + testToken + "x", base + "/runs?token=" + testToken, "/%zz?token=" + testToken} {
+	for _, path := range []string{"/?token=" + testToken, "/?token=" + testToken + "x", rest.Base + "/runs?token=" + testToken, "/%zz?token=" + testToken} {
 		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", r.host)
 		if err != nil {
 			t.Fatal(err)
@@ -529,7 +533,7 @@ func TestNoBoxIsAnswered(t *testing.T) {
 		return res.StatusCode, string(text), len(res.Cookies())
 	}
 	nothing := func(*http.Request) {}
-	for _, path := range []string{base + "/overview", "/", toolsPath} {
+	for _, path := range []string{rest.Base + "/overview", "/", toolsPath} {
 		if status, said, _ := ask(path, nothing); status != http.StatusUnauthorized || looks != 0 {
 			t.Errorf("without the token: %s: %d, %d looks, %s", path, status, looks, said)
 		}
@@ -542,7 +546,7 @@ func TestNoBoxIsAnswered(t *testing.T) {
 	for _, one := range []struct {
 		path   string
 		change func(*http.Request)
-	}{{base + "/overview", bearer}, {base + "/overview", cookie}, {"/", cookie}, {toolsPath, bearer}, {"/?token=" + testToken, nothing}} {
+	}{{rest.Base + "/overview", bearer}, {rest.Base + "/overview", cookie}, {"/", cookie}, {toolsPath, bearer}, {"/?token=" + testToken, nothing}} {
 		status, said, cookies := ask(one.path, one.change)
 		if status != http.StatusForbidden || !strings.Contains(said, `"SANDBOX_REFUSED"`) || cookies != 0 {
 			t.Errorf("%s: %d, %d cookies, %s", one.path, status, cookies, said)

@@ -1,6 +1,10 @@
 package web
 
 import (
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
+
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
+
 	"cmp"
 	"context"
 	"errors"
@@ -15,9 +19,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
-func (s placeHandlers) getInbox(ctx context.Context, _ *nothing) (*body[Inbox], error) {
+func (s placeHandlers) getInbox(ctx context.Context, _ *rest.Nothing) (*rest.Body[view.Inbox], error) {
 	needs, err := s.listNeeds(ctx)
-	return answer(Inbox{Entries: needs}), err
+	return rest.Answer(view.Inbox{Entries: needs}), err
 }
 
 // waiting are the statuses of runs that wait for a person.
@@ -29,7 +33,7 @@ const maxNeeds = 500
 
 // listNeeds returns everything that waits for a person, the most urgent first. A task and
 // its run are one need.
-func (s placeHandlers) listNeeds(ctx context.Context) ([]Need, error) {
+func (s placeHandlers) listNeeds(ctx context.Context) ([]view.Need, error) {
 	of, err := s.runNeeds(ctx)
 	if err != nil {
 		return nil, err
@@ -49,7 +53,7 @@ func (s placeHandlers) listNeeds(ctx context.Context) ([]Need, error) {
 			continue
 		}
 		if at, ok := of.at[c.ID]; ok { // its run says what is needed
-			shown := showCase(c)
+			shown := view.ShowCase(c)
 			of.needs[at].Case, of.needs[at].Title = &shown, c.ID+": "+c.Title
 			continue
 		}
@@ -64,7 +68,7 @@ func (s placeHandlers) listNeeds(ctx context.Context) ([]Need, error) {
 	if err := s.keptOut(ctx, &of); err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(of.needs, func(a, b Need) int {
+	slices.SortStableFunc(of.needs, func(a, b view.Need) int {
 		if d := slices.Index(urgency, a.Kind) - slices.Index(urgency, b.Kind); d != 0 {
 			return d
 		}
@@ -85,8 +89,8 @@ func (s placeHandlers) keptOut(ctx context.Context, of *runNeeds) error {
 		if cerr != nil {
 			return errors.Join(err, cerr)
 		}
-		c := showCase(&one)
-		n := Need{Kind: "case", Title: c.ID + ": " + c.Title, Since: c.UpdatedAt, Case: &c,
+		c := view.ShowCase(&one)
+		n := view.Need{Kind: "case", Title: c.ID + ": " + c.Title, Since: c.UpdatedAt, Case: &c,
 			Why: "it is not started: " + k.Why}
 		switch {
 		case k.Lacks:
@@ -101,7 +105,7 @@ func (s placeHandlers) keptOut(ctx context.Context, of *runNeeds) error {
 
 // runNeeds are what runs wait for.
 type runNeeds struct {
-	needs []Need
+	needs []view.Need
 	at    map[string]int  // the first need of a name
 	given map[string]bool // names that a person has given up
 }
@@ -110,7 +114,7 @@ type runNeeds struct {
 // last counts, since a new start replaces the others. A run that was given up does not
 // wait.
 func (s placeHandlers) runNeeds(ctx context.Context) (runNeeds, error) {
-	out := runNeeds{needs: []Need{}, at: map[string]int{}, given: map[string]bool{}}
+	out := runNeeds{needs: []view.Need{}, at: map[string]int{}, given: map[string]bool{}}
 	runs, _, _, err := s.o.Store.RunPage(ctx, store.RunQuery{Root: s.o.Root, Status: waiting}, store.RunMark{}, maxNeeds)
 	if err != nil {
 		return out, err
@@ -130,7 +134,7 @@ func (s placeHandlers) runNeeds(ctx context.Context) (runNeeds, error) {
 			out.given[r.Name] = true
 		default:
 			out.at[r.Name] = len(out.needs)
-			out.needs = append(out.needs, splitByStep(s.needOf(ctx, last))...)
+			out.needs = append(out.needs, view.SplitByStep(s.needOf(ctx, last))...)
 		}
 	}
 	return out, nil
@@ -151,7 +155,7 @@ func (s placeHandlers) isAnswered(ctx context.Context, r store.Run) bool {
 
 // caseNeed returns the need of a task that has no waiting run. ok is false while the
 // task's work waits for its turn to land.
-func (s placeHandlers) caseNeed(ctx context.Context, c *board.Case, queued map[string]action.QueueEntry) (n Need, ok bool,
+func (s placeHandlers) caseNeed(ctx context.Context, c *board.Case, queued map[string]action.QueueEntry) (n view.Need, ok bool,
 	err error) {
 	entry, waits := queued[c.ID]
 	if waits && c.Status == board.Review {
@@ -162,8 +166,8 @@ func (s placeHandlers) caseNeed(ctx context.Context, c *board.Case, queued map[s
 	}
 	kind := map[board.Status]string{board.Review: "review", board.Failed: "failed", board.Timeout: "timeout"}[c.Status]
 	kind = cmp.Or(kind, "case")
-	shown := showCase(c)
-	n = Need{Kind: kind, Title: c.ID + ": " + c.Title, Why: c.Why, Since: shown.UpdatedAt, Case: &shown}
+	shown := view.ShowCase(c)
+	n = view.Need{Kind: kind, Title: c.ID + ": " + c.Title, Why: c.Why, Since: shown.UpdatedAt, Case: &shown}
 	if entry.Status == string(queue.Parked) {
 		n.Kind, n.Why, n.Entry = "conflict", entry.Why, &entry
 	}
@@ -186,12 +190,12 @@ func (s placeHandlers) isApproved(ctx context.Context, c *board.Case) (bool, err
 // urgency is the order of the inbox: first what holds an agent up.
 var urgency = []string{"question", "review", "conflict", "blocked", "failed", "timeout", "case", "paused"}
 
-func (s placeHandlers) needOf(ctx context.Context, r store.Run) Need {
-	n := Need{Kind: "question", Title: r.Title(), Why: r.Why, Since: r.UpdatedAt, Run: new(s.viewOf(ctx, r))}
+func (s placeHandlers) needOf(ctx context.Context, r store.Run) view.Need {
+	n := view.Need{Kind: "question", Title: r.Title(), Why: r.Why, Since: r.UpdatedAt, Run: new(s.viewOf(ctx, r))}
 	state, err := engine.StateOf(r)
 	if err == nil {
 		rows, _ := s.o.Store.Controls(ctx, r.ID) // without them nothing counts as answered
-		n.Question = showQuestion(state.Question, rows)
+		n.Question = view.ShowQuestion(state.Question, rows)
 	}
 	switch {
 	case state.PendingReview != nil:
@@ -204,29 +208,4 @@ func (s placeHandlers) needOf(ctx context.Context, r store.Run) Need {
 		n.Kind = "failed"
 	}
 	return n
-}
-
-// splitByStep returns a need for each step with an unanswered question, if several have
-// one.
-func splitByStep(n Need) []Need {
-	if n.Kind != "question" || n.Question == nil || len(n.Question.Asks) == 0 {
-		return []Need{n}
-	}
-	var needs []Need
-	for _, a := range n.Question.Asks {
-		if a.Answered && len(n.Question.Asks) > 1 {
-			continue
-		}
-		one, q := n, *n.Question
-		q.Text, q.Asks = a.Text, []Asks{a}
-		one.Step, one.Question = a.Step, &q
-		if len(n.Question.Asks) > 1 {
-			one.Title, one.Why = n.Title+": "+a.Step, a.Text
-		}
-		needs = append(needs, one)
-	}
-	if len(needs) == 0 { // all are answered, and the run is to go on
-		return []Need{n}
-	}
-	return needs
 }

@@ -1,6 +1,8 @@
 package web
 
 import (
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
+
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -100,7 +102,7 @@ func TestHalfOpen(t *testing.T) {
 			first = c
 		}
 	}
-	req := r.asking(http.MethodGet, "http://"+r.host+base+"/status", "")
+	req := r.asking(http.MethodGet, "http://"+r.host+rest.Base+"/status", "")
 	req.RequestURI = ""
 	res, err := client.Do(req)
 	if err != nil {

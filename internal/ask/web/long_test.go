@@ -1,6 +1,8 @@
 package web
 
 import (
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
+
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -32,7 +34,7 @@ func TestLongConversation(t *testing.T) {
 	for n := range all {
 		_, _ = w.Write([]byte(word(n)))
 	}
-	read := func(query string) (c Conversation) {
+	read := func(query string) (c view.Conversation) {
 		r.get("/runs/abc123/iterations/1/conversation?limit=7&"+query, &c)
 		return c
 	}
@@ -96,7 +98,7 @@ func TestLongOutput(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		var part FilePart
+		var part view.FilePart
 		text, jumps := "", 0
 		for next := int64(0); next < w.Size(); next = part.Next {
 			r.get(fmt.Sprintf("/runs/abc123/iterations/1/files/agent.out?limit=333&offset=%d", next), &part)
@@ -130,7 +132,7 @@ func TestGrowingBeyondWhatIsKept(t *testing.T) {
 		_, _ = w.Write([]byte(word(n)))
 	}
 	for {
-		var g Grown
+		var g view.Grown
 		if err := json.Unmarshal([]byte(events.until("output").data), &g); err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,8 @@
 package web
 
 import (
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
+
 	"context"
 	"encoding/json"
 	"flag"
@@ -135,7 +137,7 @@ func (r *rig) get(path string, to any) {
 
 func (r *rig) ask(method, path, body string, to any) {
 	r.t.Helper()
-	w := r.send(r.asking(method, base+path, body))
+	w := r.send(r.asking(method, rest.Base+path, body))
 	if w.Code != http.StatusOK {
 		r.t.Fatalf("%s %s: %d %s", method, path, w.Code, w.Body)
 	}
@@ -145,15 +147,15 @@ func (r *rig) ask(method, path, body string, to any) {
 }
 
 // refused asks and returns the problem that is the answer.
-func (r *rig) refused(method, path, body string, status int) Details {
+func (r *rig) refused(method, path, body string, status int) rest.Details {
 	r.t.Helper()
-	w := r.send(r.asking(method, base+path, body))
+	w := r.send(r.asking(method, rest.Base+path, body))
 	return r.problem(w, status)
 }
 
-func (r *rig) problem(w *httptest.ResponseRecorder, status int) Details {
+func (r *rig) problem(w *httptest.ResponseRecorder, status int) rest.Details {
 	r.t.Helper()
-	var p struct{ Error *Details }
+	var p struct{ Error *rest.Details }
 	if w.Code != status || json.Unmarshal(w.Body.Bytes(), &p) != nil || p.Error == nil {
 		r.t.Fatalf("got %d %s, want a problem with %d", w.Code, w.Body, status)
 	}

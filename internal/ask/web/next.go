@@ -1,6 +1,10 @@
 package web
 
 import (
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
+
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
+
 	"context"
 	"errors"
 	"io/fs"
@@ -21,16 +25,10 @@ const nextEvery = time.Second
 // planned behind it waits for a person.
 const stopped = 128
 
-// Planned is a sprint that begins when the one at work has come to its end.
-type Planned struct {
-	SprintWish
-	Held string `json:"held,omitempty" doc:"Why it does not begin by itself any more: a person starts it, or drops it."`
-}
-
 func (s *pilotHandlers) nextFile() string { return filepath.Join(s.o.StateDir, "next-sprint.json") }
 
 // plannedSprint returns the sprint that is planned, or nil.
-func (s *pilotHandlers) plannedSprint() (p *Planned, err error) {
+func (s *pilotHandlers) plannedSprint() (p *view.Planned, err error) {
 	if err = files.ReadJSON(s.nextFile(), &p); errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
@@ -38,13 +36,13 @@ func (s *pilotHandlers) plannedSprint() (p *Planned, err error) {
 }
 
 // replacePlanned keeps a sprint for later; nil drops it.
-func (s *pilotHandlers) replacePlanned(p *Planned) error {
+func (s *pilotHandlers) replacePlanned(p *view.Planned) error {
 	s.planning.Lock()
 	defer s.planning.Unlock()
 	return s.storePlanned(p)
 }
 
-func (s *pilotHandlers) storePlanned(p *Planned) error {
+func (s *pilotHandlers) storePlanned(p *view.Planned) error {
 	defer s.hub.Broadcast(hub.NewFrame("", "changed", hub.Changed{What: "autopilot"}))
 	if p == nil {
 		if err := os.Remove(s.nextFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -55,14 +53,14 @@ func (s *pilotHandlers) storePlanned(p *Planned) error {
 	return files.ReplaceJSON(s.nextFile(), p, false)
 }
 
-func (s *pilotHandlers) planSprint(ctx context.Context, in *struct{ Body SprintWish }) (*body[Done], error) {
+func (s *pilotHandlers) planSprint(ctx context.Context, in *struct{ Body view.SprintWish }) (*rest.Body[view.Done], error) {
 	return s.doAction(ctx, func(p *action.Operator) (string, error) {
 		p.Say("The sprint is planned. It begins when the one at work has come to its end.")
-		return "", s.replacePlanned(&Planned{SprintWish: in.Body})
+		return "", s.replacePlanned(&view.Planned{SprintWish: in.Body})
 	})
 }
 
-func (s *pilotHandlers) dropSprint(ctx context.Context, _ *nothing) (*body[Done], error) {
+func (s *pilotHandlers) dropSprint(ctx context.Context, _ *rest.Nothing) (*rest.Body[view.Done], error) {
 	return s.doAction(ctx, func(p *action.Operator) (string, error) {
 		p.Say("The planned sprint is dropped.")
 		return "", s.replacePlanned(nil)
@@ -102,7 +100,7 @@ func (s *pilotHandlers) beginNext(ctx context.Context) error {
 		next.Held = "The sprint before it was stopped, or broke off."
 		return s.storePlanned(next)
 	}
-	if _, err := s.launchAutopilot(ctx, append([]string{"sprint"}, flagsOf(next.SprintWish)...),
+	if _, err := s.launchAutopilot(ctx, append([]string{"sprint"}, view.FlagsOf(next.SprintWish)...),
 		"The planned sprint has started."); err != nil {
 		next.Held = err.Error()
 		return s.storePlanned(next)

@@ -1,6 +1,8 @@
 package web
 
 import (
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
+
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -28,12 +30,12 @@ func (r *rig) next() string {
 	if err := r.s.pilot.beginNext(r.t.Context()); err != nil {
 		r.t.Fatal(err)
 	}
-	var a Autopilot
+	var a view.Autopilot
 	r.get("/autopilot", &a)
 	if a.Next == nil {
 		return ""
 	}
-	return strings.TrimSpace(strings.Join(flagsOf(a.Next.SprintWish), " ") + " " + a.Next.Held)
+	return strings.TrimSpace(strings.Join(view.FlagsOf(a.Next.SprintWish), " ") + " " + a.Next.Held)
 }
 
 // A planned sprint begins once the one before has come to its end, with what was
@@ -42,7 +44,7 @@ func TestPlannedSprintBegins(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.autopilot("running")
-	var done Done
+	var done view.Done
 	for _, count := range []string{"1", "2"} {
 		r.ask(http.MethodPost, "/sprints/next", `{"count":"`+count+`","tags":["x"]}`, &done)
 		if got := r.next(); got != "--count="+count+" --tag=x" || r.did() != "" {
@@ -73,7 +75,7 @@ func TestPlannedSprintWaitsAfterAStop(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
 			r.autopilot("running")
-			var done Done
+			var done view.Done
 			r.ask(http.MethodPost, "/sprints/next", `{"no_ready":true}`, &done)
 			end(r)
 			got := r.next()

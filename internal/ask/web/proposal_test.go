@@ -1,6 +1,10 @@
 package web
 
 import (
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
+
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
+
 	"net/http"
 	"os"
 	"path/filepath"
@@ -16,7 +20,7 @@ func TestProposal(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.s.o.Root = t.TempDir()
-	var p Proposal
+	var p view.Proposal
 	r.get("/proposal", &p)
 	if p.Version != "" || len(p.Tasks) != 0 || len(p.Problems) != 0 {
 		t.Errorf("without a list: %+v", p)
@@ -55,11 +59,11 @@ func TestProposal(t *testing.T) {
 	r.refused(http.MethodDelete, "/proposal?version="+seen, "", http.StatusConflict)
 	r.refused(http.MethodPost, "/proposal?version="+p.Version, `{"tasks":[{"ref":"a","title":"b","acceptance":[]}]}`,
 		http.StatusConflict)
-	var page CasePage
+	var page view.CasePage
 	if r.get("/cases", &page); len(page.Cases) != 0 {
 		t.Errorf("something was added: %+v", page.Cases)
 	}
-	var done Done
+	var done view.Done
 	r.ask(http.MethodPost, "/proposal/add?version="+p.Version, "", &done)
 	if r.get("/cases", &page); len(page.Cases) != 1 || page.Cases[0].Title != "Accept <tabs>" {
 		t.Errorf("added: %+v", page.Cases)
@@ -94,7 +98,7 @@ func TestProposalThatIsALink(t *testing.T) {
 	if err := os.Symlink(outside, filepath.Join(r.s.o.Root, planner.ProposalFile)); err != nil {
 		t.Fatal(err)
 	}
-	w := r.send(r.asking(http.MethodGet, base+"/proposal", ""))
+	w := r.send(r.asking(http.MethodGet, rest.Base+"/proposal", ""))
 	if w.Code == http.StatusOK || strings.Contains(w.Body.String(), "secret") {
 		t.Errorf("%d: %s", w.Code, w.Body.String())
 	}

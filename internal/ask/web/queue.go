@@ -1,6 +1,10 @@
 package web
 
 import (
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
+
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
+
 	"context"
 	"errors"
 	"strings"
@@ -12,32 +16,28 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/merge"
 )
 
-// Queues are the merge queues, one a target.
-type Queues struct {
-	Queues []action.QueueView `json:"queues" nullable:"false"`
-}
-
 // queueHandlers answer what waits to land, and ask it of the merge queue.
 type queueHandlers struct{ *core }
 
 func (s queueHandlers) queueRoutes(api huma.API) {
-	get(api, "/queue", "get-queue", "queue", "What waits to land, in the order of landing, and why", s.getQueues)
-	post(api, "/queue/entries/{id}/actions", "ask-entry", "queue",
-		"Hold an entry, release it, try it again, or take it out", s.askEntry)
-	get(api, "/queue/entries/{id}/conflict", "get-conflict", "queue",
+	at := rest.Tagged(api, "queue")
+	rest.Get(at, "/queue", "get-queue", "What waits to land, in the order of landing, and why", s.getQueues)
+	rest.Post(at, "/queue/entries/{id}/actions", "ask-entry", "Hold an entry, release it, try it again, or take it out",
+		s.askEntry)
+	rest.Get(at, "/queue/entries/{id}/conflict", "get-conflict",
 		"Both sides of a conflict that waits for a person, place by place", s.getConflict)
-	post(api, "/queue/entries/{id}/conflict", "settle-conflict", "queue",
+	rest.Post(at, "/queue/entries/{id}/conflict", "settle-conflict",
 		"Settle a conflict: the result is queued again and verified like any other; no checkout is touched",
 		s.resolveConflict)
-	post(api, "/queue/actions", "ask-queue", "queue", "Pause the queue, resume it, or land what waits now", s.askQueue)
+	rest.Post(at, "/queue/actions", "ask-queue", "Pause the queue, resume it, or land what waits now", s.askQueue)
 }
 
-func (s queueHandlers) getQueues(ctx context.Context, _ *nothing) (*body[Queues], error) {
+func (s queueHandlers) getQueues(ctx context.Context, _ *rest.Nothing) (*rest.Body[view.Queues], error) {
 	targets, err := s.o.Store.QueueTargets(ctx)
 	if err != nil {
 		return nil, err
 	}
-	out := Queues{Queues: []action.QueueView{}}
+	out := view.Queues{Queues: []action.QueueView{}}
 	for _, target := range targets {
 		v, err := s.o.Queue(ctx, target)
 		if err != nil {
@@ -45,7 +45,7 @@ func (s queueHandlers) getQueues(ctx context.Context, _ *nothing) (*body[Queues]
 		}
 		out.Queues = append(out.Queues, v)
 	}
-	return answer(out), nil
+	return rest.Answer(out), nil
 }
 
 // queueEntries returns the entries of all queues, by their tasks.
@@ -68,12 +68,12 @@ func (s placeHandlers) queueEntries(ctx context.Context) (map[string]action.Queu
 }
 
 func (s queueHandlers) askEntry(ctx context.Context, in *struct {
-	CasePath
+	rest.CasePath
 	Body struct {
 		Action string `json:"action" enum:"hold,release,retry,drop"`
 		Why    string `json:"why,omitempty" maxLength:"2000" doc:"Shown in the list."`
 	}
-}) (*body[Done], error) {
+}) (*rest.Body[view.Done], error) {
 	return s.tellQueue(ctx, in.Body.Action, in.ID, in.Body.Why)
 }
 
@@ -82,7 +82,7 @@ func (s queueHandlers) askQueue(ctx context.Context, in *struct {
 		Action string `json:"action" enum:"pause,resume,land" doc:"land lands what can be landed now, in the background, when no autopilot does."`
 		Why    string `json:"why,omitempty" maxLength:"2000" doc:"Shown in the list."`
 	}
-}) (*body[Done], error) {
+}) (*rest.Body[view.Done], error) {
 	if in.Body.Action == "land" {
 		return s.startLanding(ctx)
 	}
@@ -96,30 +96,30 @@ var queueSaid = map[string]string{
 	"pause": "Nothing lands until the queue is resumed.", "resume": "The queue goes on.",
 }
 
-func (s queueHandlers) tellQueue(ctx context.Context, wish, id, why string) (*body[Done], error) {
+func (s queueHandlers) tellQueue(ctx context.Context, wish, id, why string) (*rest.Body[view.Done], error) {
 	return s.doAction(ctx, func(p *action.Operator) (string, error) {
 		p.Say("%s", strings.ReplaceAll(queueSaid[wish], "%s", id))
 		return "", s.o.AskQueue(ctx, queue.Ask{Wish: queue.Wish(wish), ID: id, Why: why})
 	})
 }
 
-func (s queueHandlers) getConflict(ctx context.Context, in *CasePath) (*body[merge.Sides], error) {
+func (s queueHandlers) getConflict(ctx context.Context, in *rest.CasePath) (*rest.Body[merge.Sides], error) {
 	var out merge.Sides
 	err := s.o.OpenQueue(ctx, func(q *merge.Queue) (err error) {
 		out, err = q.Sides(ctx, in.ID)
 		return err
 	})
-	return answer(out), err
+	return rest.Answer(out), err
 }
 
 func (s queueHandlers) resolveConflict(ctx context.Context, in *struct {
-	CasePath
+	rest.CasePath
 	Body struct {
 		Commit string         `json:"commit" pattern:"^[0-9a-f]{40,64}$" doc:"The task's, as it was shown."`
 		Tip    string         `json:"tip" pattern:"^[0-9a-f]{40,64}$" doc:"The target's, as it was shown."`
 		Files  []merge.Choice `json:"files" maxItems:"100" nullable:"false" doc:"One for each file, in the order in which they were shown."`
 	}
-}) (*body[Done], error) {
+}) (*rest.Body[view.Done], error) {
 	return s.doAction(ctx, func(p *action.Operator) (string, error) {
 		p.Say("%s is settled. It is verified once more, and then it lands.", in.ID)
 		return "", s.o.OpenQueue(ctx, func(q *merge.Queue) error {
@@ -134,7 +134,7 @@ func (s queueHandlers) resolveConflict(ctx context.Context, in *struct {
 
 // startLanding starts a process that lands the queue, since that runs gates. It returns when the
 // process works on the queue or has ended.
-func (s queueHandlers) startLanding(ctx context.Context) (*body[Done], error) {
+func (s queueHandlers) startLanding(ctx context.Context) (*rest.Body[view.Done], error) {
 	return s.doAction(ctx, func(p *action.Operator) (string, error) {
 		_, err := s.o.Launch(ctx, []string{"queue", "land"}, func(pid int) (string, bool, error) {
 			targets, err := s.o.Store.QueueTargets(ctx)

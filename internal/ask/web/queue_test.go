@@ -1,6 +1,8 @@
 package web
 
 import (
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
+
 	"context"
 	"net/http"
 	"os"
@@ -27,7 +29,7 @@ func TestQueue(t *testing.T) {
 	s := r.open("/events", "")
 	s.until("changed")
 	s.until("changed") // the queue and the autopilot, as they are found
-	var added CaseDetail
+	var added view.CaseDetail
 	r.ask(http.MethodPost, "/cases", `{"title":"<b>x</b>"}`, &added)
 	entry := queue.Entry{ID: added.ID, Title: added.Title, Commit: strings.Repeat("a", 40)}
 	if _, err := r.store.AskQueue(t.Context(), store.QueueAsk{Target: "refs/heads/main", Event: queue.Event{Kind: queue.Added, At: noon, Entry: &entry}, At: noon}); err != nil {
@@ -36,7 +38,7 @@ func TestQueue(t *testing.T) {
 	if e := s.until("changed"); e.data != `{"what":"queue"}` {
 		t.Errorf("what changed is %s", e.data)
 	}
-	var q Queues
+	var q view.Queues
 	r.get("/queue", &q)
 	if len(q.Queues) != 1 || q.Queues[0].Target != "main" || len(q.Queues[0].Entries) != 1 {
 		t.Fatalf("the queues are %+v", q)
@@ -50,7 +52,7 @@ func TestQueue(t *testing.T) {
 func TestInboxNamesConflicts(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	var added, other CaseDetail
+	var added, other view.CaseDetail
 	r.ask(http.MethodPost, "/cases", `{"title":"x"}`, &added)
 	r.ask(http.MethodPost, "/cases", `{"title":"waits for its turn"}`, &other)
 	const target = "refs/heads/main"
@@ -68,7 +70,7 @@ func TestInboxNamesConflicts(t *testing.T) {
 	if err := r.store.CommitQueue(t.Context(), store.QueueStep{Queue: q, State: state, At: noon}); err != nil {
 		t.Fatal(err)
 	}
-	var inbox Inbox
+	var inbox view.Inbox
 	r.get("/inbox", &inbox)
 	if len(inbox.Entries) != 1 {
 		t.Fatalf("the inbox is %+v", inbox)
@@ -83,10 +85,10 @@ func TestInboxNamesConflicts(t *testing.T) {
 func TestActionsOfTheBoard(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	var added CaseDetail
+	var added view.CaseDetail
 	r.ask(http.MethodPost, "/cases", `{"title":"x"}`, &added)
 	r.workspaces()
-	var done Done
+	var done view.Done
 	r.acts([]act{
 		{"/queue/entries/1/actions", `{"action":"hold","why":"--later"}`, `queue hold task-001 "--later"`, "task-001 is held back."},
 		{"/queue/actions", `{"action":"pause"}`, `queue pause  ""`, "Nothing lands until the queue is resumed."},
@@ -138,18 +140,18 @@ func TestActionsOfTheBoard(t *testing.T) {
 			t.Errorf("%s: %+v", verb, p)
 		}
 	}
-	var reviews Reviews
+	var reviews view.Reviews
 	r.get("/reviews", &reviews)
 	if reviews.Reviews == nil {
 		t.Error("no reviews are no list")
 	}
 	r.refused(http.MethodGet, "/cases/1/diff", "", http.StatusConflict)
-	var pilot Autopilot
+	var pilot view.Autopilot
 	r.get("/autopilot", &pilot)
 	if pilot.Running || strings.Join(pilot.Actions, " ") != "start" {
 		t.Errorf("the autopilot is %+v", pilot)
 	}
-	var sprints Sprints
+	var sprints view.Sprints
 	r.get("/sprints", &sprints)
 	if sprints.Sprints == nil {
 		t.Error("no sprints are no list")
@@ -160,7 +162,7 @@ func TestActionsOfTheBoard(t *testing.T) {
 func TestActionsOfTheAutopilot(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.ask(http.MethodPost, "/cases", `{"title":"x"}`, &Case{})
+	r.ask(http.MethodPost, "/cases", `{"title":"x"}`, &view.Case{})
 	r.autopilot("paused")
 	r.acts([]act{
 		{"/autopilot/pause", `{}`, "autopilot pause", "starts nothing new"},
@@ -168,7 +170,7 @@ func TestActionsOfTheAutopilot(t *testing.T) {
 		{"/autopilot/stop", `{}`, "autopilot stop", "The autopilot is stopping"},
 		{"/autopilot/mode", `{"mode":"semi-auto"}`, "autopilot mode semi-auto", "mode is semi-auto"},
 	})
-	var c CaseDetail
+	var c view.CaseDetail
 	r.ask(http.MethodPost, "/cases/1/actions", `{"action":"start"}`, &c)
 	if did := r.did(); did != "autopilot start task-001" || c.ID != "task-001" {
 		t.Errorf("did %q", did)
@@ -184,7 +186,7 @@ func TestActionsOfTheAutopilot(t *testing.T) {
 func TestAConflictIsSettled(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	var added CaseDetail
+	var added view.CaseDetail
 	r.ask(http.MethodPost, "/cases", `{"title":"x"}`, &added)
 	dir := t.TempDir()
 	say := func(text string) string {
@@ -238,8 +240,8 @@ func TestAConflictIsSettled(t *testing.T) {
 	body := `{"commit":"` + theirs + `","tip":"` + ours + `","files":[{"hunks":[["both"]]}]}`
 	r.refused(http.MethodPost, "/queue/entries/1/conflict", strings.Replace(body, ours, "main", 1), http.StatusUnprocessableEntity)
 	r.refused(http.MethodPost, "/queue/entries/1/conflict", strings.Replace(body, `"hunks":[["both"]]`, `"take":"mine"`, 1), http.StatusUnprocessableEntity)
-	r.ask(http.MethodPost, "/queue/entries/1/conflict", body, &Done{})
-	var queues Queues
+	r.ask(http.MethodPost, "/queue/entries/1/conflict", body, &view.Done{})
+	var queues view.Queues
 	r.get("/queue", &queues)
 	if e := queues.Queues[0].Entries[0]; e.Status != "waiting" || gittest.Git(t, dir, "show", e.Commit+":a.txt") != "both" {
 		t.Errorf("the entry is %+v", e)

@@ -1,6 +1,10 @@
 package web
 
 import (
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
+
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
+
 	"context"
 	"encoding/json"
 	"fmt"
@@ -35,27 +39,6 @@ const (
 	maxNeighbourInbox = 8 << 20
 )
 
-// Repository is another repository of the same user.
-type Repository struct {
-	ID      string `json:"id"`
-	Name    string `json:"name" doc:"The folder's."`
-	Root    string `json:"root"`
-	Served  bool   `json:"served" doc:"A server runs for it. Without one its inbox is not known."`
-	Problem string `json:"problem" doc:"Why the inbox of a served one is not known; else empty."`
-	Entries []Need `json:"entries" nullable:"false" doc:"What waits there for a person, the most urgent first."`
-}
-
-// Repositories are all others.
-type Repositories struct {
-	Repositories []Repository `json:"repositories" nullable:"false"`
-}
-
-// Admission is how a browser that was let in here gets in at another server.
-type Admission struct {
-	URL string `json:"url" doc:"The other server's, without a path."`
-	Key string `json:"key" doc:"Goes into the address as its fragment: key=KEY."`
-}
-
 // opening names the repository that is to be opened.
 type opening struct {
 	ID   string `path:"id" maxLength:"300" doc:"The repository, as the list names it."`
@@ -71,17 +54,18 @@ func (o *opening) Resolve(ctx huma.Context) []error {
 // opened is the answer: a cookie for the other server's port, and the key.
 type opened struct {
 	Cookie http.Cookie `header:"Set-Cookie"`
-	Body   Admission
+	Body   view.Admission
 }
 
 // neighbourHandlers answer what waits in the other repositories of the same user.
 type neighbourHandlers struct{ *core }
 
 func (s neighbourHandlers) repositoryRoutes(api huma.API) {
-	get(api, "/repositories", "list-repositories", "overview",
-		"Other repositories of the same user, and what waits there", s.getRepositories)
-	post(api, "/repositories/{id}/open", "open-repository", "overview",
-		"Open another repository, by a server of its own", s.openRepository)
+	at := rest.Tagged(api, "overview")
+	rest.Get(at, "/repositories", "list-repositories", "Other repositories of the same user, and what waits there",
+		s.getRepositories)
+	rest.Post(at, "/repositories/{id}/open", "open-repository", "Open another repository, by a server of its own",
+		s.openRepository)
 }
 
 // otherRoots returns the roots of the other repositories. A server that other machines or
@@ -96,17 +80,17 @@ func (s neighbourHandlers) otherRoots() []string {
 
 func (s neighbourHandlers) stateOf(root string) string { return config.StateDir(root, s.o.Env) }
 
-func (s neighbourHandlers) getRepositories(ctx context.Context, _ *nothing) (*body[Repositories], error) {
-	return answer(Repositories{Repositories: s.askRepositories(ctx)}), nil
+func (s neighbourHandlers) getRepositories(ctx context.Context, _ *rest.Nothing) (*rest.Body[view.Repositories], error) {
+	return rest.Answer(view.Repositories{Repositories: s.askRepositories(ctx)}), nil
 }
 
 // askRepositories asks all other repositories at once.
-func (s neighbourHandlers) askRepositories(ctx context.Context) []Repository {
+func (s neighbourHandlers) askRepositories(ctx context.Context) []view.Repository {
 	roots := s.otherRoots()
-	list := make([]Repository, len(roots))
+	list := make([]view.Repository, len(roots))
 	var asked sync.WaitGroup
 	for i, root := range roots {
-		list[i] = Repository{ID: filepath.Base(s.stateOf(root)), Name: filepath.Base(root), Root: root, Entries: []Need{}}
+		list[i] = view.Repository{ID: filepath.Base(s.stateOf(root)), Name: filepath.Base(root), Root: root, Entries: []view.Need{}}
 		asked.Go(func() { s.askNeighbour(ctx, &list[i]) })
 	}
 	asked.Wait()
@@ -114,7 +98,7 @@ func (s neighbourHandlers) askRepositories(ctx context.Context) []Repository {
 }
 
 // askNeighbour asks the server of a repository, if one runs, for its inbox.
-func (s neighbourHandlers) askNeighbour(ctx context.Context, r *Repository) {
+func (s neighbourHandlers) askNeighbour(ctx context.Context, r *view.Repository) {
 	session, err := LoadSession(s.stateOf(r.Root))
 	if r.Served = err == nil && session.Alive(); !r.Served {
 		return
@@ -135,11 +119,11 @@ var neighbourly = &http.Client{
 }
 
 // inboxOf asks a server for its inbox.
-func inboxOf(ctx context.Context, session Session) (inbox Inbox, err error) {
+func inboxOf(ctx context.Context, session Session) (inbox view.Inbox, err error) {
 	if _, err := session.loopbackURL(); err != nil {
 		return inbox, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, session.URL+base+"/inbox", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, session.URL+rest.Base+"/inbox", nil)
 	if err != nil {
 		return inbox, err
 	}
@@ -153,7 +137,7 @@ func inboxOf(ctx context.Context, session Session) (inbox Inbox, err error) {
 		return inbox, fmt.Errorf("its server answers with status %d", res.StatusCode)
 	}
 	if err := json.NewDecoder(io.LimitReader(res.Body, maxNeighbourInbox)).Decode(&inbox); err != nil {
-		return Inbox{}, fmt.Errorf("its server answers in another way than this one: %w", err)
+		return view.Inbox{}, fmt.Errorf("its server answers in another way than this one: %w", err)
 	}
 	return inbox, nil
 }
@@ -177,8 +161,8 @@ func (s neighbourHandlers) openRepository(ctx context.Context, in *opening) (*op
 			return s.openSession(ctx, root, dir, in.host)
 		}
 	}
-	return nil, problem(http.StatusNotFound, "NO_SUCH_REPOSITORY", "There is no such repository").
-		suggest("See which there are: GET " + base + "/repositories")
+	return nil, rest.Problem(http.StatusNotFound, "NO_SUCH_REPOSITORY", "There is no such repository").
+		Suggest("See which there are: GET " + rest.Base + "/repositories")
 }
 
 // openSession lets the browser in at the server of another repository, which is started
@@ -198,12 +182,12 @@ func (s neighbourHandlers) openSession(ctx context.Context, root, dir, host stri
 		err = fmt.Errorf("its server listens on %s, and this one on %s: open it there", to.Hostname(), host)
 	}
 	if err != nil {
-		return nil, problem(http.StatusConflict, "ANOTHER_ADDRESS", "%s cannot be opened from here", filepath.Base(root)).
-			detail(err.Error()).suggest("Open the address that 'pawl serve --url' prints in " + root)
+		return nil, rest.Problem(http.StatusConflict, "ANOTHER_ADDRESS", "%s cannot be opened from here", filepath.Base(root)).
+			Detail(err.Error()).Suggest("Open the address that 'pawl serve --url' prints in " + root)
 	}
 	return &opened{
 		Cookie: entryCookie(to.Port(), session.Token, false),
-		Body:   Admission{URL: "http://" + net.JoinHostPort(host, to.Port()), Key: makeKey("page", session.Token)},
+		Body:   view.Admission{URL: "http://" + net.JoinHostPort(host, to.Port()), Key: makeKey("page", session.Token)},
 	}, nil
 }
 
@@ -234,7 +218,7 @@ func (s neighbourHandlers) lookAround(ctx context.Context) {
 }
 
 // fingerprint returns a text that changes with the state of the repositories.
-func fingerprint(list []Repository) string {
+func fingerprint(list []view.Repository) string {
 	text := ""
 	for _, r := range list {
 		text += fmt.Sprintf("%q %t %q\n", r.ID, r.Served, r.Problem)

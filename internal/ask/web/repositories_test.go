@@ -1,6 +1,10 @@
 package web
 
 import (
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
+
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
+
 	"context"
 	"encoding/json"
 	"errors"
@@ -52,11 +56,11 @@ func servedBy(t *testing.T, dir, url string, change func(*process.Identity)) {
 	}
 }
 
-func (r *rig) list() map[string]Repository {
+func (r *rig) list() map[string]view.Repository {
 	r.t.Helper()
-	var got Repositories
+	var got view.Repositories
 	r.get("/repositories", &got)
-	by := map[string]Repository{}
+	by := map[string]view.Repository{}
 	for _, one := range got.Repositories {
 		by[one.Name] = one
 	}
@@ -145,10 +149,10 @@ func TestOpenRepository(t *testing.T) {
 		owner, err := process.Self()
 		return errors.Join(err, Session{URL: other.s.listener.URL(), Token: other.s.o.Token, Owner: owner}.Save(dir))
 	}
-	path := base + "/repositories/" + filepath.Base(dir) + "/open"
+	path := rest.Base + "/repositories/" + filepath.Base(dir) + "/open"
 	for range 2 {
 		w := r.send(r.asking(http.MethodPost, path, "{}"))
-		var entry Admission
+		var entry view.Admission
 		if err := json.Unmarshal(w.Body.Bytes(), &entry); w.Code != http.StatusOK || err != nil {
 			t.Fatalf("%d %s %v", w.Code, w.Body, err)
 		}
@@ -159,7 +163,7 @@ func TestOpenRepository(t *testing.T) {
 		if entry.URL != other.s.listener.URL() || strings.Contains(w.Body.String()+cookies[0].Value, other.s.o.Token) {
 			t.Errorf("got %+v", entry)
 		}
-		req := other.asking(http.MethodGet, base+"/overview", "")
+		req := other.asking(http.MethodGet, rest.Base+"/overview", "")
 		req.Header.Del("Authorization")
 		req.AddCookie(cookies[0])
 		if w := other.send(req); w.Code != http.StatusUnauthorized {
@@ -180,8 +184,8 @@ func TestOpenRepository(t *testing.T) {
 	}{
 		{"no token", path, func(q *http.Request) { q.Header.Del("Authorization") }, 401},
 		{"another page", path, func(q *http.Request) { q.Header.Set("Origin", "http://127.0.0.1:1") }, 403},
-		{"another id", base + "/repositories/none/open", nil, 404},
-		{"a way up", base + "/repositories/..%2f" + filepath.Base(dir) + "/open", nil, 404},
+		{"another id", rest.Base + "/repositories/none/open", nil, 404},
+		{"a way up", rest.Base + "/repositories/..%2f" + filepath.Base(dir) + "/open", nil, 404},
 		{"read", path, func(q *http.Request) { q.Method = http.MethodGet }, 404},
 		{"PUT", path, func(q *http.Request) { q.Method = http.MethodPut }, 405},
 		{"a form", path, func(q *http.Request) { q.Header.Set("Content-Type", "text/plain") }, 415},
@@ -195,14 +199,14 @@ func TestOpenRepository(t *testing.T) {
 		}
 	}
 	servedAt(t, dir, "https://127.0.0.1:80")
-	if p := r.refused(http.MethodPost, strings.TrimPrefix(path, base), "{}", http.StatusConflict); p.Code != "ANOTHER_ADDRESS" {
+	if p := r.refused(http.MethodPost, strings.TrimPrefix(path, rest.Base), "{}", http.StatusConflict); p.Code != "ANOTHER_ADDRESS" {
 		t.Errorf("with TLS: %s", p.Code)
 	}
 	if err := (Session{}).Save(dir); err != nil {
 		t.Fatal(err)
 	}
 	r.s.o.ServeRoot = func(context.Context, string) error { return fault.Refuse("the port is in use") }
-	if p := r.refused(http.MethodPost, strings.TrimPrefix(path, base), "{}", http.StatusConflict); p.Message != "the port is in use" {
+	if p := r.refused(http.MethodPost, strings.TrimPrefix(path, rest.Base), "{}", http.StatusConflict); p.Message != "the port is in use" {
 		t.Errorf("a server that does not start: %s", p.Message)
 	}
 }

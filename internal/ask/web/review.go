@@ -1,11 +1,14 @@
 package web
 
 import (
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
+
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
+
 	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -15,33 +18,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
-// Reviews are verified changes that wait for a person, the oldest first.
-type Reviews struct {
-	Reviews []ReviewAsked `json:"reviews" nullable:"false"`
-}
-
-// ReviewAsked is one of them. Its diff is GET /cases/{id}/diff, and the
-// decision POST /cases/{id}/actions.
-type ReviewAsked struct {
-	Case    string     `json:"case"`
-	Title   string     `json:"title"`
-	Run     string     `json:"run"`
-	Why     string     `json:"why"`
-	AskedAt time.Time  `json:"asked_at"`
-	Commit  string     `json:"commit" doc:"What is to land."`
-	Base    string     `json:"base"`
-	Last    *Iteration `json:"last,omitempty" doc:"The iteration that came to it, with its checks."`
-	Used    *RunUse    `json:"used,omitempty" doc:"What its run used."`
-}
-
-// RunUse is what a run used.
-type RunUse struct {
-	Iterations int      `json:"iterations"`
-	Elapsed    float64  `json:"elapsed" doc:"Seconds."`
-	Agent      string   `json:"agent"`
-	CostUSD    *float64 `json:"cost_usd" nullable:"true"`
-}
-
 // maxReviews is how many are listed.
 const maxReviews = 200
 
@@ -49,19 +25,20 @@ const maxReviews = 200
 type reviewHandlers struct{ *core }
 
 func (s reviewHandlers) reviewRoutes(api huma.API) {
-	get(api, "/reviews", "list-reviews", "reviews", "Verified work that waits for a person's decision, the oldest first",
+	at := rest.Tagged(api, "reviews")
+	rest.Get(at, "/reviews", "list-reviews", "Verified work that waits for a person's decision, the oldest first",
 		s.getReviews)
-	get(api, "/cases/{id}/diff", "diff-case", "reviews", "Which files the work of a task changes", s.diffCase)
-	get(api, "/cases/{id}/diff/file", "diff-case-file", "reviews", "What the work of a task changes in one file",
+	rest.Get(at, "/cases/{id}/diff", "diff-case", "Which files the work of a task changes", s.diffCase)
+	rest.Get(at, "/cases/{id}/diff/file", "diff-case-file", "What the work of a task changes in one file",
 		s.diffCaseFile)
 }
 
-func (s reviewHandlers) getReviews(ctx context.Context, _ *nothing) (*body[Reviews], error) {
+func (s reviewHandlers) getReviews(ctx context.Context, _ *rest.Nothing) (*rest.Body[view.Reviews], error) {
 	open, err := s.o.Store.OpenReviews(ctx, maxReviews)
 	if err != nil {
 		return nil, err
 	}
-	out := Reviews{Reviews: []ReviewAsked{}}
+	out := view.Reviews{Reviews: []view.ReviewAsked{}}
 	for _, r := range open {
 		one, err := s.reviewAsked(ctx, r)
 		if err != nil {
@@ -69,11 +46,11 @@ func (s reviewHandlers) getReviews(ctx context.Context, _ *nothing) (*body[Revie
 		}
 		out.Reviews = append(out.Reviews, one)
 	}
-	return answer(out), nil
+	return rest.Answer(out), nil
 }
 
-func (s reviewHandlers) reviewAsked(ctx context.Context, r store.CaseReview) (ReviewAsked, error) {
-	out := ReviewAsked{Case: r.Case, Run: r.Run, Why: r.Why, AskedAt: r.AskedAt}
+func (s reviewHandlers) reviewAsked(ctx context.Context, r store.CaseReview) (view.ReviewAsked, error) {
+	out := view.ReviewAsked{Case: r.Case, Run: r.Run, Why: r.Why, AskedAt: r.AskedAt}
 	var work queue.Entry
 	if json.Unmarshal(r.Work, &work) == nil {
 		out.Title, out.Commit, out.Base = work.Title, work.Commit, work.Base
@@ -87,7 +64,7 @@ func (s reviewHandlers) reviewAsked(ctx context.Context, r store.CaseReview) (Re
 	if err != nil {
 		return out, nil //nolint:nilerr // without its run the work can still be judged by its diff
 	}
-	out.Used = &RunUse{Iterations: run.Iteration, Elapsed: seconds(run.Elapsed), Agent: run.Agent,
+	out.Used = &view.RunUse{Iterations: run.Iteration, Elapsed: view.Seconds(run.Elapsed), Agent: run.Agent,
 		CostUSD: loop.MicroUSD(run.Cost).Dollars(run.CostKnown)}
 	last, err := s.o.Store.LastIterations(ctx, run.ID, 1)
 	if err != nil || len(last) == 0 {
@@ -98,16 +75,16 @@ func (s reviewHandlers) reviewAsked(ctx context.Context, r store.CaseReview) (Re
 	if err != nil {
 		return out, err
 	}
-	it := t.showIteration(&last[0])
+	it := t.ShowIteration(&last[0])
 	out.Last = &it
 	return out, nil
 }
 
 // findWork returns the work of a task as two commits in the repository.
-func (s reviewHandlers) findWork(ctx context.Context, in *CasePath) (compared, error) {
+func (s reviewHandlers) findWork(ctx context.Context, in *rest.CasePath) (compared, error) {
 	if s.o.Tree == nil {
-		return compared{}, problem(http.StatusConflict, "NO_SNAPSHOTS", "There are no diffs: %s is not in a git repository",
-			s.o.Root).suggest("'git init' there; runs that start after it are snapshotted")
+		return compared{}, rest.Problem(http.StatusConflict, "NO_SNAPSHOTS", "There are no diffs: %s is not in a git repository",
+			s.o.Root).Suggest("'git init' there; runs that start after it are snapshotted")
 	}
 	if _, err := s.o.Store.Case(ctx, in.ID); err != nil {
 		return compared{}, err
@@ -146,13 +123,13 @@ func (s reviewHandlers) findWork(ctx context.Context, in *CasePath) (compared, e
 	return compared{s.o.Tree, work.Base, work.Commit}, nil
 }
 
-func (s reviewHandlers) diffCase(ctx context.Context, in *CasePath) (*body[Diff], error) {
+func (s reviewHandlers) diffCase(ctx context.Context, in *rest.CasePath) (*rest.Body[view.Diff], error) {
 	return answerDiff(ctx)(s.findWork(ctx, in))
 }
 
 func (s reviewHandlers) diffCaseFile(ctx context.Context, in *struct {
-	CasePath
+	rest.CasePath
 	FilePath
-}) (*body[patch.FileDiff], error) {
+}) (*rest.Body[patch.FileDiff], error) {
 	return answerFileDiff(ctx, in.FilePath)(s.findWork(ctx, &in.CasePath))
 }

@@ -1,6 +1,8 @@
 package web
 
 import (
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
+
 	"context"
 	"encoding/json"
 	"maps"
@@ -130,7 +132,7 @@ func TestRubbish(t *testing.T) {
 	if d := r.refused(http.MethodPost, "/runs/abc123/resume", `{"timeout":"\u0000"}`, http.StatusBadRequest); !strings.Contains(strings.Join(d.Details, " "), "NUL") {
 		t.Errorf("what is wrong is not said: %+v", d)
 	}
-	if w := r.send(r.asking(http.MethodPost, base+"/cases", `{"title":"say \\u0000"}`)); w.Code != http.StatusOK {
+	if w := r.send(r.asking(http.MethodPost, rest.Base+"/cases", `{"title":"say \\u0000"}`)); w.Code != http.StatusOK {
 		t.Errorf("a text about NUL: %d %s", w.Code, w.Body)
 	}
 	if tried < 1000 {

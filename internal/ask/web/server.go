@@ -1,6 +1,8 @@
 package web
 
 import (
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
+
 	"bytes"
 	"context"
 	"crypto/tls"
@@ -241,8 +243,8 @@ var types = map[string]string{
 // place in the application, which finds its way by itself.
 func servePages(w http.ResponseWriter, r *http.Request) {
 	if isWrite(r) {
-		problem(http.StatusMethodNotAllowed, "METHOD_NOT_ALLOWED",
-			"Pages are read only").suggest("What can be done is at " + base + "/openapi.json").writeTo(w)
+		rest.Problem(http.StatusMethodNotAllowed, "METHOD_NOT_ALLOWED",
+			"Pages are read only").Suggest("What can be done is at " + rest.Base + "/openapi.json").WriteTo(w)
 		return
 	}
 	name := path.Clean(r.URL.Path)
@@ -257,8 +259,8 @@ func servePages(w http.ResponseWriter, r *http.Request) {
 	data, err := dist.ReadFile("dist" + name)
 	kind := types[path.Ext(name)]
 	if err != nil || kind == "" {
-		problem(http.StatusNotFound, "NO_SUCH_ADDRESS", "There is no page %s",
-			fault.Cut(r.URL.Path, 200)).suggest("Go to the first page: /").writeTo(w)
+		rest.Problem(http.StatusNotFound, "NO_SUCH_ADDRESS", "There is no page %s",
+			fault.Cut(r.URL.Path, 200)).Suggest("Go to the first page: /").WriteTo(w)
 		return
 	}
 	w.Header().Set("Content-Type", kind)

@@ -1,6 +1,10 @@
 package web
 
 import (
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
+
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
+
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -59,7 +63,7 @@ func TestPagesOfRuns(t *testing.T) {
 	var got []string
 	cursor := ""
 	for range 10 {
-		var page RunPage
+		var page view.RunPage
 		r.get("/runs?limit=4&cursor="+cursor, &page)
 		for _, one := range page.Runs {
 			got = append(got, one.ID)
@@ -77,7 +81,7 @@ func TestPagesOfRuns(t *testing.T) {
 	for query, want := range map[string]int{
 		"name=build%203": 1, "q=BUILD%201": 11, "q=run07": 1, "q=%25": 0, "status=running": 26, "status=completed": 0, "status=running,failed": 26, "kind=task": 0, "active=true": 26,
 	} {
-		var page RunPage
+		var page view.RunPage
 		r.get("/runs?limit=100&"+query, &page)
 		if len(page.Runs) != want {
 			t.Errorf("%s: %d runs, want %d", query, len(page.Runs), want)
@@ -102,7 +106,7 @@ func TestRunWithQuestion(t *testing.T) {
 			{Text: "Try again, with guidance", Do: control.TryAgain, Advice: true}, {Text: "Reject", Do: control.TryAgain, Needs: true, Advice: true}, {Text: "Give up", Do: control.GiveUp},
 		}}
 	})
-	var run RunDetail
+	var run view.RunDetail
 	r.get("/runs/abc", &run)
 	if len(run.Gates) != 1 || run.Gates[0].Name != "tests" {
 		t.Errorf("the checks of a run of an older pawl are those of the configuration; got %+v", run.Gates)
@@ -120,7 +124,7 @@ func TestRunWithQuestion(t *testing.T) {
 	if run.Limits.CostUSD == nil || *run.Limits.CostUSD != 5 || run.Limits.Iterations != 10 || strings.Join(run.Actions, " ") != "answer resume raise message rollback" {
 		t.Errorf("got %+v", run)
 	}
-	var inbox Inbox
+	var inbox view.Inbox
 	r.get("/inbox", &inbox)
 	if len(inbox.Entries) != 1 || inbox.Entries[0].Kind != "blocked" || inbox.Entries[0].Question == nil || inbox.Entries[0].Run.ID != "abc123" {
 		t.Errorf("the inbox is %+v", inbox)
@@ -146,7 +150,7 @@ func TestIterations(t *testing.T) {
 	two.Strategy, two.Cost, two.CostSource, two.Progress = "diagnose", 250_000, "reported", 80
 	two.Review = &loop.Review{Verdict: loop.Rejected, Agent: "codex", Summary: "no tests", Items: []loop.Finding{{Item: failure.Item{Message: "add one"}, Severity: failure.High}}}
 	r.step("abc123", 3, two, loop.Command{Kind: loop.Finish})
-	var page IterationPage
+	var page view.IterationPage
 	r.get("/runs/abc123/iterations", &page)
 	if len(page.Iterations) != 2 {
 		t.Fatalf("got %+v", page)
@@ -190,7 +194,7 @@ func TestPartsOfFiles(t *testing.T) {
 	r.run("abc123", nil)
 	r.left("abc123", 1, map[string]string{"agent.out": "aé€😀\x00\xff\x1b[31mz", "begun.json": `{"attempt":1}`})
 	var whole strings.Builder
-	var part FilePart
+	var part view.FilePart
 	for offset := int64(0); ; offset = part.Next {
 		r.get(fmt.Sprintf("/runs/abc123/iterations/1/files/agent.out?limit=4&offset=%d", offset), &part)
 		whole.WriteString(part.Text)
@@ -219,13 +223,13 @@ func TestPartsOfFiles(t *testing.T) {
 	if part.Size != 100<<20 || len(part.Text) != 100 || part.More {
 		t.Errorf("the end of 100 MB: %d bytes of %d", len(part.Text), part.Size)
 	}
-	req := r.asking(http.MethodGet, base+"/runs/abc123/iterations/1/files/gate-1.out/raw", "")
+	req := r.asking(http.MethodGet, rest.Base+"/runs/abc123/iterations/1/files/gate-1.out/raw", "")
 	req.Header.Set("Range", "bytes=0-4")
 	w := r.send(req)
 	if w.Code != http.StatusPartialContent || w.Body.String() != "begin" || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain") || !strings.HasPrefix(w.Header().Get("Content-Disposition"), "attachment") {
 		t.Errorf("raw: %d %q %v", w.Code, w.Body, w.Header())
 	}
-	var files FileList
+	var files view.FileList
 	r.get("/runs/abc123/iterations/1/files", &files)
 	if len(files.Files) != 2 || files.Files[0].Name != "agent.out" {
 		t.Errorf("the files are %+v", files)
@@ -242,22 +246,22 @@ func TestPackedFiles(t *testing.T) {
 	if err := outputs.Compact(filepath.Join(r.dir, "runs", "abc123", "1")); err != nil {
 		t.Fatal(err)
 	}
-	var files FileList
+	var files view.FileList
 	r.get("/runs/abc123/iterations/1/files", &files)
 	if len(files.Files) != 1 || files.Files[0].Name != "agent.out" || files.Files[0].Size != int64(len(text)) {
 		t.Errorf("the files are %+v", files)
 	}
-	var part FilePart
+	var part view.FilePart
 	r.get("/runs/abc123/iterations/1/files/agent.out?offset=-6", &part)
 	if part.Text != "words\n" || part.Size != int64(len(text)) {
 		t.Errorf("its end is %+v", part)
 	}
-	req := r.asking(http.MethodGet, base+"/runs/abc123/iterations/1/files/agent.out/raw", "")
+	req := r.asking(http.MethodGet, rest.Base+"/runs/abc123/iterations/1/files/agent.out/raw", "")
 	req.Header.Set("Range", "bytes=5-9")
 	if w := r.send(req); w.Code != http.StatusPartialContent || w.Body.String() != "words" {
 		t.Errorf("raw: %d %q %v", w.Code, w.Body, w.Header())
 	}
-	w := r.send(r.asking(http.MethodGet, base+"/runs/abc123/iterations/1/files/agent.out.gz", ""))
+	w := r.send(r.asking(http.MethodGet, rest.Base+"/runs/abc123/iterations/1/files/agent.out.gz", ""))
 	if w.Code != http.StatusNotFound {
 		t.Errorf("the packed file: %d", w.Code)
 	}
@@ -276,7 +280,7 @@ func TestFilesOfAnAttempt(t *testing.T) {
 		t.Fatal(err)
 	}
 	for query, want := range map[string]string{"": "second", "?attempt=2": "second", "?attempt=1": "first"} {
-		var part FilePart
+		var part view.FilePart
 		r.get("/runs/abc123/iterations/1/files/agent.out"+query, &part)
 		if part.Text != want {
 			t.Errorf("%s: %s", query, part.Text)
@@ -300,7 +304,7 @@ func TestNoConversation(t *testing.T) {
 		run.Name, run.Status, run.Iteration = "other", string(loop.Completed), 2
 	})
 	for _, at := range []string{"begins/iterations/2", "steps/iterations/1"} {
-		var said Conversation
+		var said view.Conversation
 		if r.get("/runs/"+at+"/conversation?attempt=1&tail=true&limit=100", &said); len(said.Events) != 0 {
 			t.Errorf("%s: %+v", at, said)
 		}
@@ -323,14 +327,14 @@ func TestConversation(t *testing.T) {
 	}
 	lines.WriteString("... 1234 bytes left out ...\n" + `{"kind":"end","text":"done"}` + "\n" + `{"kind":"text","text":"not whole`)
 	r.left("abc123", 1, map[string]string{eventsFile: lines.String(), "begun.json": `{"attempt":1}`})
-	texts := func(c Conversation) string {
+	texts := func(c view.Conversation) string {
 		var all []string
 		for _, e := range c.Events {
 			all = append(all, e.Text)
 		}
 		return strings.Join(all, " ")
 	}
-	var c Conversation
+	var c view.Conversation
 	r.get("/runs/abc123/iterations/1/conversation?limit=3", &c)
 	if texts(c) != "0 1 2" {
 		t.Errorf("the beginning is %s", texts(c))
@@ -414,7 +418,7 @@ func TestDiff(t *testing.T) {
 		map[string]string{"a.txt": "one\ntwo\nthree\n", "gone.txt": "x\n", "old name.txt": long, "pic.bin": "\x00\x01"},
 		map[string]string{"a.txt": "one\n2\nthree\nfour\n", "gone.txt": "", "old name.txt": "", "dir/new <b>.txt": long + "more\n", "pic.bin": "\x00\x02", "*.txt": "glob\n"},
 	)
-	var d Diff
+	var d view.Diff
 	r.get("/runs/abc123/diff", &d)
 	var lines []string
 	for _, f := range d.Files {
@@ -457,7 +461,7 @@ func TestDiff(t *testing.T) {
 	if p := r.refused(http.MethodGet, "/runs/abc123/iterations/1/diff", "", http.StatusNotFound); p.Code != "NO_DIFF" {
 		t.Errorf("a dropped snapshot: %+v", p)
 	}
-	var snaps Snapshots
+	var snaps view.Snapshots
 	r.get("/runs/abc123/snapshots", &snaps)
 	if len(snaps.Snapshots) != 2 || snaps.Undo {
 		t.Errorf("the snapshots are %+v", snaps)
@@ -500,7 +504,7 @@ func TestUsage(t *testing.T) {
 		r.step("abc123", int64(i+2), rec, loop.Command{})
 	}
 	days := func(query string) string {
-		var u UsageStats
+		var u view.UsageStats
 		r.get("/stats/usage?"+query, &u)
 		var all []string
 		for _, one := range u.Usage {
@@ -519,7 +523,7 @@ func TestUsage(t *testing.T) {
 	if got, want := days("offset=60"), fmt.Sprintf("%s claude 0.25 1; %s aider ? 1; %s claude 0.5 1", b, c, c); got != want {
 		t.Errorf("an hour ahead: got %s, want %s", got, want)
 	}
-	var sum SummaryStats
+	var sum view.SummaryStats
 	r.get("/stats/summary?by=agent&zone=Etc/Nowhere&offset=60", &sum)
 	if len(sum.Groups) != 2 || sum.Groups[1].Key != "claude" || sum.Groups[1].Iterations != 3 || sum.Total.Iterations != 4 || *sum.Total.CostUSD != 0.750001 || sum.StrategyAccuracy != nil {
 		t.Errorf("the summary is %+v", sum)
@@ -531,18 +535,18 @@ func TestUsage(t *testing.T) {
 	if got, want := days("zone=UTC&offset=60"), days(""); got != want {
 		t.Errorf("a zone comes before the offset: got %s, want %s", got, want)
 	}
-	var over Overview
+	var over view.Overview
 	r.get("/overview", &over)
 	if over.Name != "repo" || len(over.Gates) != 1 || len(over.Active) != 1 || over.Git {
 		t.Errorf("the overview is %+v", over)
 	}
-	var failures FailureStats
+	var failures view.FailureStats
 	r.get("/stats/failures", &failures)
-	var guards GuardStats
+	var guards view.GuardStats
 	r.get("/stats/guards", &guards)
-	var strategies StrategyStats
+	var strategies view.StrategyStats
 	r.get("/stats/strategies", &strategies)
-	var through ThroughputStats
+	var through view.ThroughputStats
 	r.get("/stats/throughput?days=365", &through)
 	if failures.Failures == nil || guards.Guards == nil || strategies.Strategies == nil || through.Days == nil {
 		t.Error("an empty list is not a list")
@@ -554,7 +558,7 @@ func TestUsage(t *testing.T) {
 func TestCases(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	var one, two CaseDetail
+	var one, two view.CaseDetail
 	r.ask(http.MethodPost, "/cases", `{"title":"<script>alert(1)</script>","tags":["ui"],"priority":3,"acceptance":["it works"]}`, &one)
 	r.ask(http.MethodPost, "/cases", `{"title":"second","needs":["task-001"]}`, &two)
 	if one.Title != "<script>alert(1)</script>" || !one.Ready || two.Ready || two.NotReady == "" || strings.Join(one.Actions, " ") != "block defer start edit" {
@@ -568,7 +572,7 @@ func TestCases(t *testing.T) {
 	if two.Status != "blocked" || two.Why != "wait for it" {
 		t.Errorf("blocked: %+v", two)
 	}
-	var page CasePage
+	var page view.CasePage
 	for query, want := range map[string]int{"": 2, "status=blocked": 1, "status=blocked,pending": 2, "tag=ui": 1, "ready=true": 1, "q=SECOND": 1, "q=task-00": 2, "type=operation": 0, "limit=1": 1} {
 		r.get("/cases?"+query, &page)
 		if len(page.Cases) != want {
@@ -599,7 +603,7 @@ func TestCases(t *testing.T) {
 			t.Errorf("%s %s %s: %+v", c.method, c.path, c.body, p)
 		}
 	}
-	var imported Imported
+	var imported view.Imported
 	text, err := json.Marshal(map[string]string{"text": "- [ ] three\n- [ ] four\n"})
 	if err != nil {
 		t.Fatal(err)
@@ -608,7 +612,7 @@ func TestCases(t *testing.T) {
 	if len(imported.IDs) != 2 {
 		t.Errorf("imported %+v", imported)
 	}
-	var gone Removed
+	var gone view.Removed
 	r.ask(http.MethodDelete, "/cases/2", "", &gone)
 	r.refused(http.MethodGet, "/cases/2", "", http.StatusNotFound)
 }
@@ -617,7 +621,7 @@ func TestCases(t *testing.T) {
 func TestInboxWithoutWhatWasGivenUp(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	var c Case
+	var c view.Case
 	r.ask(http.MethodPost, "/cases", `{"title":"Send mails"}`, &c)
 	r.ask(http.MethodPost, "/cases/1/actions", `{"action":"block","why":"no key"}`, &c)
 	for id, name := range map[string]string{"abc123": c.ID, "def456": "build"} {
@@ -625,7 +629,7 @@ func TestInboxWithoutWhatWasGivenUp(t *testing.T) {
 			row.Name, row.Status, row.Why = name, string(loop.FailedRun), loop.GivenUp
 		})
 	}
-	var inbox Inbox
+	var inbox view.Inbox
 	r.get("/inbox", &inbox)
 	if len(inbox.Entries) != 0 {
 		t.Errorf("the inbox is %+v", inbox)
@@ -635,14 +639,14 @@ func TestInboxWithoutWhatWasGivenUp(t *testing.T) {
 // A task whose run asks something is one need, not two.
 func TestInboxNamesATaskOnce(t *testing.T) {
 	r := newRig(t)
-	var c Case
+	var c view.Case
 	r.ask(http.MethodPost, "/cases", `{"title":"Send mails"}`, &c)
 	r.ask(http.MethodPost, "/cases/1/actions", `{"action":"block","why":"no key"}`, &c)
 	r.run("abc123", func(row *store.Run, s *loop.State) {
 		row.Name, row.Status = c.ID, string(loop.Blocked)
 		s.Question = &loop.Question{Text: "Which key?"}
 	})
-	var inbox Inbox
+	var inbox view.Inbox
 	r.get("/inbox", &inbox)
 	if len(inbox.Entries) != 1 {
 		t.Fatalf("the inbox is %+v", inbox)
@@ -656,29 +660,29 @@ func TestInboxNamesATaskOnce(t *testing.T) {
 func TestRunOfATask(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	var c Case
+	var c view.Case
 	r.ask(http.MethodPost, "/cases", `{"title":"Send Mails"}`, &c)
 	r.ask(http.MethodPost, "/cases/1/actions", `{"action":"block","why":"it asks"}`, &c)
 	r.run("abc123", func(row *store.Run, s *loop.State) {
 		row.Kind, row.Name, row.Status, s.Status = "task", c.ID, string(loop.Pending), loop.Pending
 		s.Question = &loop.Question{Text: "Which key?"}
 	})
-	var runs RunPage
+	var runs view.RunPage
 	r.get("/runs?q=send+mails", &runs)
 	if len(runs.Runs) != 1 || runs.Runs[0].Work != "Send Mails" || len(runs.Runs[0].Coming) != 0 {
 		t.Fatalf("the runs are %+v", runs)
 	}
-	var done Done
+	var done view.Done
 	r.ask(http.MethodPost, "/runs/abc123/answer", `{"text":"The second"}`, &done)
 	if done.Run == nil || strings.Join(done.Run.Coming, " ") != "answer" {
 		t.Errorf("after the answer: %+v", done)
 	}
-	var inbox Inbox
+	var inbox view.Inbox
 	r.get("/inbox", &inbox)
 	if len(inbox.Entries) != 0 {
 		t.Errorf("what was answered is in the inbox: %+v", inbox)
 	}
-	var gone Removed
+	var gone view.Removed
 	r.ask(http.MethodDelete, "/cases/1", "", &gone)
 	r.get("/runs", &runs)
 	if len(runs.Runs) != 0 {
@@ -701,12 +705,12 @@ func TestWorkflowFiles(t *testing.T) {
 	if err := os.Symlink(filepath.Join(dir, "release.yaml"), filepath.Join(dir, "link.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	var found Workflows
+	var found view.Workflows
 	r.get("/workflows", &found)
 	if len(found.Workflows) != 1 || found.Workflows[0].File != "release.yaml" || strings.Join(found.Workflows[0].Inputs, " ") != "version" {
 		t.Errorf("the workflows are %+v", found)
 	}
-	var done Done
+	var done view.Done
 	r.ask(http.MethodPost, "/runs", `{"workflow":"release.yaml","context":["version=2"]}`, &done)
 	if got := r.did(); !strings.Contains(got, "run --context=version=2 -- "+filepath.Join(dir, "release.yaml")) {
 		t.Errorf("it launched %s", got)

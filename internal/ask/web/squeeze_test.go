@@ -1,6 +1,8 @@
 package web
 
 import (
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
+
 	"compress/gzip"
 	"fmt"
 	"io"
@@ -20,7 +22,7 @@ func TestAnswersAreCompressed(t *testing.T) {
 	if _, err := r.store.AddCases(t.Context(), drafts, board.Person, noon); err != nil {
 		t.Fatal(err)
 	}
-	for path, most := range map[string]int{base + "/cases?limit=1000": 15_000, "/": 900} {
+	for path, most := range map[string]int{rest.Base + "/cases?limit=1000": 15_000, "/": 900} {
 		req := r.asking(http.MethodGet, path, "")
 		plain := r.send(req).Body.Len()
 		req.Header.Set("Accept-Encoding", "gzip, deflate, br, zstd")
@@ -59,7 +61,7 @@ func TestEventsAndPartsAreNotCompressed(t *testing.T) {
 		}
 		return res
 	}
-	events := ask(base+"/events", "Accept", "text/event-stream")
+	events := ask(rest.Base+"/events", "Accept", "text/event-stream")
 	first := make([]byte, 12)
 	if _, err := io.ReadFull(events.Body, first); err != nil || string(first) != "retry: 1000\n" {
 		t.Errorf("the first event is %q, %v", first, err)

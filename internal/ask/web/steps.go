@@ -1,6 +1,10 @@
 package web
 
 import (
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
+
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
+
 	"bytes"
 	"context"
 	"io"
@@ -9,67 +13,31 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/config"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
-	"github.com/pawl-dev/pawl/internal/decide/lists"
-	"github.com/pawl-dev/pawl/internal/decide/report"
 	flow "github.com/pawl-dev/pawl/internal/do/workflow/run"
 	"github.com/pawl-dev/pawl/internal/keep/spool"
 )
 
 // Limits of what is shown of workflows.
 const (
-	maxStepOutput    = 8000 // bytes of each step, the last ones
 	maxWorkflowFiles = 100
 	maxWorkflowText  = 1 << 20
 )
 
-// Steps are those of a workflow's run, in the order in which they may begin.
-type Steps struct {
-	Steps []StepView `json:"steps" nullable:"false"`
-}
-
-// StepView is a step as it is after its newest execution.
-type StepView struct {
-	ID         string     `json:"id" doc:"With those of the steps that it is in before it: release/build."`
-	Title      string     `json:"title"`
-	Kind       string     `json:"kind" doc:"run, agent, procedure, ask or workflow"`
-	Agent      string     `json:"agent"`
-	Status     string     `json:"status" enum:"waiting,running,success,failure,cancelled,interrupted,asking,refused" doc:"waiting: it has not begun, or was skipped."`
-	Needs      []string   `json:"needs" nullable:"false" doc:"Steps that must be done first; none where the file is gone."`
-	Executions int        `json:"executions" doc:"How often it was begun."`
-	Optional   bool       `json:"optional"`
-	StartedAt  *time.Time `json:"started_at" nullable:"true"`
-	Elapsed    float64    `json:"elapsed" doc:"Seconds."`
-	Error      string     `json:"error"`
-	Output     string     `json:"output" doc:"What it printed, said or asks; of a long one the end."`
-}
-
-// Workflows are the workflow files of the project that can be started.
-type Workflows struct {
-	Workflows []WorkflowFile `json:"workflows" nullable:"false"`
-}
-
-// WorkflowFile is one of them.
-type WorkflowFile struct {
-	File        string   `json:"file" doc:"From the project's folder."`
-	Name        string   `json:"name"`
-	Description string   `json:"description"`
-	Inputs      []string `json:"inputs" nullable:"false" doc:"Names of the values that it needs."`
-}
-
 func (s runHandlers) stepRoutes(api huma.API) {
-	get(api, "/runs/{run}/steps", "list-steps", "runs", "The steps of a workflow's run; none of other runs", s.listSteps)
-	get(api, "/workflows", "list-workflows", "overview", "Workflow files of the project's folder and of workflows/",
+	runs := rest.Tagged(api, "runs")
+	overview := rest.Tagged(api, "overview")
+	rest.Get(runs, "/runs/{run}/steps", "list-steps", "The steps of a workflow's run; none of other runs", s.listSteps)
+	rest.Get(overview, "/workflows", "list-workflows", "Workflow files of the project's folder and of workflows/",
 		s.listWorkflows)
 }
 
-func (s runHandlers) listSteps(ctx context.Context, in *RunPath) (*body[Steps], error) {
+func (s runHandlers) listSteps(ctx context.Context, in *rest.RunPath) (*rest.Body[view.Steps], error) {
 	r, err := s.o.Store.Run(ctx, in.Run)
 	if err != nil {
 		return nil, err
@@ -78,18 +46,18 @@ func (s runHandlers) listSteps(ctx context.Context, in *RunPath) (*body[Steps], 
 	if err != nil {
 		return nil, err
 	}
-	out := Steps{Steps: []StepView{}}
+	out := view.Steps{Steps: []view.StepView{}}
 	if file := action.SetupOf(r).Flags.File; file != "" {
 		if w, err := config.LoadWorkflow(r.Root, file); err == nil {
-			out.addPlanned(w, "")
+			out.AddPlanned(w, "")
 		}
 	}
 	for _, e := range begun {
-		out.addExecution(e)
+		out.AddExecution(e)
 	}
 	rows, err := s.o.Store.Steps(ctx, r.ID)
 	for _, row := range rows { // the newest of each step is the last
-		at := slices.IndexFunc(out.Steps, func(v StepView) bool { return v.ID == row.Step })
+		at := slices.IndexFunc(out.Steps, func(v view.StepView) bool { return v.ID == row.Step })
 		files, broken := flow.Files(row)
 		if at < 0 || broken != nil || files == "" {
 			continue
@@ -103,7 +71,7 @@ func (s runHandlers) listSteps(ctx context.Context, in *RunPath) (*body[Steps], 
 		}
 		_ = dir.Close()
 	}
-	return answer(out), err
+	return rest.Answer(out), err
 }
 
 // endOf is the end of what a stream has, as text; "" when it cannot be read.
@@ -117,50 +85,18 @@ func endOf(dir *os.Root, name string) string {
 	if err != nil {
 		return ""
 	}
-	text := make([]byte, maxStepOutput)
-	n, _, _ := f.ReadAt(text, max(0, size-maxStepOutput)) // what could be read counts
+	text := make([]byte, view.MaxStepOutput)
+	n, _, _ := f.ReadAt(text, max(0, size-view.MaxStepOutput)) // what could be read counts
 	return strings.ToValidUTF8(string(text[:n]), "\uFFFD")
 }
 
-// addPlanned adds the steps of a file, and of those that they run.
-func (o *Steps) addPlanned(w *config.Workflow, prefix string) {
-	for i := range w.Plan.Instances {
-		in := &w.Plan.Instances[i]
-		needs := lists.Each(in.Needs, func(n int) string { return prefix + w.Plan.Instances[n].ID })
-		if prefix != "" && len(needs) == 0 {
-			needs = []string{prefix[:len(prefix)-1]}
-		}
-		o.Steps = append(o.Steps, StepView{ID: prefix + in.ID, Kind: string(in.Step.Kind), Status: "waiting", Needs: needs,
-			Optional: in.Step.Optional})
-		if below := w.Nested[in.Step.ID]; below != nil {
-			o.addPlanned(below, prefix+in.ID+"/")
-		}
-	}
-}
-
-// addExecution adds an execution to its step.
-func (o *Steps) addExecution(e report.Execution) {
-	at := slices.IndexFunc(o.Steps, func(v StepView) bool { return v.ID == e.Step })
-	if at < 0 {
-		at, o.Steps = len(o.Steps), append(o.Steps, StepView{ID: e.Step, Needs: []string{}})
-	}
-	v := &o.Steps[at]
-	v.Title, v.Agent, v.Status, v.Optional = e.Title, e.Agent, e.Status, e.Optional
-	if e.Kind != "" {
-		v.Kind = e.Kind
-	}
-	v.StartedAt, v.Elapsed, v.Error = timeOrNil(e.StartedAt), seconds(e.Elapsed), e.Failure
-	v.Output = strings.ToValidUTF8(e.Output[max(0, len(e.Output)-maxStepOutput):], "")
-	v.Executions++
-}
-
-func (s runHandlers) listWorkflows(context.Context, *nothing) (*body[Workflows], error) {
-	return answer(Workflows{Workflows: nonNil(findWorkflowFiles(s.o.Root))}), nil
+func (s runHandlers) listWorkflows(context.Context, *rest.Nothing) (*rest.Body[view.Workflows], error) {
+	return rest.Answer(view.Workflows{Workflows: view.NonNil(findWorkflowFiles(s.o.Root))}), nil
 }
 
 // findWorkflowFiles returns the workflow files that can be read and planned. It skips
 // what is below a link that leads out of the project.
-func findWorkflowFiles(folder string) (found []WorkflowFile) {
+func findWorkflowFiles(folder string) (found []view.WorkflowFile) {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
 		return nil
@@ -174,8 +110,8 @@ func findWorkflowFiles(folder string) (found []WorkflowFile) {
 				continue
 			}
 			if w, err := config.LoadWorkflow(folder, file); err == nil {
-				found = append(found, WorkflowFile{File: file, Name: w.Plan.Name, Description: w.Plan.Description,
-					Inputs: nonNil(planner.ContextNames(w))})
+				found = append(found, view.WorkflowFile{File: file, Name: w.Plan.Name, Description: w.Plan.Description,
+					Inputs: view.NonNil(planner.ContextNames(w))})
 			}
 		}
 	}

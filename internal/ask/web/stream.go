@@ -1,6 +1,10 @@
 package web
 
 import (
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
+
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
+
 	"cmp"
 	"context"
 	"maps"
@@ -32,23 +36,6 @@ const (
 	maxReplay = 5000
 )
 
-// Hello is the first thing of a stream of events.
-type Hello struct {
-	Cursor  string    `json:"cursor" doc:"Everything after this place follows. Who loads its data after this misses nothing."`
-	Version string    `json:"version"`
-	Now     time.Time `json:"now" doc:"The server's clock."`
-}
-
-// Beat says that the server is there.
-type Beat struct {
-	Now time.Time `json:"now"`
-}
-
-// Parting is the last thing of a stream.
-type Parting struct {
-	Why string `json:"why"`
-}
-
 // streamHandlers answer who follows what happens.
 type streamHandlers struct {
 	*core
@@ -58,15 +45,15 @@ type streamHandlers struct {
 
 func (s *streamHandlers) streamRoutes(api huma.API) {
 	events := huma.Operation{
-		OperationID: "follow-events", Method: http.MethodGet, Path: base + "/events",
+		OperationID: "follow-events", Method: http.MethodGet, Path: rest.Base + "/events",
 		Tags: []string{"live"}, Summary: "What happens, as it happens",
 		Description: "Server-sent events. Those with an id are replayed to a reader that comes back and says in " +
 			"Last-Event-ID, or in after, which was its last. reset says that too much was missed: load the data anew. " +
 			"dropped says that the reader was too slow, bye that the server ends: in both cases come back.",
 	}
 	events.Responses = streamOf(api, map[string]any{
-		"hello": Hello{}, "journal": hub.Event{}, "case": hub.CaseEvent{}, "activity": Activity{}, "output": Grown{},
-		"changed": hub.Changed{}, "beat": Beat{}, "reset": Parting{}, "dropped": Parting{}, "bye": Parting{},
+		"hello": view.Hello{}, "journal": hub.Event{}, "case": hub.CaseEvent{}, "activity": view.Activity{}, "output": view.Grown{},
+		"changed": hub.Changed{}, "beat": view.Beat{}, "reset": view.Parting{}, "dropped": view.Parting{}, "bye": view.Parting{},
 	})
 	huma.Register(api, events, s.followEvents)
 }
@@ -126,8 +113,8 @@ func (s *streamHandlers) openStream() error {
 		return nil
 	}
 	s.closeStream()
-	return problem(http.StatusServiceUnavailable, "TOO_MANY_STREAMS", "%d streams are open already",
-		maxReaders).suggest("Close pages that you do not need")
+	return rest.Problem(http.StatusServiceUnavailable, "TOO_MANY_STREAMS", "%d streams are open already",
+		maxReaders).Suggest("Close pages that you do not need")
 }
 
 func (s *streamHandlers) closeStream() { s.open.Add(-1) }
@@ -143,7 +130,7 @@ func (s *streamHandlers) followEvents(ctx context.Context, in *eventQuery) (*hum
 	if run != "" {
 		r, err := s.o.Store.Run(ctx, run)
 		if err != nil {
-			return nil, explainError(err)
+			return nil, rest.ExplainError(err)
 		}
 		run = r.ID
 	}
@@ -153,7 +140,7 @@ func (s *streamHandlers) followEvents(ctx context.Context, in *eventQuery) (*hum
 	r, at, err := s.hub.Join(ctx, run)
 	if err != nil {
 		s.closeStream()
-		return nil, explainError(err)
+		return nil, rest.ExplainError(err)
 	}
 	last := cmp.Or(in.Last, in.After)
 	return &huma.StreamResponse{Body: func(c huma.Context) {
@@ -167,7 +154,7 @@ func (s *streamHandlers) followEvents(ctx context.Context, in *eventQuery) (*hum
 // sendStream sends the missed frames, and then new ones as they come. An error means that
 // the reader has disconnected, so there is nowhere to report it.
 func (s *streamHandlers) sendStream(ctx context.Context, w *wire, r *hub.Reader, last string, at hub.Cursor) {
-	hello := hub.NewFrame("", "hello", Hello{Cursor: at.String(), Version: s.o.Version, Now: time.Now().UTC()})
+	hello := hub.NewFrame("", "hello", view.Hello{Cursor: at.String(), Version: s.o.Version, Now: time.Now().UTC()})
 	hello.Bytes = append([]byte("retry: 1000\n"), hello.Bytes...)
 	if w.send(hello) != nil || s.sendMissed(ctx, w, r, last, at) != nil {
 		return
@@ -180,14 +167,14 @@ func (s *streamHandlers) sendStream(ctx context.Context, w *wire, r *hub.Reader,
 		case f, open := <-r.Queue:
 			if !open {
 				_ = w.send(hub.NewFrame("", "dropped",
-					Parting{Why: "This page reads more slowly than things happen; it goes on from where it was."}))
+					view.Parting{Why: "This page reads more slowly than things happen; it goes on from where it was."}))
 				return
 			}
 			err = w.send(f)
 		case <-beat.C:
-			err = w.send(hub.NewFrame("", "beat", Beat{Now: time.Now().UTC()}))
+			err = w.send(hub.NewFrame("", "beat", view.Beat{Now: time.Now().UTC()}))
 		case <-s.closing:
-			_ = w.send(hub.NewFrame("", "bye", Parting{Why: "The server ends."}))
+			_ = w.send(hub.NewFrame("", "bye", view.Parting{Why: "The server ends."}))
 			return
 		case <-ctx.Done():
 			return
@@ -207,7 +194,7 @@ func (s *streamHandlers) sendMissed(ctx context.Context, w *wire, r *hub.Reader,
 	from, ok := hub.ParseCursor(last)
 	missed := until.Event - from.Event + until.Change - from.Change
 	if !ok || from.Event > until.Event || from.Change > until.Change || missed > maxReplay {
-		return w.send(hub.NewFrame(until.String(), "reset", Parting{Why: "Too much was missed: load the data anew."}))
+		return w.send(hub.NewFrame(until.String(), "reset", view.Parting{Why: "Too much was missed: load the data anew."}))
 	}
 	for from != until {
 		frames, next, err := s.hub.Between(ctx, from, until, r.Run)
@@ -231,18 +218,18 @@ func (s iterationHandlers) rawRoute(api huma.API) {
 	serveFiles(api, "get-iteration-file", "files/{file}/raw", "A whole file, or ranges of it, as plain text to keep",
 		s.serveRaw)
 	serveFiles(api, "get-evidence", "evidence/{file}", "A file of evidence: a picture, or the text of a report",
-		func(c huma.Context, in *IterationPath, name string) { serveEvidence(c, s.core, in, name) })
+		func(c huma.Context, in *rest.IterationPath, name string) { serveEvidence(c, s.core, in, name) })
 }
 
-func serveFiles(api huma.API, id, path, summary string, serve func(c huma.Context, in *IterationPath, name string)) {
+func serveFiles(api huma.API, id, path, summary string, serve func(c huma.Context, in *rest.IterationPath, name string)) {
 	op := huma.Operation{
-		OperationID: id, Method: http.MethodGet, Path: base + "/runs/{run}/iterations/{number}/" + path,
+		OperationID: id, Method: http.MethodGet, Path: rest.Base + "/runs/{run}/iterations/{number}/" + path,
 		Tags: []string{"iterations"}, Summary: summary,
 	}
 	op.Responses = map[string]*huma.Response{"200": {Description: "The file",
 		Content: map[string]*huma.MediaType{"text/plain": {Schema: &huma.Schema{Type: huma.TypeString}}}}}
 	huma.Register(api, op, func(_ context.Context, in *struct {
-		IterationPath
+		rest.IterationPath
 		File string `path:"file" maxLength:"255"`
 	}) (*huma.StreamResponse, error) {
 		return &huma.StreamResponse{Body: func(c huma.Context) { serve(c, &in.IterationPath, in.File) }}, nil
@@ -250,7 +237,7 @@ func serveFiles(api huma.API, id, path, summary string, serve func(c huma.Contex
 }
 
 // serveEvidence serves a file that somebody hostile may have written: as a picture or as plain text, never as a page.
-func serveEvidence(c huma.Context, s *core, in *IterationPath, name string) {
+func serveEvidence(c huma.Context, s *core, in *rest.IterationPath, name string) {
 	r, w := humago.Unwrap(c)
 	root, _, err := s.openAttempt(r.Context(), in)
 	if err == nil {
@@ -262,9 +249,9 @@ func serveEvidence(c huma.Context, s *core, in *IterationPath, name string) {
 		file, _ = root.Open(filepath.Join("evidence", name))
 	}
 	if file == nil {
-		problem(http.StatusNotFound, "FILE_NOT_FOUND", "Iteration %d of run %s has no evidence of the name %q",
+		rest.Problem(http.StatusNotFound, "FILE_NOT_FOUND", "Iteration %d of run %s has no evidence of the name %q",
 			in.Number, in.Run, fault.Cut(name, 100)).
-			suggest("See what there is: GET " + base + "/runs/" + in.Run + "/iterations").writeTo(w)
+			Suggest("See what there is: GET " + rest.Base + "/runs/" + in.Run + "/iterations").WriteTo(w)
 		return
 	}
 	defer func() { _ = file.Close() }()

@@ -1,6 +1,8 @@
 package web
 
 import (
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
+
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -27,8 +29,8 @@ func (s *Server) handleWebhook(w http.ResponseWriter, r *http.Request) {
 	mac := hmac.New(sha256.New, []byte(Session{Token: s.o.Token}.WebhookSecret()))
 	_, err := io.Copy(mac, http.MaxBytesReader(w, r.Body, maxWebhook))
 	if !equalSecrets(r.Header.Get("X-Hub-Signature-256"), "sha256="+hex.EncodeToString(mac.Sum(nil))) || err != nil {
-		problem(http.StatusUnauthorized, "SIGNATURE_REFUSED", "This call is not signed with the secret").
-			suggest("Set the secret at the forge to the one that 'pawl serve --webhooks' prints").writeTo(w)
+		rest.Problem(http.StatusUnauthorized, "SIGNATURE_REFUSED", "This call is not signed with the secret").
+			Suggest("Set the secret at the forge to the one that 'pawl serve --webhooks' prints").WriteTo(w)
 		return
 	}
 	select {

@@ -1,6 +1,8 @@
 package web
 
 import (
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
+
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -46,7 +48,7 @@ func TestWebhooks(t *testing.T) {
 		"too large":         {func(q *http.Request) { *q = *signed(r, strings.Repeat(" ", maxWebhook+1), secret) }, http.StatusUnauthorized},
 		"a form":            {func(q *http.Request) { q.Header.Set("Content-Type", "application/x-www-form-urlencoded") }, http.StatusUnsupportedMediaType},
 		"of another site":   {func(q *http.Request) { q.Header.Set("Origin", "https://example.com") }, http.StatusForbidden},
-		"to the API":        {func(q *http.Request) { q.URL.Path = base + "/cases" }, http.StatusUnauthorized},
+		"to the API":        {func(q *http.Request) { q.URL.Path = rest.Base + "/cases" }, http.StatusUnauthorized},
 		"below it":          {func(q *http.Request) { q.URL.Path = webhookPath + "/x" }, http.StatusUnauthorized},
 		"by another method": {func(q *http.Request) { q.Method = http.MethodDelete }, http.StatusUnauthorized},
 	} {

@@ -1,6 +1,10 @@
 package web
 
 import (
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
+
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
+
 	"context"
 	"errors"
 	"net/http"
@@ -19,26 +23,9 @@ import (
 // its own; here is who may: to open is a change, so it is asked for as one, and a browser
 // gets a ticket by which it enters.
 
-// Workspace is what is known of a task's workspace.
-type Workspace struct {
-	FirstPort int `json:"first_port" doc:"PAWL_PORT_BASE in it."`
-	Ports     int `json:"ports" doc:"How many, from the first on."`
-}
-
-// Terminal lets its bearer in.
-type Terminal struct {
-	Ticket string `json:"ticket" doc:"Good once, for a minute: GET /api/v1/terminal?ticket=TICKET is a WebSocket."`
-}
-
-// Preview is what can be looked at.
-type Preview struct {
-	Listening []int  `json:"listening" nullable:"false" doc:"Ports of the task on which something answers."`
-	URL       string `json:"url" doc:"Opens it once, within a minute. Empty where no port was named and not just one answers."`
-}
-
 // previewing names a port of a task.
 type previewing struct {
-	CasePath
+	rest.CasePath
 	Body struct {
 		Port int `json:"port,omitempty" minimum:"1" maximum:"65535" doc:"Left out: the only one that answers."`
 	}
@@ -59,24 +46,25 @@ type workspaceHandlers struct {
 }
 
 func (s workspaceHandlers) workspaceRoutes(api huma.API, mux *http.ServeMux) {
-	post(api, "/cases/{id}/terminal", "open-terminal", "cases",
+	at := rest.Tagged(api, "cases")
+	rest.Post(at, "/cases/{id}/terminal", "open-terminal",
 		"A ticket for a terminal in the workspace of a task, in the sandbox of its agent", s.openTerminal)
-	post(api, "/cases/{id}/preview", "open-preview", "cases",
+	rest.Post(at, "/cases/{id}/preview", "open-preview",
 		"What a task serves on its ports now, and a link to one of them", s.openPreview)
-	mux.Handle("GET "+base+"/terminal", s.shells)
+	mux.Handle("GET "+rest.Base+"/terminal", s.shells)
 }
 
 // readWorkspace returns nil for a case that has none.
-func (s *core) readWorkspace(ctx context.Context, id string) (*Workspace, error) {
+func (s *core) readWorkspace(ctx context.Context, id string) (*view.Workspace, error) {
 	w, ok, err := s.o.Store.Workspace(ctx, id)
 	if err != nil || !ok {
 		return nil, err
 	}
-	return &Workspace{FirstPort: w.Ports, Ports: pool.PortsIn}, nil
+	return &view.Workspace{FirstPort: w.Ports, Ports: pool.PortsIn}, nil
 }
 
 // haveWorkspace is the workspace of a case that must have one.
-func (s workspaceHandlers) haveWorkspace(ctx context.Context, id string) (*Workspace, error) {
+func (s workspaceHandlers) haveWorkspace(ctx context.Context, id string) (*view.Workspace, error) {
 	if _, err := s.o.Store.Case(ctx, id); err != nil {
 		return nil, err
 	}
@@ -87,15 +75,15 @@ func (s workspaceHandlers) haveWorkspace(ctx context.Context, id string) (*Works
 	return w, err
 }
 
-func (s workspaceHandlers) openTerminal(ctx context.Context, in *CasePath) (*body[Terminal], error) {
+func (s workspaceHandlers) openTerminal(ctx context.Context, in *rest.CasePath) (*rest.Body[view.Terminal], error) {
 	if _, err := s.haveWorkspace(ctx, in.ID); err != nil {
 		return nil, err
 	}
 	ticket, err := s.shells.Ticket(in.ID)
 	if errors.Is(err, shell.ErrFull) {
-		return nil, problem(http.StatusServiceUnavailable, "TOO_MANY_TERMINALS", "%v", err).suggest("Close one that you do not need")
+		return nil, rest.Problem(http.StatusServiceUnavailable, "TOO_MANY_TERMINALS", "%v", err).Suggest("Close one that you do not need")
 	}
-	return answer(Terminal{ticket}), err
+	return rest.Answer(view.Terminal{Ticket: ticket}), err
 }
 
 // newPreviews makes the server of previews. Their names lead to the machine of the browser,
@@ -120,7 +108,7 @@ func (s *Server) newPreviews() *preview.Server {
 	return p
 }
 
-func (s workspaceHandlers) openPreview(ctx context.Context, in *previewing) (*body[Preview], error) {
+func (s workspaceHandlers) openPreview(ctx context.Context, in *previewing) (*rest.Body[view.Preview], error) {
 	w, err := s.haveWorkspace(ctx, in.ID)
 	if err != nil {
 		return nil, err
@@ -128,11 +116,11 @@ func (s workspaceHandlers) openPreview(ctx context.Context, in *previewing) (*bo
 	ip, err := netip.ParseAddr(in.host)
 	loopback := err == nil && ip.IsLoopback()
 	if local := loopback || in.host == "localhost"; s.previews == nil || !local {
-		return nil, problem(http.StatusConflict, "PREVIEW_ELSEWHERE",
+		return nil, rest.Problem(http.StatusConflict, "PREVIEW_ELSEWHERE",
 			"A preview opens only in a browser that reaches this server on loopback").
-			suggest("From another machine: ssh -L 7295:127.0.0.1:7295 HOST, with the port of 'pawl serve'")
+			Suggest("From another machine: ssh -L 7295:127.0.0.1:7295 HOST, with the port of 'pawl serve'")
 	}
-	port, out := in.Body.Port, Preview{Listening: preview.Listening(ctx, w.FirstPort, w.Ports)}
+	port, out := in.Body.Port, view.Preview{Listening: preview.Listening(ctx, w.FirstPort, w.Ports)}
 	if port == 0 && len(out.Listening) == 1 {
 		port = out.Listening[0]
 	}
@@ -143,5 +131,5 @@ func (s workspaceHandlers) openPreview(ctx context.Context, in *previewing) (*bo
 	if port != 0 {
 		out.URL = s.previews.Link(in.ID, port)
 	}
-	return answer(out), nil
+	return rest.Answer(out), nil
 }

@@ -1,6 +1,10 @@
 package web
 
 import (
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
+
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
+
 	"fmt"
 	"net"
 	"net/http"
@@ -17,7 +21,7 @@ import (
 func TestTerminal(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.ask(http.MethodPost, "/cases", `{"title":"Send mails"}`, &Case{})
+	r.ask(http.MethodPost, "/cases", `{"title":"Send mails"}`, &view.Case{})
 	r.refused(http.MethodPost, "/cases/task-009/terminal", "{}", http.StatusNotFound)
 	r.refused(http.MethodPost, "/cases/task-001/terminal", "{}", http.StatusConflict)
 	if err := r.store.EditWorkspaces(t.Context(), func([]store.Workspace) (store.WorkspaceChange, error) {
@@ -25,11 +29,11 @@ func TestTerminal(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	var c CaseDetail
-	if r.ask(http.MethodGet, "/cases/task-001", "", &c); c.Workspace == nil || *c.Workspace != (Workspace{20000, 20}) {
+	var c view.CaseDetail
+	if r.ask(http.MethodGet, "/cases/task-001", "", &c); c.Workspace == nil || *c.Workspace != (view.Workspace{FirstPort: 20000, Ports: 20}) {
 		t.Errorf("its workspace is %+v", c.Workspace)
 	}
-	var got Terminal
+	var got view.Terminal
 	r.ask(http.MethodPost, "/cases/1/terminal", "{}", &got)
 	if got.Ticket == "" {
 		t.Error("there is no ticket")
@@ -41,7 +45,7 @@ func TestTerminal(t *testing.T) {
 			t.Errorf("%s: %d, policy %s", path, w.Code, policy)
 		}
 	}
-	if w := r.send(r.asking(http.MethodGet, base+"/terminal?ticket=x", "")); w.Code != http.StatusForbidden {
+	if w := r.send(r.asking(http.MethodGet, rest.Base+"/terminal?ticket=x", "")); w.Code != http.StatusForbidden {
 		t.Errorf("with a ticket that nobody issued: %d", w.Code)
 	}
 }
@@ -51,7 +55,7 @@ func TestTerminal(t *testing.T) {
 func TestPreview(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.ask(http.MethodPost, "/cases", `{"title":"Send mails"}`, &Case{})
+	r.ask(http.MethodPost, "/cases", `{"title":"Send mails"}`, &view.Case{})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +68,7 @@ func TestPreview(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	var got Preview
+	var got view.Preview
 	r.ask(http.MethodPost, "/cases/task-001/preview", fmt.Sprintf(`{"port":%d}`, port), &got)
 	link, err := url.Parse(got.URL)
 	name := fmt.Sprintf("p%d-task-001.localhost:%s", port, r.s.listener.port)
@@ -74,12 +78,12 @@ func TestPreview(t *testing.T) {
 	r.refused(http.MethodPost, "/cases/task-001/preview", fmt.Sprintf(`{"port":%d}`, port-1), http.StatusConflict)
 	r.refused(http.MethodPost, "/cases/task-001/preview", fmt.Sprintf(`{"port":%d}`, port+20), http.StatusConflict)
 	// With all that opens the pages, the API has no address there.
-	q := r.asking(http.MethodGet, base+"/overview", "")
+	q := r.asking(http.MethodGet, rest.Base+"/overview", "")
 	q.Host = name
 	if w := r.send(q); w.Code != http.StatusUnauthorized || strings.Contains(w.Body.String(), "/repo") {
 		t.Errorf("the API at a preview's name: %d %s", w.Code, w.Body)
 	}
-	q = r.asking(http.MethodPost, base+"/cases", `{"title":"x"}`)
+	q = r.asking(http.MethodPost, rest.Base+"/cases", `{"title":"x"}`)
 	q.Header.Set("Origin", "http://"+name)
 	r.problem(r.send(q), http.StatusForbidden)
 
