@@ -1,6 +1,8 @@
 package web
 
 import (
+	"github.com/pawl-dev/pawl/internal/ask/web/listen"
+
 	"github.com/pawl-dev/pawl/internal/ask/web/rest"
 
 	"bufio"
@@ -50,7 +52,7 @@ func serveBench(dir string) error {
 		return err
 	}
 	defer func() { _ = db.Close() }()
-	listener, err := Open(ctx, Address{Address: "127.0.0.1:0"})
+	listener, err := listen.Open(ctx, listen.Address{Address: "127.0.0.1:0"})
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,10 @@
 package web
 
 import (
+	"github.com/pawl-dev/pawl/internal/ask/web/listen"
+
+	"github.com/pawl-dev/pawl/internal/ask/web/activity"
+
 	"github.com/pawl-dev/pawl/internal/ask/web/view"
 
 	"github.com/pawl-dev/pawl/internal/ask/web/rest"
@@ -173,11 +177,11 @@ func TestReaderComesBack(t *testing.T) {
 		t.Error("the stream goes on after its end")
 	}
 	r.say("abc123", "three")
-	listener, err := Open(t.Context(), Address{Address: "127.0.0.1:0"})
+	listener, err := listen.Open(t.Context(), listen.Address{Address: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := &rig{t: t, store: r.store, dir: r.dir, s: New(listener, r.s.o), host: listener.shown}
+	again := &rig{t: t, store: r.store, dir: r.dir, s: New(listener, r.s.o), host: listener.Shown}
 	again.serve()
 	s = again.open("/events", "3-1")
 	if got := s.notice(); got != "three" {
@@ -252,7 +256,7 @@ func TestActivity(t *testing.T) {
 	r.run("abc123", func(row *store.Run, _ *loop.State) {
 		row.Iteration, row.Setup = 1, json.RawMessage(`{"checks":[{"name":"units","command":"true","required":true,"timeout":90000000000}]}`)
 	})
-	r.left("abc123", 1, map[string]string{"begun.json": `{"attempt":2,"at":"2026-11-20T12:00:00Z"}`, eventsFile: agentLines})
+	r.left("abc123", 1, map[string]string{"begun.json": `{"attempt":2,"at":"2026-11-20T12:00:00Z"}`, activity.EventsFile: agentLines})
 	r.serve()
 	s := r.open("/events", "")
 	var a view.Activity

@@ -1,6 +1,8 @@
 package web
 
 import (
+	"github.com/pawl-dev/pawl/internal/ask/web/activity"
+
 	"github.com/pawl-dev/pawl/internal/ask/web/view"
 
 	"github.com/pawl-dev/pawl/internal/ask/web/rest"
@@ -30,19 +32,12 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
-// What is read of files at once.
-const (
-	maxPart  = 1 << 20 // bytes of a file's part
-	lookBack = 1 << 20 // bytes looked at for events before a place, and about as many of them after one
-)
+// maxPart is how many bytes of a file are read at once.
+const maxPart = 1 << 20
 
 // fileNames are the files of an iteration that a person may see. What else is
 // in its folder (environment, policies) is pawl's own.
 var fileNames = lazy.Regexp(`^(prompt\.md|agent\.(out|err)|gate-[0-9]{1,4}\.(out|err)|review(-[0-9]{1,3})?\.(prompt\.md|out|err))$`)
-
-// eventsFile is where the supervisor writes what the agent's parser made of
-// its stream.
-const eventsFile = "agent.events.jsonl"
 
 // openAttempt opens the folder of an attempt. Nothing outside of it can be reached
 // through what is returned, by no name and no symbolic link.
@@ -253,7 +248,7 @@ func (s iterationHandlers) getConversation(ctx context.Context, in *conversation
 		return nil, err
 	}
 	defer func() { _ = root.Close() }()
-	f, err := spool.Open(root, eventsFile)
+	f, err := spool.Open(root, activity.EventsFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return rest.Answer(out), nil // it has said nothing yet
 	}
@@ -270,9 +265,9 @@ func (s iterationHandlers) getConversation(ctx context.Context, in *conversation
 		in.Before = out.Size
 	}
 	if in.Before > 0 {
-		return rest.Answer(eventsBefore(f, spans, min(in.Before, out.Size), in.Limit, out)), nil
+		return rest.Answer(activity.ReadEventsBefore(f, spans, min(in.Before, out.Size), in.Limit, out)), nil
 	}
-	return rest.Answer(eventsFrom(f, in.From, in.Limit, out)), nil
+	return rest.Answer(activity.ReadEventsFrom(f, in.From, in.Limit, out)), nil
 }
 
 // lacksConversation reports whether an iteration has just begun, or is of a workflow,
@@ -280,46 +275,4 @@ func (s iterationHandlers) getConversation(ctx context.Context, in *conversation
 func lacksConversation(r store.Run, number int) bool {
 	begins := loop.Status(r.Status).Active() && number == r.Iteration
 	return begins || r.Kind == "workflow" && number <= r.Iteration
-}
-
-// eventsFrom reads the events that begin at or after a place.
-func eventsFrom(f *spool.Reader, from int64, limit int, out view.Conversation) view.Conversation {
-	lines := spool.NewLines(f, from)
-	out.Before, out.Next = from, from
-	for len(out.Events) < limit && out.Next-out.Before < lookBack && lines.Next() {
-		out.Next = lines.End
-		if e, ok := view.ReadEvent(lines.Line, lines.At); ok {
-			if len(out.Events) == 0 {
-				out.Before = e.Offset
-			}
-			out.Events = append(out.Events, e)
-		}
-	}
-	out.Size = max(out.Size, out.Next)
-	return out
-}
-
-// eventsBefore reads the last events that end at or before a place.
-func eventsBefore(f *spool.Reader, spans []spool.Span, end int64, limit int, out view.Conversation) view.Conversation {
-	at := len(spans) - 1
-	if at > 0 && spans[at].From >= end {
-		at--
-	}
-	end = min(end, spans[at].To)
-	from := max(spans[at].From, end-lookBack)
-	lines := spool.NewLines(f, from)
-	out.Before, out.Next = from, from
-	var all []view.AgentEvent
-	for lines.Next() && lines.End <= end {
-		out.Next = lines.End
-		if e, ok := view.ReadEvent(lines.Line, lines.At); ok {
-			all = append(all, e)
-		}
-	}
-	out.Events = append(out.Events, all[max(0, len(all)-limit):]...)
-	more := len(all) > limit || from > spans[at].From
-	if more && len(out.Events) > 0 {
-		out.Before = out.Events[0].Offset
-	}
-	return out
 }

@@ -99,7 +99,7 @@ func (s *Server) setHeaders(h http.Header, r *http.Request) {
 	if isAPI(r) {
 		h.Set("Cache-Control", "no-store")
 	}
-	if s.listener.scheme == "https" {
+	if s.listener.Scheme == "https" {
 		h.Set("Strict-Transport-Security", "max-age=31536000")
 	}
 }
@@ -117,13 +117,13 @@ const ownPages = "Open the page that 'pawl serve --url' prints, and do it there"
 // checkOrigin returns a problem if the request is for another host, or comes from the
 // page of another site; nil if it may be handled.
 func (s *Server) checkOrigin(r *http.Request) *rest.ProblemError {
-	if !s.listener.acceptsHost(r.Host) {
+	if !s.listener.AcceptsHost(r.Host) {
 		return rest.Problem(http.StatusMisdirectedRequest, "HOST_REFUSED", "This server does not answer to the name %q",
 			fault.Cut(r.Host, 100)).
 			Suggest("Open the address that 'pawl serve --url' prints", "To reach it by another name, start it with --host NAME")
 	}
 	origin := r.Header.Get("Origin")
-	elsewhere := origin != "" && !s.listener.sameOrigin(origin, r.Host)
+	elsewhere := origin != "" && !s.listener.SameOrigin(origin, r.Host)
 	if elsewhere || len(r.Header.Values("Origin")) > 1 {
 		return rest.Problem(http.StatusForbidden, "ORIGIN_REFUSED", "The request comes from another site: %s",
 			fault.Cut(origin, 100)).Suggest(ownPages)
@@ -157,7 +157,7 @@ func (s *Server) isCrossSite(r *http.Request) bool {
 }
 
 // cookieName has the port, since cookies are shared by all ports of a host.
-func (s *Server) cookieName() string { return cookieName(s.listener.port) }
+func (s *Server) cookieName() string { return cookieName(s.listener.Port) }
 
 func cookieName(port string) string { return "pawl_" + port }
 
@@ -215,7 +215,7 @@ func (s *Server) redirectLogin(w http.ResponseWriter, r *http.Request) bool {
 	if !s.refuseBoxed(w, r) {
 		return true
 	}
-	cookie := entryCookie(s.listener.port, s.o.Token, s.listener.scheme == "https")
+	cookie := entryCookie(s.listener.Port, s.o.Token, s.listener.Scheme == "https")
 	http.SetCookie(w, &cookie)
 	query := r.URL.Query()
 	query.Del("token")

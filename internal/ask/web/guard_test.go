@@ -119,10 +119,10 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 			code   string
 			skip   bool
 		}{
-			{"rebound name", func(q *http.Request) { q.Host = "attacker.example:" + r.s.listener.port }, 421, "HOST_REFUSED", false},
+			{"rebound name", func(q *http.Request) { q.Host = "attacker.example:" + r.s.listener.Port }, 421, "HOST_REFUSED", false},
 			{"no name", func(q *http.Request) { q.Host = "" }, 421, "HOST_REFUSED", false},
 			{"other port", func(q *http.Request) { q.Host = "127.0.0.1:1" }, 421, "HOST_REFUSED", false},
-			{"name with a suffix", func(q *http.Request) { q.Host = "localhost.attacker.example:" + r.s.listener.port }, 421, "HOST_REFUSED", false},
+			{"name with a suffix", func(q *http.Request) { q.Host = "localhost.attacker.example:" + r.s.listener.Port }, 421, "HOST_REFUSED", false},
 			{"other origin", func(q *http.Request) { q.Header.Set("Origin", "http://attacker.example") }, 403, "ORIGIN_REFUSED", false},
 			{"origin of another port", func(q *http.Request) { q.Header.Set("Origin", "http://127.0.0.1:1") }, 403, "ORIGIN_REFUSED", false},
 			{"origin null", func(q *http.Request) { q.Header.Set("Origin", "null") }, 403, "ORIGIN_REFUSED", false},
@@ -174,11 +174,11 @@ func TestOwnPagesGetIn(t *testing.T) {
 			q.Header.Set("Sec-Fetch-Site", "same-origin")
 		},
 		"by another name": func(q *http.Request) {
-			q.Host = "localhost:" + r.s.listener.port
-			q.Header.Set("Origin", "http://localhost:"+r.s.listener.port)
+			q.Host = "localhost:" + r.s.listener.Port
+			q.Header.Set("Origin", "http://localhost:"+r.s.listener.Port)
 		},
-		"IPv6":            func(q *http.Request) { q.Host = "[::1]:" + r.s.listener.port },
-		"capital letters": func(q *http.Request) { q.Host = "LOCALHOST:" + r.s.listener.port },
+		"IPv6":            func(q *http.Request) { q.Host = "[::1]:" + r.s.listener.Port },
+		"capital letters": func(q *http.Request) { q.Host = "LOCALHOST:" + r.s.listener.Port },
 		"JSON with a set": func(q *http.Request) { q.Header.Set("Content-Type", "application/json; charset=utf-8") },
 		"cookie and key, no token": func(q *http.Request) {
 			q.Header.Del("Authorization")
@@ -430,7 +430,7 @@ func TestWayOfARequest(t *testing.T) {
 	page := r.asking(http.MethodPost, rest.Base+"/cases", "{}")
 	page.Header.Del("Authorization")
 	page.Header.Set(pageKeyHeader, makeKey("page", testToken))
-	cookie := entryCookie(r.s.listener.port, testToken, false)
+	cookie := entryCookie(r.s.listener.Port, testToken, false)
 	page.AddCookie(&cookie)
 	for want, ask := range map[action.Way]struct {
 		handler http.Handler

@@ -1,6 +1,8 @@
 package web
 
 import (
+	"github.com/pawl-dev/pawl/internal/ask/web/listen"
+
 	"github.com/pawl-dev/pawl/internal/ask/web/rest"
 
 	"crypto/ecdsa"
@@ -29,22 +31,22 @@ import (
 func TestExposure(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{":0", "0.0.0.0:0", "[::]:0", "192.0.2.1:0", "example.org:0"} {
-		if d, err := Open(t.Context(), Address{Address: address}); !errors.Is(err, ErrExposed) {
+		if d, err := listen.Open(t.Context(), listen.Address{Address: address}); !errors.Is(err, listen.ErrExposed) {
 			t.Errorf("%s: %v, %v", address, d, err)
 		}
 	}
 	for _, address := range []string{"127.0.0.1", "127.0.0.1:x", "127.0.0.1:70000", ""} {
-		if d, err := Open(t.Context(), Address{Address: address}); err == nil || errors.Is(err, ErrExposed) {
+		if d, err := listen.Open(t.Context(), listen.Address{Address: address}); err == nil || errors.Is(err, listen.ErrExposed) {
 			t.Errorf("%s: %v, %v", address, d, err)
 		}
 	}
-	if _, err := Open(t.Context(), Address{Address: "127.0.0.1:0", Cert: "x.pem"}); err == nil {
+	if _, err := listen.Open(t.Context(), listen.Address{Address: "127.0.0.1:0", Cert: "x.pem"}); err == nil {
 		t.Error("a certificate without a key is taken")
 	}
-	if d, err := Open(t.Context(), Address{Address: "127.0.0.1:0", Cert: "x.pem", Key: "y.pem"}); err == nil || d != nil {
+	if d, err := listen.Open(t.Context(), listen.Address{Address: "127.0.0.1:0", Cert: "x.pem", Key: "y.pem"}); err == nil || d != nil {
 		t.Errorf("with a certificate that is not there: %v, %v", d, err)
 	}
-	d, err := Open(t.Context(), Address{Address: "0.0.0.0:0", Insecure: true, Hosts: []string{"box.example"}})
+	d, err := listen.Open(t.Context(), listen.Address{Address: "0.0.0.0:0", Insecure: true, Hosts: []string{"box.example"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +55,7 @@ func TestExposure(t *testing.T) {
 		"127.0.0.1": true, "192.0.2.7": true, "[2001:db8::1]": true, "localhost": true, "box.example": true, "BOX.example": true,
 		"attacker.example": false, "box.example.attacker.example": false, "[fe80::1%25eth0]": false, "": false,
 	} {
-		if got := d.acceptsHost(host + ":" + d.port); got != want {
+		if got := d.AcceptsHost(host + ":" + d.Port); got != want {
 			t.Errorf("answers to %q: %v", host, got)
 		}
 	}
@@ -62,23 +64,23 @@ func TestExposure(t *testing.T) {
 // A busy port that nobody named is passed over; one that was named is an error.
 func TestBusyPort(t *testing.T) {
 	t.Parallel()
-	first, err := Open(t.Context(), Address{Address: "127.0.0.1:0"})
+	first, err := listen.Open(t.Context(), listen.Address{Address: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = first.Close() }()
-	address := "127.0.0.1:" + first.port
-	if _, err := Open(t.Context(), Address{Address: address, Named: true}); !errors.Is(err, ErrPortInUse) {
+	address := "127.0.0.1:" + first.Port
+	if _, err := listen.Open(t.Context(), listen.Address{Address: address, Named: true}); !errors.Is(err, listen.ErrPortInUse) {
 		t.Errorf("named: %v", err)
 	}
-	second, err := Open(t.Context(), Address{Address: address})
+	second, err := listen.Open(t.Context(), listen.Address{Address: address})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = second.Close() }()
-	before, _ := strconv.Atoi(first.port)
-	after, _ := strconv.Atoi(second.port)
-	if after <= before || after > before+nextPorts {
+	before, _ := strconv.Atoi(first.Port)
+	after, _ := strconv.Atoi(second.Port)
+	if after <= before || after > before+listen.NextPorts {
 		t.Errorf("the next port after %d is %d", before, after)
 	}
 }
@@ -89,7 +91,7 @@ func TestHalfOpen(t *testing.T) {
 	r := newRig(t)
 	r.serve()
 	var first net.Conn
-	for range maxConnections {
+	for range listen.MaxConnections {
 		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", r.host)
 		if err != nil {
 			t.Fatal(err)
@@ -131,7 +133,7 @@ func TestTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	a := Address{Address: "127.0.0.1:0", Cert: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem")}
+	a := listen.Address{Address: "127.0.0.1:0", Cert: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem")}
 	for path, block := range map[string]*pem.Block{a.Cert: {Type: "CERTIFICATE", Bytes: der}, a.Key: {Type: "PRIVATE KEY", Bytes: private}} {
 		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)

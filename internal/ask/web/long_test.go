@@ -1,6 +1,8 @@
 package web
 
 import (
+	"github.com/pawl-dev/pawl/internal/ask/web/activity"
+
 	"github.com/pawl-dev/pawl/internal/ask/web/view"
 
 	"encoding/json"
@@ -29,7 +31,7 @@ func TestLongConversation(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.run("abc123", nil)
-	w := r.talks("abc123", eventsFile, 4000)
+	w := r.talks("abc123", activity.EventsFile, 4000)
 	const all = 1000
 	for n := range all {
 		_, _ = w.Write([]byte(word(n)))
@@ -125,7 +127,7 @@ func TestGrowingBeyondWhatIsKept(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.run("abc123", func(row *store.Run, _ *loop.State) { row.Iteration = 1 })
-	w := r.talks("abc123", eventsFile, 2000)
+	w := r.talks("abc123", activity.EventsFile, 2000)
 	r.serve()
 	events := r.open("/events", "")
 	for n := range 400 {

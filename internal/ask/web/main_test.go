@@ -1,6 +1,8 @@
 package web
 
 import (
+	"github.com/pawl-dev/pawl/internal/ask/web/listen"
+
 	"github.com/pawl-dev/pawl/internal/ask/web/rest"
 
 	"context"
@@ -55,9 +57,9 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 const testToken = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-func newRig(t *testing.T) *rig { return newRigAt(t, Address{Address: "127.0.0.1:0"}) }
+func newRig(t *testing.T) *rig { return newRigAt(t, listen.Address{Address: "127.0.0.1:0"}) }
 
-func newRigAt(t *testing.T, a Address) *rig {
+func newRigAt(t *testing.T, a listen.Address) *rig {
 	t.Helper()
 	dir := t.TempDir()
 	db, err := store.Open(t.Context(), filepath.Join(dir, "pawl.db"))
@@ -69,12 +71,12 @@ func newRigAt(t *testing.T, a Address) *rig {
 			t.Error(err)
 		}
 	})
-	listener, err := Open(t.Context(), a)
+	listener, err := listen.Open(t.Context(), a)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = listener.Close() })
-	r := &rig{t: t, store: db, dir: dir, asked: &wishes{store: db}, log: &buffer{}, host: listener.shown}
+	r := &rig{t: t, store: db, dir: dir, asked: &wishes{store: db}, log: &buffer{}, host: listener.Shown}
 	c := &config.Config{Procedures: map[string]config.Procedure{"build": {}}}
 	c.Verification.Commands = []config.Gate{{Name: "tests", Command: "true", Required: true, Timeout: config.Duration(time.Minute)}}
 	r.s = New(listener, Options{

@@ -72,7 +72,7 @@ func (s neighbourHandlers) repositoryRoutes(api huma.API) {
 // other names reach has none: who was let into one repository there was let into
 // no other.
 func (s neighbourHandlers) otherRoots() []string {
-	if s.listener == nil || !s.listener.local {
+	if s.listener == nil || !s.listener.Local {
 		return nil
 	}
 	return slices.DeleteFunc(config.Roots(s.o.Env), func(root string) bool { return root == s.o.Root })
@@ -194,7 +194,7 @@ func (s neighbourHandlers) openSession(ctx context.Context, root, dir, host stri
 // lookAround notifies the pages when an inbox of another repository has changed. It asks
 // no repository while there are no pages.
 func (s neighbourHandlers) lookAround(ctx context.Context) {
-	if !s.listener.local {
+	if !s.listener.Local {
 		return
 	}
 	tick := time.NewTicker(lookAroundEvery)

@@ -1,6 +1,8 @@
 package web
 
 import (
+	"github.com/pawl-dev/pawl/internal/ask/web/listen"
+
 	"github.com/pawl-dev/pawl/internal/ask/web/view"
 
 	"github.com/pawl-dev/pawl/internal/ask/web/rest"
@@ -122,7 +124,7 @@ func TestOtherRepositories(t *testing.T) {
 // Who was let into one repository from elsewhere was let into no other.
 func TestNoOthersFromElsewhere(t *testing.T) {
 	t.Parallel()
-	for name, a := range map[string]Address{
+	for name, a := range map[string]listen.Address{
 		"a further name": {Address: "127.0.0.1:0", Hosts: []string{"pawl.example"}}, "every interface": {Address: "0.0.0.0:0", Insecure: true},
 	} {
 		r := newRigAt(t, a)

@@ -1,25 +1,23 @@
 package web
 
 import (
+	"github.com/pawl-dev/pawl/internal/ask/web/listen"
+
+	"github.com/pawl-dev/pawl/internal/ask/web/activity"
+
 	"github.com/pawl-dev/pawl/internal/ask/web/rest"
 
 	"bytes"
 	"context"
-	"crypto/tls"
 	"embed"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
-	"os"
 	"path"
-	"slices"
-	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -33,7 +31,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/web/preview"
 	"github.com/pawl-dev/pawl/internal/ask/web/shell"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
-	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/do/merge"
 	"github.com/pawl-dev/pawl/internal/do/peer"
@@ -92,7 +89,7 @@ var ErrEnded = errors.New("pawl ended at once")
 // core is what all handlers act by, and what several of them ask.
 type core struct {
 	o        Options
-	listener *Listener
+	listener *listen.Listener
 	log      *slog.Logger // gets what goes wrong inside
 	hub      *hub.Hub
 }
@@ -114,7 +111,7 @@ type Server struct {
 }
 
 // New makes a server for an open listener. Serve must be called on it.
-func New(d *Listener, o Options) *Server {
+func New(d *listen.Listener, o Options) *Server {
 	c := &core{o: o, listener: d, log: o.Log(o.Root)}
 	c.hub = hub.New(o.Store, c.log)
 	s := &Server{core: c, rings: make(chan struct{}, 1)}
@@ -174,9 +171,10 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
+	watcher := &activity.Watcher{Hub: s.hub, Active: s.activeRuns, Checks: s.checksOf, Open: s.openOutputs}
 	var parts sync.WaitGroup
 	parts.Go(func() { s.hub.Run(work) })
-	parts.Go(func() { (&watcher{core: s.core, runs: map[string]*watchedRun{}}).watchRuns(work) })
+	parts.Go(func() { watcher.WatchRuns(work) })
 	parts.Go(func() { neighbourHandlers{s.core}.lookAround(work) })
 	parts.Go(func() { s.pilot.beginPlanned(work) })
 	parts.Go(func() { <-s.streams.closing; s.shells.Close() })
@@ -187,7 +185,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		parts.Go(func() { s.answerRings(work) })
 	}
 	served := make(chan error, 1)
-	parts.Go(func() { served <- srv.Serve(s.listener.listener) })
+	parts.Go(func() { served <- srv.Serve(s.listener) })
 	var err error
 	select {
 	case <-ctx.Done():
@@ -269,180 +267,4 @@ func servePages(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "private, max-age=31536000, immutable")
 	}
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
-}
-
-// Limits of what connects.
-const (
-	maxConnections = 256
-	// nextPorts is how many ports after a busy default one are tried.
-	nextPorts = 20
-)
-
-// Address says where to listen.
-type Address struct {
-	Address string // host:port; no host, or 0.0.0.0, is every interface
-	// Named: a person chose the address, so a busy port is an error.
-	Named bool
-	// Insecure allows other interfaces than loopback without TLS.
-	Insecure  bool
-	Cert, Key string // PEM files
-	// Hosts are further names under which the server is reached.
-	Hosts []string
-}
-
-// ErrExposed is that an address can be reached from other machines, and nothing
-// protects what is said.
-var ErrExposed = errors.New("the address can be reached from other machines")
-
-// ErrPortInUse is that another program listens there.
-var ErrPortInUse = errors.New("the port is in use")
-
-// Listener is where a server listens, and which names it answers to.
-type Listener struct {
-	listener net.Listener
-	scheme   string
-	shown    string // host:port for the URL
-	hosts    []string
-	port     string
-	anyIP    bool // any literal address is ours: we listen on every interface
-	local    bool // only this machine reaches it, by names of its own
-	loopback bool // only this machine reaches it, but other names may lead here
-}
-
-// URL is the server's address, without a slash at its end.
-func (d *Listener) URL() string { return d.scheme + "://" + d.shown }
-
-// Close stops listening.
-func (d *Listener) Close() error { return d.listener.Close() }
-
-// Open listens. If no port was named and the default is busy, it takes the next free
-// one. Callers can distinguish ErrExposed and ErrPortInUse.
-func Open(ctx context.Context, a Address) (*Listener, error) {
-	host, port, err := net.SplitHostPort(a.Address)
-	if err != nil {
-		return nil, fmt.Errorf("cannot listen on %q: write HOST:PORT, e.g. 127.0.0.1:7295", a.Address)
-	}
-	if host == "localhost" {
-		host = "127.0.0.1"
-	}
-	number, err := strconv.ParseUint(port, 10, 16)
-	if err != nil {
-		return nil, fmt.Errorf("cannot listen on %q: %q is no port", a.Address, port)
-	}
-	if (a.Cert == "") != (a.Key == "") {
-		return nil, errors.New("cannot use TLS: server.tls_cert and server.tls_key belong together")
-	}
-	if !isLoopback(host) && a.Cert == "" && !a.Insecure {
-		return nil, fmt.Errorf("cannot listen on %s: %w", a.Address, ErrExposed)
-	}
-	certificate, err := loadTLS(a)
-	if err != nil {
-		return nil, err
-	}
-	l, err := listenOn(ctx, host, int(number), a.Named)
-	if err != nil {
-		return nil, err
-	}
-	d := newListener(l, host, a.Hosts)
-	d.listener = bounds.New(d.listener, maxConnections)
-	if certificate != nil {
-		d.scheme = "https"
-		d.listener = tls.NewListener(d.listener, certificate)
-	}
-	return d, nil
-}
-
-func isLoopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.IsLoopback()
-}
-
-func loadTLS(a Address) (*tls.Config, error) {
-	if a.Cert == "" {
-		return nil, nil //nolint:nilnil // without TLS there is no configuration of it
-	}
-	pair, err := tls.LoadX509KeyPair(a.Cert, a.Key)
-	if err != nil {
-		return nil, fmt.Errorf("cannot use TLS: %v", err)
-	}
-	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12,
-		NextProtos: []string{"h2", "http/1.1"}}, nil
-}
-
-func listenOn(ctx context.Context, host string, port int, named bool) (net.Listener, error) {
-	var lc net.ListenConfig
-	last := port
-	if !named && port != 0 {
-		last = min(port+nextPorts, 65535)
-	}
-	for p := port; ; p++ {
-		address := net.JoinHostPort(host, strconv.Itoa(p))
-		l, err := lc.Listen(ctx, "tcp", address)
-		switch {
-		case err == nil:
-			return l, nil
-		case !errors.Is(err, syscall.EADDRINUSE):
-			return nil, fmt.Errorf("cannot listen on %s: %w", address, withoutAddress(err))
-		case p >= last:
-			return nil, fmt.Errorf("cannot listen on %s: %w", address, ErrPortInUse)
-		}
-	}
-}
-
-// withoutAddress returns the system's error without the address, which the message has already.
-func withoutAddress(err error) error {
-	var op *net.OpError
-	if sys, ok := errors.AsType[*os.SyscallError](err); ok {
-		return sys.Err
-	}
-	if errors.As(err, &op) {
-		return op.Err
-	}
-	return err
-}
-
-func newListener(l net.Listener, host string, hosts []string) *Listener {
-	d := &Listener{listener: l, scheme: "http"}
-	_, d.port, _ = net.SplitHostPort(l.Addr().String())
-	ip, _ := netip.ParseAddr(host) // of a name there is none
-	switch {
-	case host == "", ip.IsUnspecified():
-		d.anyIP, host = true, "127.0.0.1"
-		d.hosts = []string{"localhost"}
-		if name, err := os.Hostname(); err == nil {
-			d.hosts = append(d.hosts, strings.ToLower(name))
-		}
-	case ip.IsLoopback():
-		d.hosts = []string{host, "localhost", "127.0.0.1", "::1"}
-		d.local, d.loopback = len(hosts) == 0, true
-	default:
-		d.hosts = []string{strings.ToLower(host)}
-	}
-	d.hosts = append(d.hosts, lists.Each(hosts, strings.ToLower)...)
-	d.shown = net.JoinHostPort(host, d.port)
-	return d
-}
-
-// acceptsHost reports whether a Host header names this server. A name that somebody
-// else gave to our address does not: a page of theirs would else be of the same
-// origin as ours.
-func (d *Listener) acceptsHost(hostHeader string) bool {
-	host, port, err := net.SplitHostPort(hostHeader)
-	if err != nil {
-		host, port = strings.Trim(hostHeader, "[]"), map[string]string{"http": "80", "https": "443"}[d.scheme]
-	}
-	if port != d.port {
-		return false
-	}
-	if slices.Contains(d.hosts, strings.ToLower(host)) {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return d.anyIP && err == nil && ip.Zone() == ""
-}
-
-// sameOrigin is true when an Origin header is a page of this server under the
-// very name that the request has.
-func (d *Listener) sameOrigin(origin, hostHeader string) bool {
-	return d.acceptsHost(hostHeader) && strings.EqualFold(origin, d.scheme+"://"+hostHeader)
 }

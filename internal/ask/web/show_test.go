@@ -1,6 +1,8 @@
 package web
 
 import (
+	"github.com/pawl-dev/pawl/internal/ask/web/activity"
+
 	"github.com/pawl-dev/pawl/internal/ask/web/view"
 
 	"github.com/pawl-dev/pawl/internal/ask/web/rest"
@@ -326,7 +328,7 @@ func TestConversation(t *testing.T) {
 		fmt.Fprintf(&lines, `{"kind":"text","text":"%d"}`+"\n", i)
 	}
 	lines.WriteString("... 1234 bytes left out ...\n" + `{"kind":"end","text":"done"}` + "\n" + `{"kind":"text","text":"not whole`)
-	r.left("abc123", 1, map[string]string{eventsFile: lines.String(), "begun.json": `{"attempt":1}`})
+	r.left("abc123", 1, map[string]string{activity.EventsFile: lines.String(), "begun.json": `{"attempt":1}`})
 	texts := func(c view.Conversation) string {
 		var all []string
 		for _, e := range c.Events {

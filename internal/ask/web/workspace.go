@@ -89,11 +89,11 @@ func (s workspaceHandlers) openTerminal(ctx context.Context, in *rest.CasePath) 
 // newPreviews makes the server of previews. Their names lead to the machine of the browser,
 // so there are none for a server that is reached in another way than on loopback.
 func (s *Server) newPreviews() *preview.Server {
-	if s.listener == nil || s.listener.scheme != "http" || !s.listener.loopback {
+	if s.listener == nil || s.listener.Scheme != "http" || !s.listener.Loopback {
 		return nil
 	}
 	p := &preview.Server{
-		Port:   s.listener.port,
+		Port:   s.listener.Port,
 		Secret: func(name string) string { return makeKey("preview "+name, s.o.Token) },
 		Reserved: func(ctx context.Context, task string) (first, many int, err error) {
 			w, err := s.readWorkspace(ctx, task)

@@ -1,6 +1,8 @@
 package web
 
 import (
+	"github.com/pawl-dev/pawl/internal/ask/web/listen"
+
 	"github.com/pawl-dev/pawl/internal/ask/web/view"
 
 	"github.com/pawl-dev/pawl/internal/ask/web/rest"
@@ -71,7 +73,7 @@ func TestPreview(t *testing.T) {
 	var got view.Preview
 	r.ask(http.MethodPost, "/cases/task-001/preview", fmt.Sprintf(`{"port":%d}`, port), &got)
 	link, err := url.Parse(got.URL)
-	name := fmt.Sprintf("p%d-task-001.localhost:%s", port, r.s.listener.port)
+	name := fmt.Sprintf("p%d-task-001.localhost:%s", port, r.s.listener.Port)
 	if err != nil || link.Host != name || !slices.Contains(got.Listening, port) {
 		t.Errorf("the preview is %+v", got)
 	}
@@ -88,11 +90,11 @@ func TestPreview(t *testing.T) {
 	r.problem(r.send(q), http.StatusForbidden)
 
 	// A server that other machines reach has none.
-	far := newRigAt(t, Address{Address: "0.0.0.0:0", Insecure: true})
+	far := newRigAt(t, listen.Address{Address: "0.0.0.0:0", Insecure: true})
 	if far.s.previews != nil {
 		t.Error("there are previews for other machines")
 	}
 	q = far.asking(http.MethodGet, "/", "")
-	q.Host = fmt.Sprintf("p%d-task-001.localhost:%s", port, far.s.listener.port)
+	q.Host = fmt.Sprintf("p%d-task-001.localhost:%s", port, far.s.listener.Port)
 	far.problem(far.send(q), http.StatusMisdirectedRequest)
 }

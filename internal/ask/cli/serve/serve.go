@@ -3,6 +3,8 @@
 package serve
 
 import (
+	"github.com/pawl-dev/pawl/internal/ask/web/listen"
+
 	"cmp"
 	"context"
 	"errors"
@@ -173,7 +175,7 @@ func openServer(ctx context.Context, a *command.App, db *store.Store, root strin
 		return nil, command.Usage("pawl serves this repository already, as process %d", before.Owner.PID).
 			Hint("Open it: pawl serve --url")
 	}
-	door, err := web.Open(ctx, listenOn(a, f))
+	door, err := listen.Open(ctx, listenOn(a, f))
 	if err != nil {
 		return nil, listenError(err)
 	}
@@ -239,8 +241,8 @@ func buildOptions(ctx context.Context, a *command.App, db *store.Store, root str
 }
 
 // listenOn is the address by flag or configuration.
-func listenOn(a *command.App, f serveFlags) web.Address {
-	out := web.Address{Address: f.address, Named: f.address != "", Insecure: f.insecure, Hosts: f.hosts}
+func listenOn(a *command.App, f serveFlags) listen.Address {
+	out := listen.Address{Address: f.address, Named: f.address != "", Insecure: f.insecure, Hosts: f.hosts}
 	c, err := a.Load(nil)
 	if err != nil {
 		a.Say("Warning: the configuration cannot be read: %v", err)
@@ -258,11 +260,11 @@ func listenOn(a *command.App, f serveFlags) web.Address {
 func listenError(err error) error {
 	e := fault.Of(fault.Refused, err)
 	switch {
-	case errors.Is(err, web.ErrExposed):
+	case errors.Is(err, listen.ErrExposed):
 		return e.Hint("Set server.tls_cert and server.tls_key, so that nobody on the way can read along").
 			Hint("Or say --insecure, if you trust everybody on that network").
 			Hint("From another machine without either: ssh -L 7295:127.0.0.1:7295 HOST")
-	case errors.Is(err, web.ErrPortInUse):
+	case errors.Is(err, listen.ErrPortInUse):
 		return e.Hint("Choose another port: pawl serve --address 127.0.0.1:PORT").
 			Hint("Or leave --address out: then the next free port is taken")
 	case errors.Is(err, syscall.EADDRNOTAVAIL):

@@ -1,8 +1,8 @@
-package web
+// Package activity looks at what agents do: at their conversations, which are read by
+// place, and at what runs do just now, for all readers at once.
+package activity
 
 import (
-	"github.com/pawl-dev/pawl/internal/ask/web/view"
-
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/ask/web/hub"
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/agent"
@@ -26,10 +27,15 @@ const watchEvery = 150 * time.Millisecond
 // maxWatched bounds how many runs are looked at.
 const maxWatched = 100
 
-// watcher looks at what runs do, for all readers at once.
-type watcher struct {
-	core *core
-	runs map[string]*watchedRun
+// Watcher looks at what runs do, for all readers at once.
+type Watcher struct {
+	Hub *hub.Hub
+	// Active lists the runs that are stored as working, Checks are those of a run, and Open
+	// opens the folder of an iteration.
+	Active func(ctx context.Context) ([]store.Run, error)
+	Checks func(ctx context.Context, run string) []view.GateSpec
+	Open   func(r store.Run, number int) (*os.Root, error)
+	runs   map[string]*watchedRun
 }
 
 // watchedRun is what is known of one running attempt.
@@ -45,15 +51,15 @@ type watchedRun struct {
 	grown  view.Grown
 }
 
-// watchRuns polls the active runs until ctx is done.
-func (g *watcher) watchRuns(ctx context.Context) {
+// WatchRuns polls the active runs until ctx is done.
+func (g *Watcher) WatchRuns(ctx context.Context) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	defer g.forgetOthers(nil)
 	for {
 		select {
 		case <-tick.C:
-			if g.core.hub.Watched() {
+			if g.Hub.Watched() {
 				g.sendChanges(ctx)
 			} else {
 				g.forgetOthers(nil)
@@ -86,19 +92,19 @@ func (o *watchedRun) measureOutput() view.Grown {
 }
 
 // sendUpdate sends what is new about a run to its subscribers.
-func (g *watcher) sendUpdate(run, kind string, data any) {
+func (g *Watcher) sendUpdate(run, kind string, data any) {
 	f := hub.NewFrame("", kind, data)
 	f.Run = run
-	g.core.hub.Broadcast(f)
+	g.Hub.Broadcast(f)
 }
 
 // sendChanges sends what changed of every active run.
-func (g *watcher) sendChanges(ctx context.Context) {
-	runs, err := g.core.activeRuns(ctx)
+func (g *Watcher) sendChanges(ctx context.Context) {
+	runs, err := g.Active(ctx)
 	if err != nil {
 		return // the hub says so
 	}
-	again := g.core.hub.Came()
+	again := g.Hub.Came()
 	kept := map[string]bool{}
 	for _, r := range runs[:min(len(runs), maxWatched)] {
 		one := g.findAttempt(ctx, r)
@@ -106,7 +112,7 @@ func (g *watcher) sendChanges(ctx context.Context) {
 			continue
 		}
 		kept[r.ID] = true
-		one.readNew(func() []view.GateSpec { return g.core.checksOf(ctx, r.ID) })
+		one.readNew(func() []view.GateSpec { return g.Checks(ctx, r.ID) })
 		if text, err := json.Marshal(one.now); err == nil && (again || string(text) != one.sent) {
 			one.sent = string(text)
 			g.sendUpdate(r.ID, "activity", one.now)
@@ -120,7 +126,7 @@ func (g *watcher) sendChanges(ctx context.Context) {
 }
 
 // findAttempt returns the watchedRun of a run's attempt under way; nil if there is none.
-func (g *watcher) findAttempt(ctx context.Context, r store.Run) *watchedRun {
+func (g *Watcher) findAttempt(ctx context.Context, r store.Run) *watchedRun {
 	one := g.runs[r.ID]
 	if one != nil && (one.now.Iteration == r.Iteration || one.isChecking()) && one.isCurrent() &&
 		one.now.Phase != "waiting" && r.Status == string(loop.Running) {
@@ -134,10 +140,10 @@ func (g *watcher) findAttempt(ctx context.Context, r store.Run) *watchedRun {
 		return nil
 	}
 	now := view.Activity{Run: r.ID, Iteration: r.Iteration, Attempt: 1, Phase: "agent", Gates: []view.Gate{}}
-	root, err := g.core.openOutputs(r, r.Iteration)
+	root, err := g.Open(r, r.Iteration)
 	if err != nil && r.Iteration == 1 {
 		now.Iteration, now.Phase = 0, "gates"
-		root, err = g.core.openOutputs(r, 0)
+		root, err = g.Open(r, 0)
 	}
 	if err != nil {
 		return nil // it has not begun
@@ -145,14 +151,17 @@ func (g *watcher) findAttempt(ctx context.Context, r store.Run) *watchedRun {
 	if r.Status == string(loop.Waiting) {
 		now.Phase = "waiting"
 	}
-	one = &watchedRun{root: root, tail: spool.Tail{Root: root, Name: eventsFile}, totals: agent.NewCollector(), now: now}
+	one = &watchedRun{root: root, tail: spool.Tail{Root: root, Name: EventsFile}, totals: agent.NewCollector(), now: now}
 	one.readStart()
+	if g.runs == nil {
+		g.runs = map[string]*watchedRun{}
+	}
 	g.runs[r.ID] = one
 	return one
 }
 
 // forgetOthers closes the runs that are not in kept.
-func (g *watcher) forgetOthers(kept map[string]bool) {
+func (g *Watcher) forgetOthers(kept map[string]bool) {
 	for id, one := range g.runs {
 		if !kept[id] {
 			one.close()
