@@ -85,9 +85,7 @@ func (s AutopilotTables) driveAutopilot(ctx context.Context, a *Autopilot, alive
 			old.Owner = a.Owner
 			*a = old
 		default:
-			if _, err := w.Exec(ctx, `DELETE FROM autopilot_controls`); err != nil {
-				return err
-			}
+			w.Do(ctx, `DELETE FROM autopilot_controls`)
 		}
 		a.Turn = old.Turn + 1
 		if err := s.registerLease(ctx, w, a.Owner); err != nil {

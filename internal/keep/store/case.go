@@ -328,9 +328,7 @@ func (s CaseTables) AskReview(ctx context.Context, r CaseReview, ch board.Change
 		if err := moveCase(ctx, w, r.Case, ch); err != nil {
 			return err
 		}
-		if _, err := w.Exec(ctx, `DELETE FROM case_reviews WHERE id = $1 AND decision = ''`, r.Case); err != nil {
-			return err
-		}
+		w.Do(ctx, `DELETE FROM case_reviews WHERE id = $1 AND decision = ''`, r.Case)
 		_, err := w.Exec(ctx, `INSERT INTO case_reviews (id, run, work, why, asked_at, decision, feedback, decided_at)
 			VALUES ($1, $2, $3, $4, $5, '', '', 0)`,
 			r.Case, r.Run, r.Work, r.Why, r.AskedAt)

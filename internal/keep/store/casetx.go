@@ -36,32 +36,25 @@ func (b *cases) addDrafts(ctx context.Context, drafts []board.Draft) ([]board.Ca
 		Awaited: func(id string) (bool, error) { return b.hasDependents(ctx, id) },
 		NewID:   func(t board.Type) (string, error) { return b.newID(ctx, t) },
 	})
-	if err == nil {
-		err = b.keepNumbers(ctx)
-	}
 	if err != nil {
 		return nil, err
+	}
+	for t, last := range b.numbers {
+		b.w.Do(ctx, putNumber(), string(t), last)
 	}
 	var last int64
 	if _, err := b.w.One(ctx, `SELECT coalesce(max(seq), 0) FROM cases`, nil, &last); err != nil {
 		return nil, err
 	}
 	for i := range a.Cases {
-		if err := b.insertCase(ctx, &a.Cases[i]); err != nil {
-			return nil, err
-		}
+		b.insertCase(ctx, &a.Cases[i])
 	}
-	_, err = b.w.Exec(ctx, `INSERT INTO case_history (id, at, action, actor, from_status, to_status, why)
+	b.w.Do(ctx, `INSERT INTO case_history (id, at, action, actor, from_status, to_status, why)
 		SELECT id, created_at, $1, $2, '', status, why FROM cases WHERE seq > $3 ORDER BY seq`, string(board.Add),
 		string(b.by), last)
-	if err != nil {
-		return nil, err
-	}
 	for i := range a.Cases { // each need has its row by now
 		for _, need := range a.Cases[i].Needs {
-			if _, err := b.w.Exec(ctx, insertNeed, a.Cases[i].ID, need); err != nil {
-				return nil, err
-			}
+			b.w.Do(ctx, insertNeed, a.Cases[i].ID, need)
 		}
 	}
 	return a.Cases, b.countNamed(ctx, a)
@@ -144,35 +137,21 @@ func (b *cases) newID(ctx context.Context, t board.Type) (string, error) {
 
 var putNumber = rows.UpsertSQL("case_numbers", 1, "type, last")
 
-// keepNumbers stores the last numbers, when all ids are given.
-func (b *cases) keepNumbers(ctx context.Context) error {
-	for t, last := range b.numbers {
-		if _, err := b.w.Exec(ctx, putNumber(), string(t), last); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 var putCase = rows.UpsertSQL("cases", 0, `id, number, type, title, tags, priority, parent, ref, status, why,
 	retries, created_at, updated_at, ready, score, unmet, unblocks, held, children, children_done`)
 
 // insertCase stores everything of a new case except its needs.
-func (b *cases) insertCase(ctx context.Context, c *board.Case) error {
+func (b *cases) insertCase(ctx context.Context, c *board.Case) {
 	c.CreatedAt, c.UpdatedAt = b.now.UTC().Truncate(time.Millisecond), b.now.UTC().Truncate(time.Millisecond)
 	_, number, _ := board.ParseID(c.ID)
 	ready, score := rankCase(c)
-	_, err := b.w.Exec(ctx, putCase(),
+	b.w.Do(ctx, putCase(),
 		c.ID, number, string(c.Type), c.Title, rows.JoinList(c.Tags), c.Priority, c.Parent, c.Ref, string(c.Status),
 		c.Why, c.Retries, c.CreatedAt, c.UpdatedAt, ready, score, c.Unmet, c.Unblocks, c.Held,
 		c.Children, c.ChildrenDone)
-	if err != nil {
-		return err
-	}
 	if hasTexts(c) {
-		return b.storeTexts(ctx, c)
+		b.storeTexts(ctx, c)
 	}
-	return nil
 }
 
 func hasTexts(c *board.Case) bool {
@@ -181,21 +160,19 @@ func hasTexts(c *board.Case) bool {
 
 var putTexts = rows.UpsertSQL("case_texts", 1, "id, description, acceptance, control, verify, sealed")
 
-func (b *cases) storeTexts(ctx context.Context, c *board.Case) error {
+func (b *cases) storeTexts(ctx context.Context, c *board.Case) {
 	if !hasTexts(c) {
-		_, err := b.w.Exec(ctx, `DELETE FROM case_texts WHERE id = $1`, c.ID)
-		return err
+		b.w.Do(ctx, `DELETE FROM case_texts WHERE id = $1`, c.ID)
+		return
 	}
-	_, err := b.w.Exec(ctx, putTexts(), c.ID, c.Description, rows.ToJSON(c.Acceptance), rows.ToJSON(c.Control),
+	b.w.Do(ctx, putTexts(), c.ID, c.Description, rows.ToJSON(c.Acceptance), rows.ToJSON(c.Control),
 		rows.ToJSON(c.Verify), rows.ToJSON(c.Sealed))
-	return err
 }
 
-func (b *cases) appendEntry(ctx context.Context, id string, e board.Entry) error {
-	_, err := b.w.Exec(ctx, `INSERT INTO case_history (id, at, action, actor, from_status, to_status, why) 
+func (b *cases) appendEntry(ctx context.Context, id string, e board.Entry) {
+	b.w.Do(ctx, `INSERT INTO case_history (id, at, action, actor, from_status, to_status, why) 
 		VALUES ($1, $2, $3, $4, $5, $6, $7)`,
 		id, e.At, string(e.Action), string(e.By), string(e.From), string(e.To), e.Why)
-	return err
 }
 
 // rankCase returns the stored state by which the next task is found.
@@ -208,44 +185,37 @@ func rankCase(c *board.Case) (ready bool, score int) {
 }
 
 // saveCase stores what can change of a case, and whether it is ready by that.
-func (b *cases) saveCase(ctx context.Context, c *board.Case) error {
+func (b *cases) saveCase(ctx context.Context, c *board.Case) {
 	ready, score := rankCase(c)
-	_, err := b.w.Exec(ctx, `UPDATE cases SET title = $1, tags = $2, priority = $3, parent = $4, status = $5, why = $6,
+	b.w.Do(ctx, `UPDATE cases SET title = $1, tags = $2, priority = $3, parent = $4, status = $5, why = $6,
 		retries = $7, updated_at = $8,
 			ready = $9, score = $10, unmet = $11, unblocks = $12,
 			held = $13, children = $14, children_done = $15 WHERE id = $16`,
 		c.Title, rows.JoinList(c.Tags), c.Priority, c.Parent, string(c.Status), c.Why, c.Retries,
 		c.UpdatedAt, ready, score, c.Unmet, c.Unblocks, c.Held, c.Children, c.ChildrenDone, c.ID)
-	return err
 }
 
 // moveCase changes the status of a case, and the cases that depend on it.
 func (b *cases) moveCase(ctx context.Context, c board.Case, ch board.Change) error {
 	moved, entry, err := board.Move(c, ch)
-	if err == nil {
-		err = b.appendEntry(ctx, c.ID, entry)
-	}
 	if err != nil {
 		return err
 	}
+	b.appendEntry(ctx, c.ID, entry)
 	return b.storeChanged(ctx, c, moved)
 }
 
 // storeChanged stores a case that changed, and updates the cases that depend on it.
 func (b *cases) storeChanged(ctx context.Context, before, after board.Case) error {
-	if err := b.saveCase(ctx, &after); err != nil {
-		return err
-	}
+	b.saveCase(ctx, &after)
 	near := board.NearComplete(after.Children, after.ChildrenDone)
 	if near != board.NearComplete(before.Children, before.ChildrenDone) {
 		bonus := -board.ScoreNearComplete
 		if near {
 			bonus = board.ScoreNearComplete
 		}
-		if _, err := b.w.Exec(ctx, `UPDATE cases SET score = score + $1 WHERE parent = $2 AND parent <> '' AND ready = 1`,
-			bonus, after.ID); err != nil {
-			return err
-		}
+		b.w.Do(ctx, `UPDATE cases SET score = score + $1 WHERE parent = $2 AND parent <> '' AND ready = 1`,
+			bonus, after.ID)
 	}
 	var queries []string
 	if before.Holds() != after.Holds() {

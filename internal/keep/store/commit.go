@@ -73,17 +73,12 @@ func storeStep(ctx context.Context, w *statements, step Step) error {
 	}
 	if len(step.Run.Setup) > 0 {
 		const save = `UPDATE setups SET setup = $1 WHERE run = $2 AND setup <> $1`
-		if _, err := w.Exec(ctx, save, step.Run.Setup, step.Run.ID); err != nil {
-			return err
-		}
+		w.Do(ctx, save, step.Run.Setup, step.Run.ID)
 	}
 	if step.Record != nil {
 		r := step.Record
-		_, err := w.Exec(ctx, putIteration(), step.Run.ID, r.Number, r.Attempt, string(r.Outcome), r.StartedAt, r.Elapsed,
+		w.Do(ctx, putIteration(), step.Run.ID, r.Number, r.Attempt, string(r.Outcome), r.StartedAt, r.Elapsed,
 			rows.ToJSON(r))
-		if err != nil {
-			return err
-		}
 	}
 	for _, credit := range step.Learned {
 		if err := storeCredit(ctx, w, credit, step.Event.At); err != nil {
@@ -91,11 +86,8 @@ func storeStep(ctx context.Context, w *statements, step Step) error {
 		}
 	}
 	for _, id := range step.Taken {
-		_, err := w.Exec(ctx, `UPDATE controls SET taken_at = $1 WHERE id = $2 AND run = $3 AND taken_at = 0`,
+		w.Do(ctx, `UPDATE controls SET taken_at = $1 WHERE id = $2 AND run = $3 AND taken_at = 0`,
 			step.Event.At, id, step.Run.ID)
-		if err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -210,12 +202,9 @@ func (s RunTables) PutStep(ctx context.Context, owner Owner, st StepRun, e journ
 		if err != nil {
 			return err
 		}
-		_, err = w.Exec(ctx, putStep(),
+		w.Do(ctx, putStep(),
 			st.Run, st.Step, st.N, st.Iteration, st.Attempt, st.Status, st.Hash, st.Input, st.StartedAt, st.Elapsed,
 			st.Record, st.Output)
-		if err != nil {
-			return err
-		}
 		_, err = insertEvent(ctx, w, e)
 		return err
 	})

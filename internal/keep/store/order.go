@@ -33,9 +33,7 @@ const thisStart = `(SELECT max(seq) FROM case_history WHERE id = $1 AND action =
 // PlaceOrder stores an order in place of the task's last one. Its task has to be active.
 func (s AutopilotTables) PlaceOrder(ctx context.Context, o Order) error {
 	return s.changeAs(ctx, crashSafe, "order "+o.Case, func(ctx context.Context, w *statements) error {
-		if _, err := w.Exec(ctx, `DELETE FROM orders WHERE id = $1`, o.Case); err != nil {
-			return err
-		}
+		w.Do(ctx, `DELETE FROM orders WHERE id = $1`, o.Case)
 		n, err := w.Exec(ctx, `INSERT INTO orders (id, revision, workflow, execution, base, asked, result, secret, at)
 			SELECT $1, `+thisStart+`, $2, '', $3, $4, '', $5, $6 FROM cases WHERE id = $1 AND status = $7`,
 			o.Case, o.Workflow, o.Base, rows.ToJSON(o.Asked), o.Secret, o.At, string(board.Active))

@@ -108,9 +108,7 @@ func (s QueueTables) CommitQueue(ctx context.Context, step QueueStep) error {
 				return err
 			}
 			for _, id := range step.Taken {
-				if _, err := w.Exec(ctx, `UPDATE queue_asks SET taken_at = $1 WHERE id = $2`, step.At, id); err != nil {
-					return err
-				}
+				w.Do(ctx, `UPDATE queue_asks SET taken_at = $1 WHERE id = $2`, step.At, id)
 			}
 			return storeOut(ctx, w, step)
 		})
@@ -150,15 +148,10 @@ func putEntries(ctx context.Context, w *statements, step QueueStep) error {
 		if was != nil && reflect.DeepEqual(was, e) {
 			continue
 		}
-		if _, err := w.Exec(ctx, putEntry(), step.Queue.Target, e.ID, rows.ToJSON(e)); err != nil {
-			return err
-		}
+		w.Do(ctx, putEntry(), step.Queue.Target, e.ID, rows.ToJSON(e))
 	}
 	for id := range old {
-		if _, err := w.Exec(ctx, `DELETE FROM queue_entries WHERE target = $1 AND task = $2`, step.Queue.Target,
-			id); err != nil {
-			return err
-		}
+		w.Do(ctx, `DELETE FROM queue_entries WHERE target = $1 AND task = $2`, step.Queue.Target, id)
 	}
 	return nil
 }
@@ -170,11 +163,8 @@ func QueueRun(target string) string { return "queue:" + target }
 func storeOut(ctx context.Context, w *statements, step QueueStep) error {
 	for i := range step.State.Out.Landings {
 		l := &step.State.Out.Landings[i]
-		_, err := w.Exec(ctx, `INSERT INTO landings (target, task, id, at, data) VALUES ($1, $2, $3, $4, $5)`,
+		w.Do(ctx, `INSERT INTO landings (target, task, id, at, data) VALUES ($1, $2, $3, $4, $5)`,
 			step.Queue.Target, l.Task, l.Commit, l.At, rows.ToJSON(l))
-		if err != nil {
-			return err
-		}
 	}
 	for _, m := range step.State.Out.Cases {
 		if err := moveQueued(ctx, w, m, step.At); err != nil {

@@ -133,9 +133,7 @@ func (s RunTables) Create(ctx context.Context, r Run, e journal.Event, alive fun
 		if err != nil {
 			return err
 		}
-		if err := insertRun(ctx, w, r, e); err != nil {
-			return err
-		}
+		insertRun(ctx, w, r, e)
 		_, err = insertEvent(ctx, w, e)
 		return err
 	})
@@ -177,15 +175,11 @@ func checkNotOwned(ctx context.Context, w *statements, alive func(Owner) bool, s
 
 var putRun = rows.UpsertSQL("runs", 0, storedColumns+", state")
 
-func insertRun(ctx context.Context, w *statements, r Run, e journal.Event) error {
-	_, err := w.Exec(ctx, putRun(),
+func insertRun(ctx context.Context, w *statements, r Run, e journal.Event) {
+	w.Do(ctx, putRun(),
 		r.ID, r.Kind, r.Name, r.Root, r.Status, r.Why, e.N, r.Iteration, r.MaxIterations, r.Agent, r.Cost,
 		r.costKnown(), r.TokensIn, r.TokensOut, r.Owner, r.StartedAt, updatedAt(r, e), r.EndedAt, r.Elapsed, r.State)
-	if err != nil {
-		return err
-	}
-	_, err = w.Exec(ctx, `INSERT INTO setups (run, setup) VALUES ($1, $2)`, r.ID, r.Setup)
-	return err
+	w.Do(ctx, `INSERT INTO setups (run, setup) VALUES ($1, $2)`, r.ID, r.Setup)
 }
 
 // Take makes owner the owner of a run that no process drives, and returns the run
@@ -358,9 +352,7 @@ func (s RunTables) DropRun(ctx context.Context, r EndedRun) error {
 	args := []any{r.ID, r.N, r.Owner.PID, r.Owner.Start}
 	return s.changeAs(ctx, crashSafe, "drop run "+r.ID, func(ctx context.Context, w *statements) error {
 		const over = ` WHERE id = $1 AND n = $2 AND owner_pid = $3 AND owner_start = $4`
-		if _, err := w.Exec(ctx, `DELETE FROM events WHERE run IN (SELECT id FROM runs`+over+`)`, args...); err != nil {
-			return err
-		}
+		w.Do(ctx, `DELETE FROM events WHERE run IN (SELECT id FROM runs`+over+`)`, args...)
 		_, err := w.Exec(ctx, `DELETE FROM runs`+over, args...)
 		return err
 	})

@@ -77,9 +77,7 @@ func (s *DB) copyTables(ctx context.Context, r, w *statements) (count int, err e
 	counted := []string{"iterations", "events", "case_history"}
 	for _, table := range strings.Fields(imported) {
 		if slices.Contains(counted, table) {
-			if _, err := w.Exec(ctx, `ALTER TABLE `+table+` DISABLE TRIGGER USER`); err != nil {
-				return count, err
-			}
+			w.Do(ctx, `ALTER TABLE `+table+` DISABLE TRIGGER USER`)
 		}
 		n, err := s.takeTable(ctx, r, w, table)
 		if err != nil {
@@ -88,9 +86,7 @@ func (s *DB) copyTables(ctx context.Context, r, w *statements) (count int, err e
 		count += n
 	}
 	for _, table := range counted {
-		if _, err := w.Exec(ctx, `ALTER TABLE `+table+` ENABLE TRIGGER USER`); err != nil {
-			return count, err
-		}
+		w.Do(ctx, `ALTER TABLE `+table+` ENABLE TRIGGER USER`)
 	}
 	return count, nil
 }
@@ -219,9 +215,7 @@ func (s *DB) Inspect(ctx context.Context) (i Inspection, err error) {
 	first, err := s.DataVersion(ctx)
 	if err == nil {
 		err = s.changeAs(ctx, powerSafe, "write the database", func(ctx context.Context, w *statements) error {
-			if _, err := w.Exec(ctx, beat, 0, "", "", "check"); err != nil {
-				return err
-			}
+			w.Do(ctx, beat, 0, "", "", "check")
 			_, err := w.Exec(ctx, `DELETE FROM leases WHERE pid = 0`)
 			return err
 		})

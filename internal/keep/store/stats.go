@@ -354,8 +354,7 @@ const learnedColumns = `class, strategy, wins, losses, day, successes, failures,
 
 func readLearned(ctx context.Context, w *statements, query string, args ...any) ([]Learned, error) {
 	return rows.ListAll(ctx, w, func(l *Learned) []any {
-		return []any{&l.Class, &l.Strategy, &l.Wins, &l.Losses, &l.Day, &l.Successes, &l.Failures,
-			&l.UsedAt}
+		return []any{&l.Class, &l.Strategy, &l.Wins, &l.Losses, &l.Day, &l.Successes, &l.Failures, &l.UsedAt}
 	}, query, args...)
 }
 
@@ -368,24 +367,17 @@ func storeCredit(ctx context.Context, w *statements, c strategy.Credit, when tim
 	}
 	tallies := lists.Each(stored, func(one Learned) strategy.Tally { return one.Tally })
 	for _, t := range strategy.Learn(tallies, c, strategy.Day(when)) {
-		if err := putTally(ctx, w, t); err != nil {
-			return err
-		}
+		w.Do(ctx, `INSERT INTO learned (class, strategy, wins, losses, day, successes, failures, used_at)
+			VALUES ($1, $2, $3, $4, $5, 0, 0, 0)
+			ON CONFLICT (class, strategy) DO UPDATE SET wins = excluded.wins, losses = excluded.losses, day = excluded.day`,
+			string(t.Class), t.Strategy, t.Wins, t.Losses, t.Day)
 	}
 	success, failed := 0, 1
 	if c.Success {
 		success, failed = 1, 0
 	}
-	_, err = w.Exec(ctx, `UPDATE learned SET successes = successes + $1, failures = failures + $2,
+	w.Do(ctx, `UPDATE learned SET successes = successes + $1, failures = failures + $2,
 		used_at = CASE WHEN used_at > $3 THEN used_at ELSE $3 END
 		WHERE class = $4 AND strategy = $5`, success, failed, when, string(c.Class), c.Strategy)
-	return err
-}
-
-func putTally(ctx context.Context, w *statements, t strategy.Tally) error {
-	_, err := w.Exec(ctx, `INSERT INTO learned (class, strategy, wins, losses, day, successes, failures, used_at)
-		VALUES ($1, $2, $3, $4, $5, 0, 0, 0)
-		ON CONFLICT (class, strategy) DO UPDATE SET wins = excluded.wins, losses = excluded.losses, day = excluded.day`,
-		string(t.Class), t.Strategy, t.Wins, t.Losses, t.Day)
-	return err
+	return nil
 }

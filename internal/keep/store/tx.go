@@ -156,7 +156,8 @@ func (s *DB) finishTx(ctx context.Context, d durability, do func(ctx context.Con
 	if err := s.inTurn(ctx, &s.write.stmts); err != nil {
 		return err
 	}
-	if err := do(ctx, &s.write.stmts); err != nil {
+	w := &s.write.stmts
+	if err := w.Run(func() error { return do(ctx, w) }); err != nil {
 		return err
 	}
 	if err := s.db.Commit(hard, conn); err != nil {

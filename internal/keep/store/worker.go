@@ -88,9 +88,7 @@ func (s WorkerTable) SaveWorker(ctx context.Context, w Worker) error {
 	}
 	var saved int64
 	err = s.changeAs(ctx, powerSafe, "say that the worker lives", func(ctx context.Context, t *statements) error {
-		if _, err := t.Exec(ctx, `DELETE FROM workers WHERE beat_at < clock_timestamp() - interval '1 day'`); err != nil {
-			return err
-		}
+		t.Do(ctx, `DELETE FROM workers WHERE beat_at < clock_timestamp() - interval '1 day'`)
 		saved, err = t.Exec(ctx, save, args...)
 		return err
 	})
@@ -208,9 +206,7 @@ func (s *DB) registerLease(ctx context.Context, w *statements, o Owner) error {
 	if _, err := w.Exec(ctx, beat, o); err != nil {
 		return err
 	}
-	if _, err := w.Exec(ctx, `DELETE FROM leases WHERE beat_at < clock_timestamp() - interval '1 day'`); err != nil {
-		return err
-	}
+	w.Do(ctx, `DELETE FROM leases WHERE beat_at < clock_timestamp() - interval '1 day'`)
 	l := &s.leases
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -132,9 +132,7 @@ func (s WorkspaceTable) editWorkspaces(ctx context.Context, edit func(all []Work
 			return refused
 		}
 		for _, id := range ch.Drop {
-			if _, err := w.Exec(ctx, `DELETE FROM workspaces WHERE id = $1`, s.place+id); err != nil {
-				return err
-			}
+			w.Do(ctx, `DELETE FROM workspaces WHERE id = $1`, s.place+id)
 		}
 		for _, v := range ch.Put {
 			if err := putWorkspace(ctx, w, s.place, v); err != nil {

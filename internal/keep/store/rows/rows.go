@@ -4,6 +4,7 @@
 package rows
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -19,12 +20,30 @@ type Statements struct {
 	Prepare func(ctx context.Context, query string) (*sql.Stmt, error)
 	Values  func(args []any) []any
 
-	mu   sync.Mutex
-	made map[string]*sql.Stmt
+	mu     sync.Mutex
+	made   map[string]*sql.Stmt
+	failed error
+}
+
+// Do executes a statement of a transaction. When it fails, all that follows fails in the
+// same way, and so does the transaction: see [Statements.Run].
+func (c *Statements) Do(ctx context.Context, query string, args ...any) {
+	_, c.failed = c.Exec(ctx, query, args...)
+}
+
+// Run runs the statements of a transaction, and returns the first error.
+func (c *Statements) Run(do func() error) error {
+	c.failed = nil
+	err := do()
+	err, c.failed = cmp.Or(c.failed, err), nil
+	return err
 }
 
 // get returns a statement, with its values as they are stored.
 func (c *Statements) get(ctx context.Context, query string, args []any) (*sql.Stmt, []any, error) {
+	if c.failed != nil {
+		return nil, nil, c.failed
+	}
 	args, err := storedForm(args)
 	if err != nil {
 		return nil, nil, err
