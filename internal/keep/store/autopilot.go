@@ -1,12 +1,12 @@
 package store
 
 import (
-	"github.com/pawl-dev/pawl/internal/keep/store/rows"
-
 	"context"
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/keep/store/rows"
 )
 
 // Autopilot is the autopilot of a repository, and the process that drives it, if
@@ -267,7 +267,8 @@ func (s AutopilotTables) NewSprintID(ctx context.Context, day string) (string, e
 
 // SaveSprint stores a sprint; it survives a power loss once it has ended.
 func (s AutopilotTables) SaveSprint(ctx context.Context, p Sprint) error {
-	return s.execOne(ctx, durability(!p.EndedAt.IsZero()), "store sprint "+p.ID, putSprint(), p.ID, p.StartedAt, p.EndedAt, p.Stats)
+	return s.execOne(ctx, durability(!p.EndedAt.IsZero()), "store sprint "+p.ID,
+		putSprint(), p.ID, p.StartedAt, p.EndedAt, p.Stats)
 }
 
 var putSprint = rows.UpsertSQL("sprints", 1, "id, started_at, ended_at, stats")

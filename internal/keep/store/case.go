@@ -1,8 +1,6 @@
 package store
 
 import (
-	"github.com/pawl-dev/pawl/internal/keep/store/rows"
-
 	"context"
 	"encoding/json"
 	"slices"
@@ -11,6 +9,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
+	"github.com/pawl-dev/pawl/internal/keep/store/rows"
 )
 
 // CaseTables keep the cases of the board: their texts, needs, history, limits and reviews.
@@ -19,8 +18,8 @@ type CaseTables struct{ *DB }
 // AddCases adds cases to the board, all or none, and returns them with their
 // ids, in order. They are on disk when it returns. The error is a
 // [*board.ProblemsError] when something is wrong with a draft.
-func (s CaseTables) AddCases(ctx context.Context, drafts []board.Draft, by board.Actor, now time.Time) (added []board.Case,
-	err error) {
+func (s CaseTables) AddCases(ctx context.Context, drafts []board.Draft, by board.Actor, now time.Time) ([]board.Case,
+	error) {
 	return changeValue(ctx, s.DB, powerSafe, "add to the board",
 		func(ctx context.Context, w *statements) ([]board.Case, error) {
 			return (&cases{w: w, by: by, now: now}).addDrafts(ctx, drafts)

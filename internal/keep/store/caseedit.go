@@ -1,14 +1,13 @@
 package store
 
 import (
-	"github.com/pawl-dev/pawl/internal/keep/store/rows"
-
 	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/keep/store/rows"
 )
 
 func (b *cases) editCase(ctx context.Context, id string, edit func(*board.Case) error) error {

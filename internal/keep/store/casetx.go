@@ -1,14 +1,13 @@
 package store
 
 import (
-	"github.com/pawl-dev/pawl/internal/keep/store/rows"
-
 	"context"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/keep/store/rows"
 )
 
 // cases changes the board within one transaction, and keeps all counters.

@@ -1,8 +1,6 @@
 package store
 
 import (
-	"github.com/pawl-dev/pawl/internal/keep/store/rows"
-
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -13,6 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/strategy"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
+	"github.com/pawl-dev/pawl/internal/keep/store/rows"
 )
 
 // Step is one step of a run: an event, and what is true after it.

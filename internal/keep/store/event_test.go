@@ -1,8 +1,6 @@
 package store
 
 import (
-	"github.com/pawl-dev/pawl/internal/keep/store/rows"
-
 	"errors"
 	"os"
 	"strings"
@@ -11,6 +9,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
+	"github.com/pawl-dev/pawl/internal/keep/store/rows"
 )
 
 func TestEventsArePaged(t *testing.T) {

@@ -1,8 +1,6 @@
 package store
 
 import (
-	"github.com/pawl-dev/pawl/internal/keep/store/rows"
-
 	"cmp"
 	"context"
 	"database/sql"
@@ -16,6 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/outputs"
 	"github.com/pawl-dev/pawl/internal/keep/store/database"
 	"github.com/pawl-dev/pawl/internal/keep/store/postgres"
+	"github.com/pawl-dev/pawl/internal/keep/store/rows"
 	"github.com/pawl-dev/pawl/internal/keep/store/sqlite"
 )
 
@@ -305,10 +304,8 @@ func (s *DB) applySteps(ctx context.Context, steps []database.Migration) error {
 			if _, err := s.write.conn.ExecContext(ctx, step.SQL); err != nil {
 				return fmt.Errorf("step %s: %w", step.Name, err)
 			}
-			if _, err := w.Exec(ctx, `INSERT INTO migrations (number, name, checksum, applied_at) VALUES ($1, $2, $3, $4)`,
-				step.Number, step.Name, step.Checksum, time.Now().UnixMilli()); err != nil {
-				return err
-			}
+			w.Do(ctx, `INSERT INTO migrations (number, name, checksum, applied_at) VALUES ($1, $2, $3, $4)`,
+				step.Number, step.Name, step.Checksum, time.Now())
 		}
 		return nil
 	})

@@ -1,8 +1,6 @@
 package store
 
 import (
-	"github.com/pawl-dev/pawl/internal/keep/store/rows"
-
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/keep/store/rows"
 )
 
 // Order is what an autopilot has an engine order for a task. What the engine says is believed

@@ -1,8 +1,6 @@
 package store
 
 import (
-	"github.com/pawl-dev/pawl/internal/keep/store/rows"
-
 	"context"
 	"strings"
 
@@ -10,6 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
+	"github.com/pawl-dev/pawl/internal/keep/store/rows"
 )
 
 // MaxPage is the most rows that a page has.
@@ -110,8 +109,8 @@ func (q RunQuery) conditions() *rows.Conditions {
 // text is looked for in titles, ids and tags. next is the mark of the next
 // page, and 0 at the end. Descriptions and criteria are left out, as in
 // [CaseTables.Cases]; Ready has no meaning for the order here.
-func (s CaseTables) CasePage(ctx context.Context, f CaseFilter, text string, after int64, limit int) (cases []board.Case,
-	next int64, err error) {
+func (s CaseTables) CasePage(ctx context.Context, f CaseFilter, text string, after int64, limit int) (
+	cases []board.Case, next int64, err error) {
 	c := f.searching(text)
 	c.Add(`c.seq > ?`, after)
 	type listed struct {

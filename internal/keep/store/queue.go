@@ -1,8 +1,6 @@
 package store
 
 import (
-	"github.com/pawl-dev/pawl/internal/keep/store/rows"
-
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
+	"github.com/pawl-dev/pawl/internal/keep/store/rows"
 )
 
 // Queue is a merge queue as it is stored. The zero Owner means that no process works on it.
@@ -104,9 +103,7 @@ func (s QueueTables) CommitQueue(ctx context.Context, step QueueStep) error {
 			if err := updateQueue(ctx, w, step); err != nil {
 				return err
 			}
-			if err := putEntries(ctx, w, step); err != nil {
-				return err
-			}
+			putEntries(ctx, w, step)
 			for _, id := range step.Taken {
 				w.Do(ctx, `UPDATE queue_asks SET taken_at = $1 WHERE id = $2`, step.At, id)
 			}
@@ -136,7 +133,7 @@ func updateQueue(ctx context.Context, w *statements, step QueueStep) error {
 var putEntry = rows.UpsertSQL("queue_entries", 2, "target, task, entry")
 
 // putEntries writes the entries that a step changed.
-func putEntries(ctx context.Context, w *statements, step QueueStep) error {
+func putEntries(ctx context.Context, w *statements, step QueueStep) {
 	old := make(map[string]*queue.Entry, len(step.Before))
 	for i := range step.Before {
 		old[step.Before[i].ID] = &step.Before[i]
@@ -153,7 +150,6 @@ func putEntries(ctx context.Context, w *statements, step QueueStep) error {
 	for id := range old {
 		w.Do(ctx, `DELETE FROM queue_entries WHERE target = $1 AND task = $2`, step.Queue.Target, id)
 	}
-	return nil
 }
 
 // QueueRun is the name under which events of a queue are in the journal.

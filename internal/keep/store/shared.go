@@ -1,8 +1,6 @@
 package store
 
 import (
-	"github.com/pawl-dev/pawl/internal/keep/store/rows"
-
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/keep/store/postgres"
+	"github.com/pawl-dev/pawl/internal/keep/store/rows"
 )
 
 // imported are the tables that a local board is brought over by, those that others

@@ -1,11 +1,11 @@
 package store
 
 import (
-	"github.com/pawl-dev/pawl/internal/keep/store/rows"
-
 	"context"
 	"database/sql"
 	"errors"
+
+	"github.com/pawl-dev/pawl/internal/keep/store/rows"
 )
 
 // durability is what a commit survives.

@@ -1,8 +1,6 @@
 package store
 
 import (
-	"github.com/pawl-dev/pawl/internal/keep/store/rows"
-
 	"context"
 	"fmt"
 	"maps"
@@ -13,6 +11,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/keep/store/postgres"
+	"github.com/pawl-dev/pawl/internal/keep/store/rows"
 )
 
 // WorkerTable keeps the workers of a board that several machines have.

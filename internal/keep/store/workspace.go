@@ -1,12 +1,12 @@
 package store
 
 import (
-	"github.com/pawl-dev/pawl/internal/keep/store/rows"
-
 	"context"
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/keep/store/rows"
 )
 
 // WorkspaceTable keeps the private clones of this machine.
@@ -154,7 +154,7 @@ func putWorkspace(ctx context.Context, w *statements, place string, v Workspace)
 		return fmt.Errorf("cannot store workspace %q: it needs an id, a folder and a repository", v.ID)
 	}
 	_, err := w.Exec(ctx, putWorkspaceQuery(),
-		place+v.ID, v.Kind, v.State, v.Why, v.Repo, v.Dir, v.Own, v.Folder, v.Branch, v.Base, v.Head, v.Ports, v.Setup, v.Landed,
-		v.Owner, v.TakenAt, v.UpdatedAt, v.KeepUntil)
+		place+v.ID, v.Kind, v.State, v.Why, v.Repo, v.Dir, v.Own, v.Folder, v.Branch, v.Base, v.Head, v.Ports, v.Setup,
+		v.Landed, v.Owner, v.TakenAt, v.UpdatedAt, v.KeepUntil)
 	return err
 }
