@@ -1,24 +1,25 @@
 package web
 
 import (
-	"github.com/pawl-dev/pawl/internal/ask/web/view"
-
-	"github.com/pawl-dev/pawl/internal/ask/web/rest"
-
 	"context"
 	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/do/delivery"
 	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/keep/store"
@@ -50,7 +51,7 @@ func (s actionHandlers) actionRoutes(api huma.API) {
 
 // doAction does something for a person; the answer says what was done, and how the run
 // is that it was done to, if there is one.
-func (s *core) doAction(ctx context.Context, do func(*action.Operator) (run string, err error)) (*rest.Body[view.Done], error) {
+func (s *core) doAction(ctx context.Context, do func(*action.Operator) (run string, err error)) (*done, error) {
 	run := ""
 	said, err := s.o.CollectLines(func(p *action.Operator) (err error) {
 		run, err = do(p)
@@ -68,7 +69,7 @@ func (s *core) doAction(ctx context.Context, do func(*action.Operator) (run stri
 
 // onRun does something with a run that exists.
 func (s *core) onRun(ctx context.Context, in *rest.RunPath,
-	do func(*action.Operator, context.Context, store.Run) error) (*rest.Body[view.Done], error) {
+	do func(*action.Operator, context.Context, store.Run) error) (*done, error) {
 	r, err := s.o.Store.Run(ctx, in.Run)
 	if err != nil {
 		return nil, err
@@ -82,12 +83,12 @@ func (s *core) onRun(ctx context.Context, in *rest.RunPath,
 	})
 }
 
-func (s actionHandlers) pauseRun(ctx context.Context, in *rest.RunPath) (*rest.Body[view.Done], error) {
+func (s actionHandlers) pauseRun(ctx context.Context, in *rest.RunPath) (*done, error) {
 	return s.onRun(ctx, in, (*action.Operator).Pause)
 }
 
 // stopRun does not wait for the end; the events show it.
-func (s actionHandlers) stopRun(ctx context.Context, in *rest.RunPath) (*rest.Body[view.Done], error) {
+func (s actionHandlers) stopRun(ctx context.Context, in *rest.RunPath) (*done, error) {
 	return s.onRun(ctx, in,
 		func(p *action.Operator, ctx context.Context, r store.Run) error { return p.Stop(ctx, r, false) })
 }
@@ -97,7 +98,7 @@ func (s actionHandlers) redirectRun(ctx context.Context, in *struct {
 	Body struct {
 		To string `json:"to" maxLength:"40" pattern:"^[0-9A-Za-z-]+$" doc:"The task that gets the slot; it must be ready."`
 	}
-}) (*rest.Body[view.Done], error) {
+}) (*done, error) {
 	to := board.Normal(in.Body.To)
 	if _, err := s.o.Store.Case(ctx, to); err != nil {
 		return nil, err
@@ -108,7 +109,7 @@ func (s actionHandlers) redirectRun(ctx context.Context, in *struct {
 
 func (s actionHandlers) startRun(ctx context.Context, in *struct {
 	Body view.StartWish
-}) (*rest.Body[view.Done], error) {
+}) (*done, error) {
 	return s.doAction(ctx, func(p *action.Operator) (run string, err error) {
 		what, name, err := s.resolveStart(in.Body)
 		if err != nil {
@@ -150,7 +151,7 @@ func (s actionHandlers) resolveStart(wish view.StartWish) (what, name string, er
 func (s actionHandlers) resumeRun(ctx context.Context, in *struct {
 	rest.RunPath
 	Body view.Raise
-}) (*rest.Body[view.Done], error) {
+}) (*done, error) {
 	return s.onRun(ctx, &in.RunPath, func(p *action.Operator, ctx context.Context, r store.Run) error {
 		return s.raiseAndResume(ctx, p, r, in.Body)
 	})
@@ -188,12 +189,12 @@ func (s *core) findOwned(ctx context.Context, fits func(store.Run) bool) Begun {
 func (s actionHandlers) answerRun(ctx context.Context, in *struct {
 	rest.RunPath
 	Body view.Reply
-}) (*rest.Body[view.Done], error) {
+}) (*done, error) {
 	return s.replyToRun(ctx, &in.RunPath, in.Body)
 }
 
 // replyToRun stores the answer, and resumes the run if the answer asks for more work.
-func (s actionHandlers) replyToRun(ctx context.Context, in *rest.RunPath, a view.Reply) (*rest.Body[view.Done], error) {
+func (s actionHandlers) replyToRun(ctx context.Context, in *rest.RunPath, a view.Reply) (*done, error) {
 	if a.Choice == 0 && strings.TrimSpace(a.Text) == "" {
 		return nil, rest.Problem(http.StatusUnprocessableEntity, "INVALID_REQUEST",
 			"An answer needs the number of an option, or words").
@@ -218,7 +219,7 @@ func (s actionHandlers) reviewRun(ctx context.Context, in *struct {
 		Decision string `json:"decision" enum:"approve,reject"`
 		Text     string `json:"text,omitempty" maxLength:"20000" doc:"What must change; needed to reject."`
 	}
-}) (*rest.Body[view.Done], error) {
+}) (*done, error) {
 	words := "approve"
 	if in.Body.Decision == "reject" {
 		if strings.TrimSpace(in.Body.Text) == "" {
@@ -235,7 +236,7 @@ func (s actionHandlers) messageRun(ctx context.Context, in *struct {
 	Body struct {
 		Text string `json:"text" minLength:"1" maxLength:"20000"`
 	}
-}) (*rest.Body[view.Done], error) {
+}) (*done, error) {
 	if strings.TrimSpace(in.Body.Text) == "" {
 		return nil, rest.Problem(http.StatusUnprocessableEntity, "INVALID_REQUEST",
 			"The message is empty").Suggest("Write in text what the agent is to know")
@@ -318,7 +319,7 @@ func (s actionHandlers) rollbackRun(ctx context.Context, in *struct {
 		To   *int `json:"to,omitempty" minimum:"0" maximum:"1000000" doc:"The iteration whose snapshot to go back to; 0 is before the run; left out: the one before the last."`
 		Undo bool `json:"undo,omitempty" doc:"Instead: get back what was there before the last rollback."`
 	}
-}) (*rest.Body[view.Done], error) {
+}) (*done, error) {
 	to := action.BackTo{N: -1, Undo: in.Body.Undo}
 	if in.Body.To != nil {
 		to.N = *in.Body.To
@@ -332,4 +333,112 @@ func (s actionHandlers) rollbackRun(ctx context.Context, in *struct {
 		}
 		return p.Rollback(ctx, r, to)
 	})
+}
+
+// undelivered is the work of runs that is not in the person's files.
+type undelivered struct {
+	core *core
+	mu   sync.Mutex // held while this process has the workspace of a run
+}
+
+func undeliveredRoutes(api huma.API, u *undelivered) {
+	at := rest.Tagged(api, "actions")
+	rest.Get(at, "/runs/{run}/apply", "foresee-apply", "What applying the work of a run would do now", u.foreseeApply)
+	rest.Post(at, "/runs/{run}/apply", "apply-run", "Bring the work of a run that is not in the files there",
+		u.applyRun)
+	rest.Get(at, "/runs/{run}/conflicts", "list-conflicts",
+		"The files that a person and the agent both changed, and for which a run rests", u.listConflicts)
+	rest.Post(at, "/runs/{run}/conflicts", "settle-file", "Choose what becomes of such a file; resume goes on then",
+		u.settleFile)
+	rest.Post(at, "/runs/{run}/discard", "discard-run",
+		"Give up a run that waits, and what of its work is not in the files", u.discardRun)
+}
+
+// lookAt looks at the work of a run.
+func (u *undelivered) lookAt(ctx context.Context, in *rest.RunPath, do func(*action.Operator, store.Run) error) error {
+	r, err := u.core.o.Store.Run(ctx, in.Run)
+	if err != nil {
+		return err
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	_, err = u.core.o.CollectLines(func(p *action.Operator) error { return do(p, r) })
+	return err
+}
+
+func (u *undelivered) foreseeApply(ctx context.Context, in *rest.RunPath) (*rest.Body[action.Application], error) {
+	var out action.Application
+	err := u.lookAt(ctx, in, func(p *action.Operator, r store.Run) (err error) {
+		out, err = p.Apply(ctx, r, action.ApplyOptions{Check: true})
+		return err
+	})
+	out.Written = out.Written[:min(len(out.Written), maxForeseen)]
+	out.Removed = out.Removed[:min(len(out.Removed), maxForeseen)]
+	out.Conflicts = out.Conflicts[:min(len(out.Conflicts), maxForeseen)]
+	return rest.Answer(out), err
+}
+
+// applyRun refuses a result that does not fit.
+func (u *undelivered) applyRun(ctx context.Context, in *struct {
+	rest.RunPath
+	Confirmed bool `query:"confirmed" doc:"A person has seen by name what programs run by themselves, and says yes."`
+}) (*done, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.core.onRun(ctx, &in.RunPath, func(p *action.Operator, ctx context.Context, r store.Run) error {
+		out, err := p.Apply(ctx, r, action.ApplyOptions{Confirmed: in.Confirmed})
+		if err != nil {
+			return err
+		}
+		if out.Status == "conflict" || out.Status == "confirm" {
+			said, _ := p.CollectLines(func(p *action.Operator) error { p.PrintApplied(out, false); return nil })
+			return fault.Refuse("%s", strings.Join(said, " "))
+		}
+		p.PrintApplied(out, false)
+		return nil
+	})
+}
+
+func (u *undelivered) listConflicts(ctx context.Context, in *rest.RunPath) (*rest.Body[view.Clashes], error) {
+	var all []action.Clash
+	err := u.lookAt(ctx, in, func(p *action.Operator, r store.Run) (err error) {
+		all, err = p.ListConflicts(ctx, r)
+		return err
+	})
+	return rest.Answer(view.Clashes{Files: lists.Each(all, func(c action.Clash) view.Clash {
+		out := view.Clash{Path: c.Path, Text: c.Text, Why: c.Why, Settled: c.Settled != nil}
+		if len(out.Text) > maxBody/2 || !utf8.ValidString(out.Text) {
+			out.Text, out.Why = "", "it is no UTF-8, or too large to be shown here: choose mine or agent"
+		}
+		return out
+	})}), err
+}
+
+func (u *undelivered) settleFile(ctx context.Context, in *struct {
+	rest.RunPath
+	Body struct {
+		Path   string          `json:"path" minLength:"1" maxLength:"4096"`
+		Choice delivery.Choice `json:"choice" enum:"mine,agent,both,edit" doc:"Whose lines stay where both changed them; both: the person's first."`
+		Text   string          `json:"text,omitempty" doc:"What the file becomes, with the choice edit."`
+	}
+}) (*done, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.core.onRun(ctx, &in.RunPath, func(p *action.Operator, ctx context.Context, r store.Run) error {
+		left, err := p.SettleConflict(ctx, r, in.Body.Path, in.Body.Choice,
+			func([]byte) ([]byte, error) { return []byte(in.Body.Text), nil })
+		if err != nil {
+			return err
+		}
+		next := "resume the run, or apply its work"
+		if left > 0 {
+			next = fault.Numbered(left, "file") + " left"
+		}
+		p.Say("%s is settled: %s.", in.Body.Path, next)
+		return nil
+	})
+}
+
+func (u *undelivered) discardRun(ctx context.Context, in *rest.RunPath) (*done, error) {
+	return u.core.onRun(ctx, in, (*action.Operator).DiscardRun)
 }

@@ -1,10 +1,6 @@
 package web
 
 import (
-	"github.com/pawl-dev/pawl/internal/ask/web/listen"
-
-	"github.com/pawl-dev/pawl/internal/ask/web/rest"
-
 	"bufio"
 	"context"
 	"fmt"
@@ -22,6 +18,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/config"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
+	"github.com/pawl-dev/pawl/internal/ask/web/listen"
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )

@@ -1,11 +1,9 @@
 package web
 
 import (
-	"github.com/pawl-dev/pawl/internal/ask/web/view"
-
-	"github.com/pawl-dev/pawl/internal/ask/web/rest"
-
 	"context"
+	"errors"
+	"io/fs"
 	"net/http"
 	"strconv"
 	"strings"
@@ -14,6 +12,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/pawl-dev/pawl/internal/ask/action"
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/keep/store"
@@ -74,26 +74,22 @@ func (s caseHandlers) listCases(ctx context.Context, in *caseQuery) (*rest.Body[
 }
 
 func (s caseHandlers) getCase(ctx context.Context, in *rest.CasePath) (*rest.Body[view.CaseDetail], error) {
-	return s.caseDetail(ctx, in.ID)
-}
-
-func (s caseHandlers) caseDetail(ctx context.Context, id string) (*rest.Body[view.CaseDetail], error) {
-	c, err := s.o.Store.Case(ctx, id)
+	c, err := s.o.Store.Case(ctx, in.ID)
 	if err != nil {
 		return nil, err
 	}
 	_, parts := board.Score(&c)
-	needed, err := s.o.Store.Dependents(ctx, id)
+	needed, err := s.o.Store.Dependents(ctx, in.ID)
 	if err != nil {
 		return nil, err
 	}
-	place, err := s.readWorkspace(ctx, id)
+	place, err := s.readWorkspace(ctx, in.ID)
 	if err != nil {
 		return nil, err
 	}
-	history, err := s.o.Store.CaseHistory(ctx, id)
-	return rest.Answer(view.CaseDetail{Case: view.ShowCase(&c), Dependents: view.NonNil(needed), History: view.NonNil(history),
-		ScoreParts: view.NonNil(parts), Workspace: place}), err
+	history, err := s.o.Store.CaseHistory(ctx, in.ID)
+	return rest.Answer(view.CaseDetail{Case: view.ShowCase(&c), Dependents: view.NonNil(needed), Workspace: place,
+		History: view.NonNil(history), ScoreParts: view.NonNil(parts)}), err
 }
 
 func (s caseHandlers) addCase(ctx context.Context, in *struct {
@@ -109,7 +105,7 @@ func (s caseHandlers) addCase(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	return s.caseDetail(ctx, added[0].ID)
+	return s.getCase(ctx, &rest.CasePath{ID: added[0].ID})
 }
 
 func (s caseHandlers) importCases(ctx context.Context, in *struct {
@@ -140,13 +136,13 @@ func (s caseHandlers) editCase(ctx context.Context, in *struct {
 	if _, err := s.o.Store.EditCase(ctx, in.ID, board.Person, time.Now(), in.Body.ApplyTo); err != nil {
 		return nil, err
 	}
-	return s.caseDetail(ctx, in.ID)
+	return s.getCase(ctx, &in.CasePath)
 }
 
 func (s caseHandlers) extendCase(ctx context.Context, in *struct {
 	rest.CasePath
 	Body view.Extent
-}) (*rest.Body[view.Done], error) {
+}) (*done, error) {
 	return s.onCase(ctx, &in.CasePath, func(p *action.Operator) (done action.Done, err error) {
 		l, err := action.ReadLimits(in.Body.MaxIterations, in.Body.Timeout)
 		if err != nil {
@@ -159,7 +155,7 @@ func (s caseHandlers) extendCase(ctx context.Context, in *struct {
 func (s caseHandlers) rollbackCase(ctx context.Context, in *struct {
 	rest.CasePath
 	Body view.CaseWish
-}) (*rest.Body[view.Done], error) {
+}) (*done, error) {
 	to := action.BackTo{Undo: in.Body.Undo}
 	if in.Body.To != nil {
 		to.N = *in.Body.To
@@ -176,7 +172,7 @@ func (s caseHandlers) rollbackCase(ctx context.Context, in *struct {
 	})
 }
 
-func (s caseHandlers) cleanCase(ctx context.Context, in *rest.CasePath) (*rest.Body[view.Done], error) {
+func (s caseHandlers) cleanCase(ctx context.Context, in *rest.CasePath) (*done, error) {
 	return s.onCase(ctx, in, func(p *action.Operator) (done action.Done, err error) {
 		clones, err := s.o.Pool(ctx)
 		if err != nil {
@@ -188,7 +184,7 @@ func (s caseHandlers) cleanCase(ctx context.Context, in *rest.CasePath) (*rest.B
 
 // onCase does something with a case that exists.
 func (s caseHandlers) onCase(ctx context.Context, in *rest.CasePath,
-	do func(*action.Operator) (action.Done, error)) (*rest.Body[view.Done], error) {
+	do func(*action.Operator) (action.Done, error)) (*done, error) {
 	if _, err := s.o.Store.Case(ctx, in.ID); err != nil {
 		return nil, err
 	}
@@ -215,5 +211,58 @@ func (s caseHandlers) moveCase(ctx context.Context, in *struct {
 	}); err != nil {
 		return nil, err
 	}
-	return s.caseDetail(ctx, in.ID)
+	return s.getCase(ctx, &in.CasePath)
+}
+
+// Version names the list that a person has seen.
+type Version struct {
+	Version string `query:"version" required:"true" maxLength:"64" doc:"As in GET /proposal: nothing is done to a list that has changed since."`
+}
+
+func (s caseHandlers) proposalRoutes(api huma.API) {
+	at := rest.Tagged(api, "cases")
+	rest.Get(at, "/proposal", "get-proposal", "The tasks that an agent proposed for a goal (pawl plan)", s.proposal)
+	rest.Post(at, "/proposal", "edit-proposal", "Replace the proposed tasks", s.editProposal)
+	rest.Post(at, "/proposal/add", "add-proposal", "Add the proposed tasks to the board, all or none", s.addProposal)
+	rest.Delete(at, "/proposal", "drop-proposal", "Throw the proposed tasks away", s.dropProposal)
+}
+
+func (s caseHandlers) proposal(context.Context, *rest.Nothing) (*rest.Body[view.Proposal], error) {
+	drafts, version, err := action.ReadProposal(s.o.Root)
+	out := view.Proposal{Version: version, Tasks: action.Proposed(drafts), Problems: []string{}}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return rest.Answer(out), nil
+	case err != nil && version == "":
+		return nil, err
+	case err != nil:
+		out.Problems = strings.Split(err.Error(), "\n")
+	}
+	if c, err := s.loadConfig(); err == nil {
+		out.Judged = len(c.Verification.Gates()) > 0
+	}
+	return rest.Answer(out), nil
+}
+
+func (s caseHandlers) editProposal(ctx context.Context, in *struct {
+	Version
+	Body struct {
+		Tasks []action.ProposedTask `json:"tasks" minItems:"1" maxItems:"50" nullable:"false"`
+	}
+}) (*rest.Body[view.Proposal], error) {
+	_, err := s.doAction(ctx, func(p *action.Operator) (string, error) {
+		return "", p.SaveProposal(in.Body.Tasks, in.Version.Version)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s.proposal(ctx, nil)
+}
+
+func (s caseHandlers) addProposal(ctx context.Context, in *Version) (*done, error) {
+	return s.doAction(ctx, func(p *action.Operator) (string, error) { return "", p.AddProposal(ctx, in.Version) })
+}
+
+func (s caseHandlers) dropProposal(ctx context.Context, in *Version) (*done, error) {
+	return s.doAction(ctx, func(p *action.Operator) (string, error) { return "", p.DropProposal(in.Version) })
 }

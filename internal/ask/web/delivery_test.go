@@ -1,8 +1,6 @@
 package web
 
 import (
-	"github.com/pawl-dev/pawl/internal/ask/web/view"
-
 	"encoding/json"
 	"net/http"
 	"os"
@@ -13,6 +11,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/delivery"
 	"github.com/pawl-dev/pawl/internal/do/engine"

@@ -1,10 +1,6 @@
 package web
 
 import (
-	"github.com/pawl-dev/pawl/internal/ask/web/view"
-
-	"github.com/pawl-dev/pawl/internal/ask/web/rest"
-
 	"cmp"
 	"context"
 	"net/http"
@@ -13,6 +9,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/pawl-dev/pawl/internal/ask/web/patch"
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
@@ -41,11 +39,16 @@ func (s diffHandlers) diffRoutes(api huma.API) {
 		"What an iteration changed in one file", s.diffIterationFile)
 }
 
+// lacksRepository is the problem of a folder without snapshots.
+func (s *core) lacksRepository(what string) *rest.ProblemError {
+	return rest.Problem(http.StatusConflict, "NO_SNAPSHOTS", "There are no %s: %s is not in a git repository", what,
+		s.o.Root).Suggest("'git init' there; runs that start after it are snapshotted")
+}
+
 // treeOf returns the history of the files that a run worked on, or why there is none.
 func (s diffHandlers) treeOf(ctx context.Context, r store.Run) (*workspace.Checkout, error) {
 	if s.o.Tree == nil {
-		return nil, rest.Problem(http.StatusConflict, "NO_SNAPSHOTS", "There are no snapshots: %s is not in a git repository",
-			s.o.Root).Suggest("'git init' there; runs that start after it are snapshotted")
+		return nil, s.lacksRepository("snapshots")
 	}
 	if r.Kind != string(loop.Task) {
 		return s.o.Tree, nil
@@ -217,8 +220,8 @@ func (c compared) diffFiles(ctx context.Context) (*rest.Body[view.Diff], error) 
 	}
 	out := view.Diff{From: c.from, To: c.to, Files: make([]view.DiffFile, len(files)), More: more}
 	for i, f := range files {
-		out.Files[i] = view.DiffFile{Path: f.Path, From: f.From, Status: statusWord(f), Added: f.Added, Deleted: f.Deleted,
-			Binary: f.Binary}
+		out.Files[i] = view.DiffFile{Path: f.Path, From: f.From, Status: statusWord(f), Added: f.Added,
+			Deleted: f.Deleted, Binary: f.Binary}
 		out.Added += f.Added
 		out.Deleted += f.Deleted
 	}

@@ -1,14 +1,6 @@
 package web
 
 import (
-	"github.com/pawl-dev/pawl/internal/ask/web/listen"
-
-	"github.com/pawl-dev/pawl/internal/ask/web/activity"
-
-	"github.com/pawl-dev/pawl/internal/ask/web/view"
-
-	"github.com/pawl-dev/pawl/internal/ask/web/rest"
-
 	"bufio"
 	"context"
 	"encoding/json"
@@ -20,7 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/ask/web/activity"
 	"github.com/pawl-dev/pawl/internal/ask/web/hub"
+	"github.com/pawl-dev/pawl/internal/ask/web/listen"
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
 	"github.com/pawl-dev/pawl/internal/keep/store"

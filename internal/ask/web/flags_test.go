@@ -1,11 +1,11 @@
 package web
 
 import (
-	"github.com/pawl-dev/pawl/internal/ask/web/view"
-
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
 )
 
 // Each field of a wish that is set is the flag of its name.

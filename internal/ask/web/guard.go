@@ -1,14 +1,13 @@
 package web
 
 import (
-	"github.com/pawl-dev/pawl/internal/ask/web/rest"
-
 	"mime"
 	"net/http"
 	"net/url"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/ask/action"
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 )
 

@@ -1,10 +1,6 @@
 package web
 
 import (
-	"github.com/pawl-dev/pawl/internal/ask/web/view"
-
-	"github.com/pawl-dev/pawl/internal/ask/web/rest"
-
 	"encoding/json"
 	"io"
 	"net"
@@ -19,6 +15,8 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/ask/action"
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
 )
 
 // route is one operation of the API, with an address that could be asked.

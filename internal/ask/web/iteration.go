@@ -1,10 +1,6 @@
 package web
 
 import (
-	"github.com/pawl-dev/pawl/internal/ask/web/view"
-
-	"github.com/pawl-dev/pawl/internal/ask/web/rest"
-
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,6 +10,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
 	"github.com/pawl-dev/pawl/internal/keep/store"

@@ -1,16 +1,14 @@
 package web
 
 import (
-	"github.com/pawl-dev/pawl/internal/ask/web/activity"
-
-	"github.com/pawl-dev/pawl/internal/ask/web/view"
-
 	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/pawl-dev/pawl/internal/ask/web/activity"
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/keep/spool"
 	"github.com/pawl-dev/pawl/internal/keep/store"

@@ -1,10 +1,6 @@
 package web
 
 import (
-	"github.com/pawl-dev/pawl/internal/ask/web/listen"
-
-	"github.com/pawl-dev/pawl/internal/ask/web/rest"
-
 	"context"
 	"encoding/json"
 	"flag"
@@ -25,6 +21,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/config"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
+	"github.com/pawl-dev/pawl/internal/ask/web/listen"
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/queue"

@@ -1,13 +1,12 @@
 package web
 
 import (
-	"github.com/pawl-dev/pawl/internal/ask/web/view"
-
 	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )

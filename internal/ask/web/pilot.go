@@ -1,22 +1,28 @@
 package web
 
 import (
-	"github.com/pawl-dev/pawl/internal/ask/web/view"
-
-	"github.com/pawl-dev/pawl/internal/ask/web/rest"
-
 	"context"
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"net/http"
+	"os"
+	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/pawl-dev/pawl/internal/ask/action"
+	"github.com/pawl-dev/pawl/internal/ask/web/hub"
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
+	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/keep/files"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -79,7 +85,7 @@ func (s *pilotHandlers) getSprints(ctx context.Context, in *struct {
 	})}), nil
 }
 
-func (s *pilotHandlers) startAutopilot(ctx context.Context, in *struct{ Body view.PilotWish }) (*rest.Body[view.Done], error) {
+func (s *pilotHandlers) startAutopilot(ctx context.Context, in *struct{ Body view.PilotWish }) (*done, error) {
 	args, wish := []string{"autopilot"}, in.Body
 	if wish.Mode == string(schedule.SemiAuto) {
 		args = append(args, "--semi-auto")
@@ -88,7 +94,7 @@ func (s *pilotHandlers) startAutopilot(ctx context.Context, in *struct{ Body vie
 	return s.launchAutopilot(ctx, append(args, view.FlagsOf(wish)...), "The autopilot has started.")
 }
 
-func (s *pilotHandlers) launchAutopilot(ctx context.Context, args []string, said string) (*rest.Body[view.Done], error) {
+func (s *pilotHandlers) launchAutopilot(ctx context.Context, args []string, said string) (*done, error) {
 	return s.doAction(ctx, func(p *action.Operator) (string, error) {
 		if pilot, err := p.Autopilot(ctx); err == nil {
 			return "", fault.Refuse("the autopilot is already running: %v", pilot.Owner)
@@ -102,13 +108,13 @@ func (s *pilotHandlers) launchAutopilot(ctx context.Context, args []string, said
 	})
 }
 
-func (s *pilotHandlers) startSprint(ctx context.Context, in *struct{ Body view.SprintWish }) (*rest.Body[view.Done], error) {
+func (s *pilotHandlers) startSprint(ctx context.Context, in *struct{ Body view.SprintWish }) (*done, error) {
 	return s.launchAutopilot(ctx, append([]string{"sprint"}, view.FlagsOf(in.Body)...), "The sprint has started.")
 }
 
 // askAutopilot does not wait for the end after a stop; mode is for switching.
-func (s *pilotHandlers) askAutopilot(wish, mode string) func(context.Context, *rest.Nothing) (*rest.Body[view.Done], error) {
-	return func(ctx context.Context, _ *rest.Nothing) (*rest.Body[view.Done], error) {
+func (s *pilotHandlers) askAutopilot(wish, mode string) func(context.Context, *rest.Nothing) (*done, error) {
+	return func(ctx context.Context, _ *rest.Nothing) (*done, error) {
 		return s.doAction(ctx, func(p *action.Operator) (string, error) { return "", p.AskAutopilot(ctx, wish, mode, false) })
 	}
 }
@@ -117,10 +123,93 @@ func (s *pilotHandlers) switchAutopilot(ctx context.Context, in *struct {
 	Body struct {
 		Mode string `json:"mode" enum:"auto,semi-auto"`
 	}
-}) (*rest.Body[view.Done], error) {
+}) (*done, error) {
 	if in.Body.Mode == "" {
 		return nil, rest.Problem(http.StatusUnprocessableEntity, "INVALID_REQUEST",
 			"The mode is missing").Suggest("Send mode: auto or semi-auto")
 	}
 	return s.askAutopilot("mode", in.Body.Mode)(ctx, nil)
+}
+
+// nextEvery is how soon a planned sprint begins after the end of the one before.
+const nextEvery = time.Second
+
+// stopped is the least exit status of an autopilot that somebody ended: what was
+// planned behind it waits for a person.
+const stopped = 128
+
+func (s *pilotHandlers) nextFile() string { return filepath.Join(s.o.StateDir, "next-sprint.json") }
+
+// plannedSprint returns the sprint that is planned, or nil.
+func (s *pilotHandlers) plannedSprint() (p *view.Planned, err error) {
+	if err = files.ReadJSON(s.nextFile(), &p); errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return p, err
+}
+
+// replacePlanned keeps a sprint for later; nil drops it.
+func (s *pilotHandlers) replacePlanned(p *view.Planned) error {
+	s.planning.Lock()
+	defer s.planning.Unlock()
+	return s.storePlanned(p)
+}
+
+func (s *pilotHandlers) storePlanned(p *view.Planned) error {
+	defer s.hub.Broadcast(hub.NewFrame("", "changed", hub.Changed{What: "autopilot"}))
+	if p == nil {
+		if err := os.Remove(s.nextFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	return files.ReplaceJSON(s.nextFile(), p, false)
+}
+
+func (s *pilotHandlers) planSprint(ctx context.Context, in *struct{ Body view.SprintWish }) (*done, error) {
+	return s.doAction(ctx, func(p *action.Operator) (string, error) {
+		p.Say("The sprint is planned. It begins when the one at work has come to its end.")
+		return "", s.replacePlanned(&view.Planned{SprintWish: in.Body})
+	})
+}
+
+func (s *pilotHandlers) dropSprint(ctx context.Context, _ *rest.Nothing) (*done, error) {
+	return s.doAction(ctx, func(p *action.Operator) (string, error) {
+		p.Say("The planned sprint is dropped.")
+		return "", s.replacePlanned(nil)
+	})
+}
+
+// beginPlanned begins each planned sprint in its time, until ctx is done.
+func (s *pilotHandlers) beginPlanned(ctx context.Context) {
+	hub.Every(ctx, nextEvery, func() {
+		if err := s.beginNext(ctx); err != nil && ctx.Err() == nil {
+			s.log.Error("cannot begin the planned sprint", "error", err)
+		}
+	})
+}
+
+// beginNext begins the planned sprint, if there is one and its time has come.
+func (s *pilotHandlers) beginNext(ctx context.Context) error {
+	s.planning.Lock()
+	defer s.planning.Unlock()
+	next, err := s.plannedSprint()
+	if err != nil || next == nil || next.Held != "" {
+		return err
+	}
+	pilot, ok, err := s.o.Store.Autopilot(ctx)
+	if err != nil || ok && (engine.Alive(pilot.Owner) || pilot.On()) {
+		return err
+	}
+	cutOff := pilot.EndedAt.IsZero() || pilot.Exit >= stopped
+	if ok && cutOff {
+		next.Held = "The sprint before it was stopped, or broke off."
+		return s.storePlanned(next)
+	}
+	if _, err := s.launchAutopilot(ctx, append([]string{"sprint"}, view.FlagsOf(next.SprintWish)...),
+		"The planned sprint has started."); err != nil {
+		next.Held = err.Error()
+		return s.storePlanned(next)
+	}
+	return s.storePlanned(nil)
 }

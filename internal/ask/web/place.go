@@ -1,12 +1,9 @@
 package web
 
 import (
-	"github.com/pawl-dev/pawl/internal/ask/web/view"
-
-	"github.com/pawl-dev/pawl/internal/ask/web/rest"
-
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"math"
 	"path/filepath"
@@ -16,8 +13,14 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/pawl-dev/pawl/internal/ask/action"
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/queue"
+	"github.com/pawl-dev/pawl/internal/do/autopilot"
+	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -34,8 +37,9 @@ func (s placeHandlers) placeRoutes(api huma.API) {
 
 func (s placeHandlers) overview(ctx context.Context, in *Clock) (*rest.Body[view.Overview], error) {
 	now := time.Now().UTC()
-	out := view.Overview{Name: filepath.Base(s.o.Root), Root: s.o.Root, Version: s.o.Version, Now: now, Git: s.o.Tree != nil,
-		Active: []view.Run{}, Gates: []view.GateSpec{}, Agents: []string{}, Warnings: []string{}, Cases: map[string]int{}}
+	out := view.Overview{Name: filepath.Base(s.o.Root), Root: s.o.Root, Version: s.o.Version, Now: now,
+		Git: s.o.Tree != nil, Active: []view.Run{}, Gates: []view.GateSpec{}, Agents: []string{}, Warnings: []string{},
+		Cases: map[string]int{}}
 	runs, err := s.activeRuns(ctx)
 	if err != nil {
 		return nil, err
@@ -150,4 +154,195 @@ func (s placeHandlers) getProcedures(context.Context, *rest.Nothing) (*rest.Body
 	}
 	slices.SortFunc(out.Procedures, func(a, b view.ProcedureSpec) int { return strings.Compare(a.Name, b.Name) })
 	return rest.Answer(out), nil
+}
+
+func (s placeHandlers) getInbox(ctx context.Context, _ *rest.Nothing) (*rest.Body[view.Inbox], error) {
+	needs, err := s.listNeeds(ctx)
+	return rest.Answer(view.Inbox{Entries: needs}), err
+}
+
+// waiting are the statuses of runs that wait for a person.
+var waiting = []string{string(loop.Pending), string(loop.Blocked), string(loop.Aborted), string(loop.Paused),
+	string(loop.FailedRun)}
+
+// maxNeeds bounds the inbox.
+const maxNeeds = 500
+
+// listNeeds returns everything that waits for a person, the most urgent first. A task and
+// its run are one need.
+func (s placeHandlers) listNeeds(ctx context.Context) ([]view.Need, error) {
+	of, err := s.runNeeds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cases, _, err := s.o.Store.CasePage(ctx,
+		store.CaseFilter{Status: []board.Status{board.Review, board.Blocked, board.Failed, board.Timeout}}, "", 0, maxNeeds)
+	if err != nil {
+		return nil, err
+	}
+	queued, err := s.queueEntries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range cases {
+		c := &cases[i]
+		if of.given[c.ID] && c.Status == board.Blocked {
+			continue
+		}
+		if at, ok := of.at[c.ID]; ok { // its run says what is needed
+			shown := view.ShowCase(c)
+			of.needs[at].Case, of.needs[at].Title = &shown, c.ID+": "+c.Title
+			continue
+		}
+		n, ok, err := s.caseNeed(ctx, c, queued)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			of.needs = append(of.needs, n)
+		}
+	}
+	if err := s.keptOut(ctx, &of); err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(of.needs, func(a, b view.Need) int {
+		if d := slices.Index(urgency, a.Kind) - slices.Index(urgency, b.Kind); d != 0 {
+			return d
+		}
+		return a.Since.Compare(b.Since)
+	})
+	return of.needs, nil
+}
+
+// keptOut adds the tasks that the autopilot does not start until a person says so, and
+// those that show why it starts nothing.
+func (s placeHandlers) keptOut(ctx context.Context, of *runNeeds) error {
+	idle, err := autopilot.IdleOf(ctx, s.o.Store)
+	for _, k := range idle.KeptOut[:min(len(idle.KeptOut), maxNeeds)] {
+		if !k.Until.IsZero() && k.Why != idle.Held && !k.Lacks {
+			continue
+		}
+		one, cerr := s.o.Store.Case(ctx, k.Case)
+		if cerr != nil {
+			return errors.Join(err, cerr)
+		}
+		c := view.ShowCase(&one)
+		n := view.Need{Kind: "case", Title: c.ID + ": " + c.Title, Since: c.UpdatedAt, Case: &c,
+			Why: "it is not started: " + k.Why}
+		switch {
+		case k.Lacks:
+			n.Why = k.Why
+		case k.Why == idle.Held:
+			n.Why = "nothing is started for now: " + k.Why
+		}
+		of.needs = append(of.needs, n)
+	}
+	return err
+}
+
+// runNeeds are what runs wait for.
+type runNeeds struct {
+	needs []view.Need
+	at    map[string]int  // the first need of a name
+	given map[string]bool // names that a person has given up
+}
+
+// runNeeds finds the runs that wait for a person. Of several runs of one name only the
+// last counts, since a new start replaces the others. A run that was given up does not
+// wait.
+func (s placeHandlers) runNeeds(ctx context.Context) (runNeeds, error) {
+	out := runNeeds{needs: []view.Need{}, at: map[string]int{}, given: map[string]bool{}}
+	runs, _, _, err := s.o.Store.RunPage(ctx, store.RunQuery{Root: s.o.Root, Status: waiting}, store.RunMark{}, maxNeeds)
+	if err != nil {
+		return out, err
+	}
+	over := map[string]bool{}
+	for _, r := range runs {
+		if over[r.Name] { // the last started comes first
+			continue
+		}
+		over[r.Name] = true
+		last, err := s.o.Store.Latest(ctx, r.Root, r.Name)
+		switch {
+		case err != nil:
+			return out, err
+		case last.ID != r.ID, s.isAnswered(ctx, last):
+		case last.Why == loop.GivenUp:
+			out.given[r.Name] = true
+		default:
+			out.at[r.Name] = len(out.needs)
+			out.needs = append(out.needs, view.SplitByStep(s.needOf(ctx, last))...)
+		}
+	}
+	return out, nil
+}
+
+// isAnswered reports whether a person has already dealt with the run: its task is
+// removed, put aside, or waits for a slot.
+func (s placeHandlers) isAnswered(ctx context.Context, r store.Run) bool {
+	if r.Kind != string(loop.Task) {
+		return false
+	}
+	c, err := s.o.Store.Case(ctx, board.TaskOf(r.Name))
+	if errors.Is(err, store.ErrNoCase) {
+		return true
+	}
+	return err == nil && slices.Contains([]board.Status{board.Pending, board.Deferred, board.Done}, c.Status)
+}
+
+// caseNeed returns the need of a task that has no waiting run. ok is false while the
+// task's work waits for its turn to land.
+func (s placeHandlers) caseNeed(ctx context.Context, c *board.Case, queued map[string]action.QueueEntry) (n view.Need,
+	ok bool, err error) {
+	entry, waits := queued[c.ID]
+	if waits && c.Status == board.Review {
+		return n, false, nil
+	}
+	if approved, err := s.isApproved(ctx, c); err != nil || approved {
+		return n, false, err // its place in the queue is to come
+	}
+	kind := map[board.Status]string{board.Review: "review", board.Failed: "failed", board.Timeout: "timeout"}[c.Status]
+	kind = cmp.Or(kind, "case")
+	shown := view.ShowCase(c)
+	n = view.Need{Kind: kind, Title: c.ID + ": " + c.Title, Why: c.Why, Since: shown.UpdatedAt, Case: &shown}
+	if entry.Status == string(queue.Parked) {
+		n.Kind, n.Why, n.Entry = "conflict", entry.Why, &entry
+	}
+	return n, true, nil
+}
+
+// isApproved reports whether the task is in review, and a person's last action on it was
+// to approve.
+func (s placeHandlers) isApproved(ctx context.Context, c *board.Case) (bool, error) {
+	if c.Status != board.Review {
+		return false, nil
+	}
+	history, err := s.o.Store.CaseHistory(ctx, c.ID)
+	if err != nil || len(history) == 0 {
+		return false, err
+	}
+	return history[len(history)-1].Action == board.Approve, nil
+}
+
+// urgency is the order of the inbox: first what holds an agent up.
+var urgency = []string{"question", "review", "conflict", "blocked", "failed", "timeout", "case", "paused"}
+
+func (s placeHandlers) needOf(ctx context.Context, r store.Run) view.Need {
+	n := view.Need{Kind: "question", Title: r.Title(), Why: r.Why, Since: r.UpdatedAt, Run: new(s.viewOf(ctx, r))}
+	state, err := engine.StateOf(r)
+	if err == nil {
+		rows, _ := s.o.Store.Controls(ctx, r.ID) // without them nothing counts as answered
+		n.Question = view.ShowQuestion(state.Question, rows)
+	}
+	switch {
+	case state.PendingReview != nil:
+		n.Kind = "review"
+	case loop.Status(r.Status) == loop.Paused && n.Question == nil:
+		n.Kind = "paused"
+	case loop.Status(r.Status) == loop.Blocked || loop.Status(r.Status) == loop.Aborted:
+		n.Kind = "blocked"
+	case loop.Status(r.Status) == loop.FailedRun:
+		n.Kind = "failed"
+	}
+	return n
 }

@@ -1,10 +1,6 @@
 package web
 
 import (
-	"github.com/pawl-dev/pawl/internal/ask/web/view"
-
-	"github.com/pawl-dev/pawl/internal/ask/web/rest"
-
 	"net/http"
 	"os"
 	"path/filepath"
@@ -13,6 +9,8 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
 )
 
 // The tasks that an agent proposed are read, changed and added, all or none.

@@ -1,10 +1,6 @@
 package web
 
 import (
-	"github.com/pawl-dev/pawl/internal/ask/web/view"
-
-	"github.com/pawl-dev/pawl/internal/ask/web/rest"
-
 	"context"
 	"errors"
 	"strings"
@@ -12,6 +8,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/pawl-dev/pawl/internal/ask/action"
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/do/merge"
 )
@@ -73,7 +71,7 @@ func (s queueHandlers) askEntry(ctx context.Context, in *struct {
 		Action string `json:"action" enum:"hold,release,retry,drop"`
 		Why    string `json:"why,omitempty" maxLength:"2000" doc:"Shown in the list."`
 	}
-}) (*rest.Body[view.Done], error) {
+}) (*done, error) {
 	return s.tellQueue(ctx, in.Body.Action, in.ID, in.Body.Why)
 }
 
@@ -82,7 +80,7 @@ func (s queueHandlers) askQueue(ctx context.Context, in *struct {
 		Action string `json:"action" enum:"pause,resume,land" doc:"land lands what can be landed now, in the background, when no autopilot does."`
 		Why    string `json:"why,omitempty" maxLength:"2000" doc:"Shown in the list."`
 	}
-}) (*rest.Body[view.Done], error) {
+}) (*done, error) {
 	if in.Body.Action == "land" {
 		return s.startLanding(ctx)
 	}
@@ -96,7 +94,7 @@ var queueSaid = map[string]string{
 	"pause": "Nothing lands until the queue is resumed.", "resume": "The queue goes on.",
 }
 
-func (s queueHandlers) tellQueue(ctx context.Context, wish, id, why string) (*rest.Body[view.Done], error) {
+func (s queueHandlers) tellQueue(ctx context.Context, wish, id, why string) (*done, error) {
 	return s.doAction(ctx, func(p *action.Operator) (string, error) {
 		p.Say("%s", strings.ReplaceAll(queueSaid[wish], "%s", id))
 		return "", s.o.AskQueue(ctx, queue.Ask{Wish: queue.Wish(wish), ID: id, Why: why})
@@ -119,7 +117,7 @@ func (s queueHandlers) resolveConflict(ctx context.Context, in *struct {
 		Tip    string         `json:"tip" pattern:"^[0-9a-f]{40,64}$" doc:"The target's, as it was shown."`
 		Files  []merge.Choice `json:"files" maxItems:"100" nullable:"false" doc:"One for each file, in the order in which they were shown."`
 	}
-}) (*rest.Body[view.Done], error) {
+}) (*done, error) {
 	return s.doAction(ctx, func(p *action.Operator) (string, error) {
 		p.Say("%s is settled. It is verified once more, and then it lands.", in.ID)
 		return "", s.o.OpenQueue(ctx, func(q *merge.Queue) error {
@@ -134,7 +132,7 @@ func (s queueHandlers) resolveConflict(ctx context.Context, in *struct {
 
 // startLanding starts a process that lands the queue, since that runs gates. It returns when the
 // process works on the queue or has ended.
-func (s queueHandlers) startLanding(ctx context.Context) (*rest.Body[view.Done], error) {
+func (s queueHandlers) startLanding(ctx context.Context) (*done, error) {
 	return s.doAction(ctx, func(p *action.Operator) (string, error) {
 		_, err := s.o.Launch(ctx, []string{"queue", "land"}, func(pid int) (string, bool, error) {
 			targets, err := s.o.Store.QueueTargets(ctx)

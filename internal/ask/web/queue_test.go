@@ -1,8 +1,6 @@
 package web
 
 import (
-	"github.com/pawl-dev/pawl/internal/ask/web/view"
-
 	"context"
 	"net/http"
 	"os"
@@ -12,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/do/git"

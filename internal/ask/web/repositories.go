@@ -1,10 +1,6 @@
 package web
 
 import (
-	"github.com/pawl-dev/pawl/internal/ask/web/view"
-
-	"github.com/pawl-dev/pawl/internal/ask/web/rest"
-
 	"context"
 	"encoding/json"
 	"fmt"
@@ -22,6 +18,8 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/ask/config"
 	"github.com/pawl-dev/pawl/internal/ask/web/hub"
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
 )
 
 // This file shows the other repositories of the same user. Each has a server of
@@ -90,7 +88,8 @@ func (s neighbourHandlers) askRepositories(ctx context.Context) []view.Repositor
 	list := make([]view.Repository, len(roots))
 	var asked sync.WaitGroup
 	for i, root := range roots {
-		list[i] = view.Repository{ID: filepath.Base(s.stateOf(root)), Name: filepath.Base(root), Root: root, Entries: []view.Need{}}
+		list[i] = view.Repository{ID: filepath.Base(s.stateOf(root)), Name: filepath.Base(root), Root: root,
+			Entries: []view.Need{}}
 		asked.Go(func() { s.askNeighbour(ctx, &list[i]) })
 	}
 	asked.Wait()
@@ -197,24 +196,15 @@ func (s neighbourHandlers) lookAround(ctx context.Context) {
 	if !s.listener.Local {
 		return
 	}
-	tick := time.NewTicker(lookAroundEvery)
-	defer tick.Stop()
 	told := ""
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
+	hub.Every(ctx, lookAroundEvery, func() {
 		if !s.hub.Watched() {
 			told = ""
-			continue
-		}
-		if now := fingerprint(s.askRepositories(ctx)); now != told {
+		} else if now := fingerprint(s.askRepositories(ctx)); now != told {
 			told = now
 			s.hub.Broadcast(hub.NewFrame("", "changed", hub.Changed{What: "repositories"}))
 		}
-	}
+	})
 }
 
 // fingerprint returns a text that changes with the state of the repositories.

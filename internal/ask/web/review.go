@@ -1,18 +1,15 @@
 package web
 
 import (
-	"github.com/pawl-dev/pawl/internal/ask/web/view"
-
-	"github.com/pawl-dev/pawl/internal/ask/web/rest"
-
 	"cmp"
 	"context"
 	"encoding/json"
-	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/pawl-dev/pawl/internal/ask/web/patch"
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/keep/store"
@@ -83,8 +80,7 @@ func (s reviewHandlers) reviewAsked(ctx context.Context, r store.CaseReview) (vi
 // findWork returns the work of a task as two commits in the repository.
 func (s reviewHandlers) findWork(ctx context.Context, in *rest.CasePath) (compared, error) {
 	if s.o.Tree == nil {
-		return compared{}, rest.Problem(http.StatusConflict, "NO_SNAPSHOTS", "There are no diffs: %s is not in a git repository",
-			s.o.Root).Suggest("'git init' there; runs that start after it are snapshotted")
+		return compared{}, s.lacksRepository("diffs")
 	}
 	if _, err := s.o.Store.Case(ctx, in.ID); err != nil {
 		return compared{}, err

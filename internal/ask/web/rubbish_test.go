@@ -1,8 +1,6 @@
 package web
 
 import (
-	"github.com/pawl-dev/pawl/internal/ask/web/rest"
-
 	"context"
 	"encoding/json"
 	"maps"
@@ -12,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
 )

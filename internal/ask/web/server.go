@@ -1,12 +1,6 @@
 package web
 
 import (
-	"github.com/pawl-dev/pawl/internal/ask/web/listen"
-
-	"github.com/pawl-dev/pawl/internal/ask/web/activity"
-
-	"github.com/pawl-dev/pawl/internal/ask/web/rest"
-
 	"bytes"
 	"context"
 	"embed"
@@ -26,10 +20,14 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/config"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
+	"github.com/pawl-dev/pawl/internal/ask/web/activity"
 	"github.com/pawl-dev/pawl/internal/ask/web/bounds"
 	"github.com/pawl-dev/pawl/internal/ask/web/hub"
+	"github.com/pawl-dev/pawl/internal/ask/web/listen"
 	"github.com/pawl-dev/pawl/internal/ask/web/preview"
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
 	"github.com/pawl-dev/pawl/internal/ask/web/shell"
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/do/merge"
@@ -148,6 +146,9 @@ const toolsPath = "/mcp"
 
 // ServeTools answers programs at [toolsPath]. It must be called before Serve.
 func (s *Server) ServeTools(h http.Handler) { s.mux.Handle(toolsPath, h) }
+
+// done answers what was done.
+type done = rest.Body[view.Done]
 
 // loadConfig reads the configuration as it is now.
 func (s *core) loadConfig() (*config.Config, error) {
@@ -268,3 +269,45 @@ func servePages(w http.ResponseWriter, r *http.Request) {
 	}
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
 }
+
+// registerRoutes registers everything that can be asked under /api/v1, which is also
+// what the OpenAPI description is made of.
+func (s *Server) registerRoutes(mux *http.ServeMux) huma.API {
+	api := rest.NewAPI(mux)
+	runHandlers{s.core}.runRoutes(api)
+	iterationHandlers{s.core}.iterationRoutes(api)
+	runHandlers{s.core}.stepRoutes(api)
+	diffHandlers{s.core}.diffRoutes(api)
+	actionHandlers{s.core}.actionRoutes(api)
+	caseHandlers{s.core}.caseRoutes(api)
+	workspaceHandlers{s.core, s.shells, s.previews}.workspaceRoutes(api, mux)
+	caseHandlers{s.core}.proposalRoutes(api)
+	reviewHandlers{s.core}.reviewRoutes(api)
+	queueHandlers{s.core}.queueRoutes(api)
+	s.pilot.pilotRoutes(api)
+	statHandlers{s.core}.statRoutes(api)
+	placeHandlers{s.core}.placeRoutes(api)
+	neighbourHandlers{s.core}.repositoryRoutes(api)
+	s.streams.streamRoutes(api)
+	iterationHandlers{s.core}.rawRoute(api)
+	mux.HandleFunc("GET "+rest.Base+"/openapi.json", s.serveDescription)
+	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
+		rest.Problem(http.StatusNotFound, "NO_SUCH_ADDRESS", "There is nothing at %s %s", r.Method, fault.Cut(r.URL.Path, 200)).
+			Suggest("See what there is: GET " + rest.Base + "/openapi.json").WriteTo(w)
+	})
+	return api
+}
+
+// serveDescription answers with the OpenAPI description.
+func (s *Server) serveDescription(w http.ResponseWriter, _ *http.Request) {
+	data, err := s.Description()
+	if err != nil {
+		rest.InternalProblem(err).WriteTo(w)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(data) // who asked is gone
+}
+
+// Description is the OpenAPI 3.1 description of the API, as JSON.
+func (s *Server) Description() ([]byte, error) { return s.api.OpenAPI().MarshalJSON() }

@@ -1,12 +1,6 @@
 package web
 
 import (
-	"github.com/pawl-dev/pawl/internal/ask/web/activity"
-
-	"github.com/pawl-dev/pawl/internal/ask/web/view"
-
-	"github.com/pawl-dev/pawl/internal/ask/web/rest"
-
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -18,7 +12,10 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/web/activity"
 	"github.com/pawl-dev/pawl/internal/ask/web/patch"
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
 	"github.com/pawl-dev/pawl/internal/decide/control"
 	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/loop"

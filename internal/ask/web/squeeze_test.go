@@ -1,14 +1,13 @@
 package web
 
 import (
-	"github.com/pawl-dev/pawl/internal/ask/web/rest"
-
 	"compress/gzip"
 	"fmt"
 	"io"
 	"net/http"
 	"testing"
 
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
 	"github.com/pawl-dev/pawl/internal/decide/board"
 )
 

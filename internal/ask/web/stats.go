@@ -1,15 +1,13 @@
 package web
 
 import (
-	"github.com/pawl-dev/pawl/internal/ask/web/view"
-
-	"github.com/pawl-dev/pawl/internal/ask/web/rest"
-
 	"context"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/stats"
 	"github.com/pawl-dev/pawl/internal/keep/store"
@@ -94,7 +92,8 @@ func (s statHandlers) summaryStats(ctx context.Context, in *summaryQuery) (*rest
 func (s statHandlers) strategyStats(ctx context.Context, _ *rest.Nothing) (*rest.Body[view.StrategyStats], error) {
 	learned, err := s.o.Store.Learned(ctx)
 	now := time.Now()
-	return rest.Answer(view.StrategyStats{Strategies: lists.Each(learned, func(l store.Learned) store.StrategyStat { return l.Stat(now) })}), err
+	shown := lists.Each(learned, func(l store.Learned) store.StrategyStat { return l.Stat(now) })
+	return rest.Answer(view.StrategyStats{Strategies: shown}), err
 }
 
 func (s statHandlers) failureStats(ctx context.Context, _ *rest.Nothing) (*rest.Body[view.FailureStats], error) {

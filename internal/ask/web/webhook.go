@@ -1,8 +1,6 @@
 package web
 
 import (
-	"github.com/pawl-dev/pawl/internal/ask/web/rest"
-
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -10,6 +8,8 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
 )
 
 // A forge may call this address when something has happened there. What it sends is not

@@ -1,8 +1,6 @@
 package web
 
 import (
-	"github.com/pawl-dev/pawl/internal/ask/web/rest"
-
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -12,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
 )
 
 // signed is a forge's call, signed with a secret.

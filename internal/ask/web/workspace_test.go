@@ -1,12 +1,6 @@
 package web
 
 import (
-	"github.com/pawl-dev/pawl/internal/ask/web/listen"
-
-	"github.com/pawl-dev/pawl/internal/ask/web/view"
-
-	"github.com/pawl-dev/pawl/internal/ask/web/rest"
-
 	"fmt"
 	"net"
 	"net/http"
@@ -15,6 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawl-dev/pawl/internal/ask/web/listen"
+	"github.com/pawl-dev/pawl/internal/ask/web/rest"
+	"github.com/pawl-dev/pawl/internal/ask/web/view"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 

@@ -3,8 +3,6 @@
 package serve
 
 import (
-	"github.com/pawl-dev/pawl/internal/ask/web/listen"
-
 	"cmp"
 	"context"
 	"errors"
@@ -22,6 +20,7 @@ import (
 	queuecli "github.com/pawl-dev/pawl/internal/ask/cli/queue"
 	"github.com/pawl-dev/pawl/internal/ask/config"
 	"github.com/pawl-dev/pawl/internal/ask/web"
+	"github.com/pawl-dev/pawl/internal/ask/web/listen"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/do/merge"

@@ -185,6 +185,20 @@ func (h *Hub) deliverFrames(frames []Frame) {
 	}
 }
 
+// Every calls do in equal steps of time until ctx is done.
+func Every(ctx context.Context, step time.Duration, do func()) {
+	tick := time.NewTicker(step)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			do()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // Run looks for news until ctx is done.
 func (h *Hub) Run(ctx context.Context) {
 	tick := time.NewTicker(lookEvery)

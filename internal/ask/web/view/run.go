@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
@@ -93,13 +94,13 @@ type Asked struct {
 
 // Question is what a person is asked, with the options to choose from.
 type Question struct {
-	Text     string   `json:"text"`
-	Options  []Option `json:"options" nullable:"false" doc:"Numbered from 1; none where the agent asks in its own words."`
-	Attempts []string `json:"attempts" nullable:"false" doc:"What was tried, a line each."`
-	Pattern  string   `json:"pattern" doc:"What the attempts have in common."`
-	Step     string   `json:"step" doc:"The check that is red."`
-	Items    []Item   `json:"items" nullable:"false" doc:"What is left to repair."`
-	Asks     []Asks   `json:"asks" nullable:"false" doc:"Of a workflow: the questions of its steps, each to be answered by itself; none for other runs."`
+	Text     string         `json:"text"`
+	Options  []Option       `json:"options" nullable:"false" doc:"Numbered from 1; none where the agent asks in its own words."`
+	Attempts []string       `json:"attempts" nullable:"false" doc:"What was tried, a line each."`
+	Pattern  string         `json:"pattern" doc:"What the attempts have in common."`
+	Step     string         `json:"step" doc:"The check that is red."`
+	Items    []failure.Item `json:"items" nullable:"false" doc:"What is left to repair."`
+	Asks     []Asks         `json:"asks" nullable:"false" doc:"Of a workflow: the questions of its steps, each to be answered by itself; none for other runs."`
 }
 
 // Asks is the question of a workflow's step.
@@ -344,8 +345,8 @@ func (o *Steps) AddPlanned(w *config.Workflow, prefix string) {
 		if prefix != "" && len(needs) == 0 {
 			needs = []string{prefix[:len(prefix)-1]}
 		}
-		o.Steps = append(o.Steps, StepView{ID: prefix + in.ID, Kind: string(in.Step.Kind), Status: "waiting", Needs: needs,
-			Optional: in.Step.Optional})
+		o.Steps = append(o.Steps, StepView{ID: prefix + in.ID, Kind: string(in.Step.Kind), Status: "waiting",
+			Needs: needs, Optional: in.Step.Optional})
 		if below := w.Nested[in.Step.ID]; below != nil {
 			o.AddPlanned(below, prefix+in.ID+"/")
 		}
