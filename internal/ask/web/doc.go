@@ -1,8 +1,12 @@
 // Package web is pawl for browsers and scripts: a JSON API under /api/v1, live
 // events over server-sent events, and the pages, which are embedded.
 //
-//	browser ── guard: host, origin, token, type, size ── API ── store, journal, run folders
-//	                                                      └── action: what the command line does
+//	browser ── Server: host, origin, token, type, size ── handlers of a noun ── store, journal, run folders
+//	                                                       │    │          └── action: what the command line does
+//	                       rest: routes, addresses, problems    view: documents, made of what is stored
+//
+// [Server] lets in who may ask. Each noun has a type whose methods answer what is asked about
+// it, in a file of its own, and all of them act by one core.
 //
 // It shows what is stored and hands over what a person asks for; it decides
 // nothing about a run, and it never says more than the command line does. A

@@ -7,6 +7,16 @@
 // asks whether a process is alive (callers pass that in), and never deletes
 // or replaces a database that it cannot read.
 //
+// # Parts
+//
+// A part keeps some tables and has the methods about them. [Store] embeds all parts, and all
+// parts share one [DB]: the connections, the transaction and the leases of owners.
+//
+//	Store ── RunTables, EventTable, CaseTables, QueueTables, AutopilotTables,
+//	  │      WorkspaceTable, WorkerTable, Statistics
+//	  └──── DB ── rows: statements, columns, conditions
+//	          └── database: sqlite for one machine, postgres for several
+//
 // # Who may write a run
 //
 // A run has an owner exactly while a process drives it.
