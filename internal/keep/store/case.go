@@ -350,24 +350,22 @@ type Verdict struct {
 // disk when it returns. ok is false when the review is not open: nothing is
 // stored then.
 func (s CaseTables) DecideReview(ctx context.Context, v Verdict) (ok bool, err error) {
-	err = s.transact(ctx, powerSafe, func(ctx context.Context, w *statements) error {
-		found, err := readReviews(ctx, w, ` WHERE id = $1 AND decision = '' AND CAST($2 AS BIGINT) IN (0, seq)`, v.Case, v.Review)
-		if ok = err == nil && len(found) > 0; !ok {
-			return err
-		}
-		if err := moveCase(ctx, w, v.Case, v.Change); err != nil {
-			return err
-		}
-		if v.Land != nil {
-			if _, err := askQueue(ctx, w, *v.Land); err != nil {
-				return err
+	return changeValue(ctx, s.DB, powerSafe, "decide about "+v.Case,
+		func(ctx context.Context, w *statements) (bool, error) {
+			found, err := readReviews(ctx, w, ` WHERE id = $1 AND decision = '' AND CAST($2 AS BIGINT) IN (0, seq)`, v.Case, v.Review)
+			if err != nil || len(found) == 0 {
+				return false, err
 			}
-		}
-		_, err = w.Exec(ctx, `UPDATE case_reviews SET decision = $1, feedback = $2, decided_at = $3 WHERE seq = $4`,
-			v.Decision, v.Feedback, v.Change.At, found[0].Seq)
-		return err
-	})
-	return ok && err == nil, s.explainError(ctx, "decide about "+v.Case, err)
+			err = moveCase(ctx, w, v.Case, v.Change)
+			if err == nil && v.Land != nil {
+				_, err = askQueue(ctx, w, *v.Land)
+			}
+			if err == nil {
+				w.Do(ctx, `UPDATE case_reviews SET decision = $1, feedback = $2, decided_at = $3 WHERE seq = $4`,
+					v.Decision, v.Feedback, v.Change.At, found[0].Seq)
+			}
+			return true, err
+		})
 }
 
 // OpenReviews returns the reviews that have no decision yet, the oldest first.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -258,4 +259,22 @@ func BenchmarkLastIterationsOfManyThousand(b *testing.B) {
 			b.Fatal(len(records), err)
 		}
 	}
+}
+
+// After a statement that fails, a transaction does nothing more, and returns nothing. The
+// next one begins anew.
+func TestAFailedStatementEndsItsTransaction(t *testing.T) {
+	s := fresh(t)
+	v, err := changeValue(t.Context(), s.DB, crashSafe, "try it",
+		func(ctx context.Context, w *statements) (int, error) {
+			w.Do(ctx, `DELETE FROM nowhere`)
+			if _, err := w.Exec(ctx, `DELETE FROM runs`); err == nil {
+				t.Error("a statement after the one that failed was executed")
+			}
+			return 1, nil
+		})
+	if v != 0 || err == nil || !strings.Contains(err.Error(), "nowhere") {
+		t.Errorf("it returns %d, and the error %v", v, err)
+	}
+	must(t, s.DropEvents(t.Context(), time.Now()))
 }

@@ -298,26 +298,23 @@ func (s QueueTables) Landings(ctx context.Context, target, task string, limit in
 // LandCases makes tasks done that landed and are not done on the board, and
 // returns their ids.
 func (s CaseTables) LandCases(ctx context.Context, landed []queue.Landing, now time.Time) (moved []string, err error) {
-	err = s.changeAs(ctx, powerSafe, "repair the board", func(ctx context.Context, w *statements) error {
-		moved = nil
-		for _, l := range landed {
-			c, ok, err := findCase(ctx, w, oneCase, l.Task)
-			isDone := !ok || c.Status == board.Done
-			if err == nil && isDone {
-				continue
+	return changeValue(ctx, s.DB, powerSafe, "repair the board",
+		func(ctx context.Context, w *statements) ([]string, error) {
+			var moved []string
+			for _, l := range landed {
+				c, ok, err := findCase(ctx, w, oneCase, l.Task)
+				isOpen := ok && c.Status != board.Done
+				if err == nil && isOpen {
+					why := "its change is on the target, as " + l.Commit
+					err = moveQueued(ctx, w, queue.CaseMove{ID: l.Task, Move: queue.MoveLanded, Why: why}, now)
+					moved = append(moved, l.Task)
+				}
+				if err != nil {
+					return nil, err
+				}
 			}
-			if err == nil {
-				why := "its change is on the target, as " + l.Commit
-				err = moveQueued(ctx, w, queue.CaseMove{ID: l.Task, Move: queue.MoveLanded, Why: why}, now)
-			}
-			if err != nil {
-				return err
-			}
-			moved = append(moved, l.Task)
-		}
-		return nil
-	})
-	return moved, err
+			return moved, nil
+		})
 }
 
 // GateRecord is the verdict of the gates on a tree.

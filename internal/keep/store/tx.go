@@ -137,13 +137,17 @@ func (s *DB) changeAs(ctx context.Context, d durability, what string,
 	return s.explainError(ctx, what, s.transact(ctx, d, do))
 }
 
-// changeValue runs [DB.changeAs], and returns what do returns.
+// changeValue runs [DB.changeAs], and returns what do returns; the zero value if nothing
+// was stored.
 func changeValue[T any](ctx context.Context, s *DB, d durability, what string,
 	do func(ctx context.Context, w *statements) (T, error)) (v T, err error) {
 	err = s.changeAs(ctx, d, what, func(ctx context.Context, w *statements) (err error) {
 		v, err = do(ctx, w)
 		return err
 	})
+	if err != nil {
+		v = *new(T)
+	}
 	return v, err
 }
 
