@@ -315,11 +315,12 @@ test('what a key does a button does too, and the API', async (t) => {
       });
     }
   }
-  // What is not done here: answers have keys of their own (work.test.ts), conflicts are settled in settle.test.ts, a repository is opened in repositories.test.ts, a terminal and a preview open a tab of their own (terminal.test.ts, preview.test.ts), a plan is worked in plan.test.ts, the next sprint is planned in work.test.ts, and the autopilot without an aim is a sprint until nothing is ready.
+  // What is not done here: answers have keys of their own (work.test.ts), conflicts are settled in settle.test.ts, a repository is opened in repositories.test.ts, a terminal and a preview open a tab of their own (terminal.test.ts, preview.test.ts), a plan is worked in plan.test.ts, the next sprint is planned and slots are changed in work.test.ts, and the autopilot without an aim is a sprint until nothing is ready.
   assert.deepEqual(
     known.filter((k) => !done.has(k)),
     [
       'POST /api/v1/autopilot/start',
+      'POST /api/v1/autopilot/slots',
       'POST /api/v1/cases/{id}/preview',
       'POST /api/v1/cases/{id}/terminal',
       'DELETE /api/v1/proposal',

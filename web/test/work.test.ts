@@ -496,6 +496,9 @@ test('actions by key, while agents work', async (t) => {
     await key('g');
     await key('b');
     await bar.getByText('Autopilot works').waitFor();
+    await bar.getByLabel('slots').fill('5');
+    await bar.getByLabel('slots').press('Enter');
+    await bar.getByText('of 5 slots in use').waitFor();
     await bar.getByRole('button', { name: 'Pause' }).click();
     await bar.getByText('Autopilot paused').waitFor();
     await bar.getByRole('button', { name: 'Resume' }).waitFor();

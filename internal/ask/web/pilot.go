@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"time"
 
@@ -52,6 +53,8 @@ func (s *pilotHandlers) pilotRoutes(api huma.API) {
 		s.askAutopilot("stop", ""))
 	rest.Post(at, "/autopilot/mode", "switch-autopilot", "Who chooses tasks: the autopilot, or a person",
 		s.switchAutopilot)
+	rest.Post(at, "/autopilot/slots", "set-slots",
+		"How many tasks are worked on at once while it runs; what has begun goes on", s.setSlots)
 }
 
 func (s *pilotHandlers) getAutopilot(ctx context.Context, _ *rest.Nothing) (*rest.Body[view.Autopilot], error) {
@@ -129,6 +132,14 @@ func (s *pilotHandlers) switchAutopilot(ctx context.Context, in *struct {
 			"The mode is missing").Suggest("Send mode: auto or semi-auto")
 	}
 	return s.askAutopilot("mode", in.Body.Mode)(ctx, nil)
+}
+
+func (s *pilotHandlers) setSlots(ctx context.Context, in *struct {
+	Body struct {
+		MaxParallel int `json:"max_parallel" minimum:"1" maximum:"100" doc:"Tasks at once."`
+	}
+}) (*done, error) {
+	return s.askAutopilot("slots", strconv.Itoa(in.Body.MaxParallel))(ctx, nil)
 }
 
 // nextEvery is how soon a planned sprint begins after the end of the one before.

@@ -43,6 +43,10 @@ class Pilot {
     await this.tell(() => post('/api/v1/autopilot/mode', { body: { mode } }));
   }
 
+  /** slots is how many tasks are worked on at once from now on. */
+  slots = (max_parallel: number): Promise<void> =>
+    this.tell(() => post('/api/v1/autopilot/slots', { body: { max_parallel } }));
+
   private async tell(send: () => Promise<{ message: string }>): Promise<void> {
     const said = await attempt(send);
     if (said) notes.done(said.message || 'Asked.');
