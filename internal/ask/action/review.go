@@ -107,14 +107,14 @@ func (p *Operator) openQueue(ctx context.Context) (*merge.Queue, error) {
 	}
 	o := merge.Options{Store: p.Store, Repo: repo, Target: target,
 		Dir: filepath.Join(config.StateDir(pl.Config.Root, p.Env), "queue")}
+	o.Policy.Push, o.Policy.Propose = pl.Config.Merge.Push, pl.Config.Merge.Mode == "pull-request"
 	if p.Store.BoardName() != "" && pl.Config.Cluster.Engine != "" {
 		o.Travel = pl.Config.Cluster.Remote
 	}
 	return merge.Open(ctx, o)
 }
 
-// Revert has the queue take back what a task landed; then the task is open again, for the reason. It
-// names the tasks that need it and are done: they may need what goes.
+// Revert has the queue take back what a task landed; then the task is open again, for the reason.
 func (p *Operator) Revert(ctx context.Context, id, why string) (Done, error) {
 	c, err := p.Store.Case(ctx, id)
 	if err != nil {
@@ -138,25 +138,9 @@ func (p *Operator) Revert(ctx context.Context, id, why string) (Done, error) {
 	if err != nil {
 		return Done{}, err
 	}
-	text := fmt.Sprintf("%s waits to be taken back from %s.", id, q.Branch())
-	done, err := p.doneNeeding(ctx, id)
-	if len(done) > 0 {
-		text += " What needs it is done already, and may not work without it: " + strings.Join(done, ", ") + "."
-	}
+	needing, err := q.DoneNeeding(ctx, id)
 	c, serr := p.Store.Case(ctx, id)
-	return Done{c, text}, errors.Join(err, serr)
-}
-
-// doneNeeding lists the tasks that need one and are done.
-func (p *Operator) doneNeeding(ctx context.Context, id string) (done []string, err error) {
-	dependents, err := p.Store.Dependents(ctx, id)
-	for _, other := range dependents {
-		c, cerr := p.Store.Case(ctx, other)
-		if err = errors.Join(err, cerr); cerr == nil && c.Status == board.Done {
-			done = append(done, other)
-		}
-	}
-	return done, err
+	return Done{c, fmt.Sprintf("%s waits to be taken back from %s.%s", id, q.Branch(), needing)}, errors.Join(err, serr)
 }
 
 // noteDecision adds the decision to the statistics of the sprint that it is about.

@@ -282,7 +282,7 @@ func (s *turn) blameEntry(b *Batch, now time.Time) {
 	m := b.Steps[0]
 	s.Suspects = nil // without it the others may be green
 	if e := s.entryOf(m.ID); e != nil {
-		switch why := "it is red on " + branchName(s.Target) + ": " + b.Red; {
+		switch why := e.namedForWhy() + " is red on " + branchName(s.Target) + ": " + b.Red; {
 		case len(m.pathsByRule()) > 0 && !e.Plain:
 			e.Plain = true
 			paths := firstOfList(m.pathsByRule())

@@ -12,7 +12,7 @@ func (s *turn) handOutConflict(e *Entry, c *Conflict, now time.Time) {
 	if class == Simple {
 		class = Medium // what a rule resolved was red, or could not be resolved after all
 	}
-	why = fmt.Sprintf("it conflicts with %s: %s", branchName(s.Target), why)
+	why = fmt.Sprintf("%s conflicts with %s: %s", e.namedForWhy(), branchName(s.Target), why)
 	if c.Regenerating != "" {
 		why += "; " + c.Regenerating
 	}
@@ -24,6 +24,14 @@ func (s *turn) handOutConflict(e *Entry, c *Conflict, now time.Time) {
 	told := len(s.Out.Notes) - 1
 	s.askToResolve(e, why, &Problem{Class: class, Tip: s.Tip, Conflict: c}, now)
 	s.Out.Notes[told].Parked = e.Status == Parked
+}
+
+// namedForWhy names the entry at the beginning of a sentence.
+func (e *Entry) namedForWhy() string {
+	if e.Revert != "" {
+		return "taking it back"
+	}
+	return "it"
 }
 
 // askToResolve hands an entry to an agent while it has attempts, and else to a person.

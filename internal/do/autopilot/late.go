@@ -129,8 +129,9 @@ func (p *pilot) blameLanding(ctx context.Context, commit string, rep gate.Report
 	text = fmt.Sprintf("the gate %s is red since %.10s (%s): %s", spec.Name, found.Commit, found.Title, rep.Summary)
 	if p.o.Late.Revert && len(found.Tasks) == 1 {
 		if err = p.takeBack(ctx, found.Tasks[0], text); err == nil {
-			p.warnAbout(found.Tasks[0], text+"; it is taken back")
-			return nil
+			needing, err := p.queue.DoneNeeding(ctx, found.Tasks[0])
+			p.warnAbout(found.Tasks[0], text+"; it is taken back."+needing)
+			return err
 		}
 		text += "; it is not taken back: " + err.Error()
 	}

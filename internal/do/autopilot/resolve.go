@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/deliver"
 	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
@@ -101,6 +102,9 @@ func (r *Resolver) runAgent(ctx context.Context, w pool.Workspace, p merge.Probl
 	}
 	c.Title, c.Description = "Bring "+p.Entry.ID+" together with the target: "+p.Entry.Title, resolutionText(p, w,
 		c.Description)
+	if p.Entry.Revert != "" { // they are red without its work
+		c.Checks, c.Acceptance = board.Checks{}, nil
+	}
 	limits := store.CaseLimits{MaxIterations: resolveIterations}
 	plan, tree, err := r.Plan(ctx, Task{Case: c, Workspace: w, Limits: limits})
 	if err != nil {
@@ -192,8 +196,15 @@ func resolutionText(p merge.Problem, w pool.Workspace, was string) string {
 	fmt.Fprintf(&b, "This workspace is at the target as it is now. The change of %s is the commit %s.\n",
 		p.Entry.ID, p.Entry.Commit)
 	fmt.Fprintf(&b, "Merge it with: git merge %s\n", p.Entry.Commit)
-	b.WriteString("Settle each conflict so that what both sides mean holds. Take neither side whole, and drop " +
-		"nothing of either. Then commit the merge.\n")
+	if p.Entry.Revert != "" {
+		was = ""
+		fmt.Fprintf(&b, "It takes back what %s landed as %.10s, since: %s\nWhat that landing did goes. What others landed "+
+			"after it stays, and has to work without it. ", p.Entry.ID, p.Entry.Base, p.Entry.Revert)
+	} else {
+		b.WriteString("Settle each conflict so that what both sides mean holds. Take neither side whole, and drop " +
+			"nothing of either. ")
+	}
+	b.WriteString("Then commit the merge.\n")
 	if len(w.Setup) > 0 {
 		fmt.Fprintf(&b, "Before the checks can pass, run: %s\n", strings.Join(w.Setup, " && "))
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
 	"github.com/pawl-dev/pawl/internal/do/drive"
 	"github.com/pawl-dev/pawl/internal/do/engine"
@@ -90,6 +91,7 @@ type whereabouts struct {
 	pushed *loop.Pushed // what the remote has of it, by the last iteration that has something there; nil for none
 	whole  bool         // pushed is all of it
 	run    string       // of the task, the last
+	landed bool         // what that run did: it was taken back
 	begun  bool         // the iteration that was decided was begun here, so the workspace here has the work
 }
 
@@ -105,7 +107,13 @@ func (p *attempts) whereIs(ctx context.Context, id string) (at whereabouts, err 
 			return at, err
 		}
 	}
-	at.run = run.ID
+	if at.run = run.ID; run.ID != "" {
+		landings, err := p.o.Store.Landings(ctx, p.queue.Target(), id, lookedAt)
+		ofRun := func(l queue.Landing) bool { return l.Run == run.ID }
+		if at.landed = slices.ContainsFunc(landings, ofRun); err != nil || at.landed {
+			return at, err
+		}
+	}
 	if d := p.kernel.Pending(); d != nil {
 		if d.Record != nil {
 			records = append(records, *d.Record)
@@ -195,8 +203,12 @@ func (p *attempts) bringWorkspace(ctx context.Context, l *slot) (pool.Workspace,
 		}
 		found = !red
 	}
-	if !here {
-		if err := p.giveUp(ctx, id, base); err != nil {
+	why := "another machine went on with it"
+	if at.landed {
+		why = "what it had was taken back"
+	}
+	if !here || at.landed {
+		if err := p.giveUp(ctx, id, base, why); err != nil {
 			return pool.Workspace{}, err
 		}
 	}
@@ -232,9 +244,9 @@ func (p *attempts) decidedComplete() bool {
 // task any more, and was not pushed.
 var errAway = errors.New("it was complete, but its work did not leave the machine that did it; it is done again")
 
-// giveUp removes the workspace of a task that another machine went on with. What is
-// in it goes to a recovery ref.
-func (p *attempts) giveUp(ctx context.Context, id, base string) error {
+// giveUp removes the workspace of a task that is not gone on with here, for the reason. What is in it goes to a
+// recovery ref.
+func (p *attempts) giveUp(ctx context.Context, id, base, why string) error {
 	row, ok, err := p.o.Store.Workspace(ctx, id)
 	if err != nil || !ok {
 		return err
@@ -246,7 +258,7 @@ func (p *attempts) giveUp(ctx context.Context, id, base string) error {
 	if err != nil {
 		return err
 	}
-	return p.o.Pool.Release(ctx, w, pool.GivenUp("another machine went on with it"))
+	return p.o.Pool.Release(ctx, w, pool.GivenUp(why))
 }
 
 // dropTravelled removes from the remote what it has of tasks that are done or gone.

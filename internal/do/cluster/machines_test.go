@@ -16,6 +16,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
 	"github.com/pawl-dev/pawl/internal/decide/signal"
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
@@ -774,4 +775,32 @@ echo "<promise>COMPLETE</promise>"
 		t.Errorf("it ended with %+v", res)
 	}
 	m.landed(1)
+}
+
+// A task whose landing was taken back begins anew, on whatever machine: what its last run sent has landed, and the
+// target is without it.
+func TestWhatWasTakenBackIsDoneAgain(t *testing.T) {
+	t.Parallel()
+	m := newTeam(t, 2, 1, time.Minute, `
+echo one > one.txt
+echo "<promise>COMPLETE</promise>"
+`)
+	m.machines[1].start(t)
+	m.pilot(0)()
+	o, err := m.machines[1].options(t.Context())
+	must(t, err)
+	defer func() { must(t, o.Store.Close()) }()
+	q, err := o.Queue(t.Context(), func(queue.Note) {})
+	must(t, err)
+	ask, err := q.OfferRevert(t.Context(), "task-001", "Task 0", "wrong")
+	must(t, err)
+	_, err = m.store.AskQueue(t.Context(), ask)
+	must(t, err)
+	for range 2 { // it is taken back, and with the next, done again
+		m.pilot(0)()
+	}
+	m.has("one.txt")
+	if c, err := m.store.Case(t.Context(), "task-001"); err != nil || c.Status != board.Done {
+		t.Errorf("it is %s: %s (%v)", c.Status, c.Why, err)
+	}
 }

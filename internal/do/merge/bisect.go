@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/do/gate"
 	"github.com/pawl-dev/pawl/internal/do/git"
 )
@@ -29,13 +31,21 @@ type Culprit struct {
 var ErrGreen = errors.New("is green")
 
 // Bisect finds the landing that made gates red: by halves, among the states that the target had one after the
-// other, each without what was taken back since. good is a commit of the target in which they are known to be
-// green; with "" it is looked for. tried is called after each try.
+// other, each without what was taken back since. good is a commit in which they are known to be green; with
+// "", or if it is not on the target, one is looked for. tried is called after each try.
 func (q *Queue) Bisect(ctx context.Context, gates []gate.Spec, good string, tried func(commit string, r gate.Report),
 ) (Culprit, error) {
-	tip, err := q.Tip(ctx)
+	tip, err := q.askTip(ctx)
+	if err == nil && tip == "" {
+		err = fault.Refuse("there is no branch %s", branchName(q.ref))
+	}
 	if err != nil {
 		return Culprit{}, err
+	}
+	if good != "" {
+		if on, err := q.o.Repo.IsAncestor(ctx, good, tip); err != nil || !on {
+			good = "" // the target was rewritten
+		}
 	}
 	line, err := q.o.Repo.Landings(ctx, good, tip, nil, maxStates)
 	if err != nil {
@@ -45,9 +55,10 @@ func (q *Queue) Bisect(ctx context.Context, gates []gate.Spec, good string, trie
 		line = append(line, git.Landing{Commit: good})
 	}
 	b := bisection{q: q, gates: gates, tried: tried, seen: map[string]gate.Report{}}
-	if b.reverted, err = q.revertedLandings(ctx); err != nil {
+	if b.landed, err = q.o.Store.Landings(ctx, q.ref, "", maxStates); err != nil {
 		return Culprit{}, err
 	}
+	b.reverted = revertedAmong(b.landed)
 	red, err := b.isRed(ctx, tip)
 	switch {
 	case err != nil:
@@ -75,6 +86,12 @@ func (q *Queue) Bisect(ctx context.Context, gates []gate.Spec, good string, trie
 	}
 	found.Title, _, _ = strings.Cut(message, "\n")
 	found.Tasks, found.Tried, found.Summary = tasksOf(message), len(b.seen), b.seen[found.Commit].Summary
+	if len(found.Tasks) == 0 { // a forge may write a message of its own
+		at := slices.IndexFunc(b.landed, func(l queue.Landing) bool { return l.Commit == found.Commit })
+		if at >= 0 {
+			found.Tasks = []string{b.landed[at].Task}
+		}
+	}
 	return found, nil
 }
 
@@ -112,15 +129,15 @@ type bisection struct {
 	gates    []gate.Spec
 	tried    func(string, gate.Report)
 	seen     map[string]gate.Report
+	landed   []queue.Landing
 	reverted []revertedLanding
 }
 
 // revertedLanding is a landing that was taken back; both are commits.
 type revertedLanding struct{ landing, revert string }
 
-// revertedLandings lists what was taken back from the target, the last first.
-func (q *Queue) revertedLandings(ctx context.Context) (all []revertedLanding, err error) {
-	list, err := q.o.Store.Landings(ctx, q.ref, "", maxStates)
+// revertedAmong lists the landings that were taken back from the target. Both lists have the last first.
+func revertedAmong(list []queue.Landing) (all []revertedLanding) {
 	reverts := map[string]string{} // by task, until the landing before it is seen
 	for _, l := range list {
 		switch revert := reverts[l.Task]; {
@@ -131,7 +148,7 @@ func (q *Queue) revertedLandings(ctx context.Context) (all []revertedLanding, er
 			delete(reverts, l.Task)
 		}
 	}
-	return all, err
+	return all
 }
 
 // withoutReverted returns a commit with the files of a state of the target, less what was taken back after it.

@@ -122,6 +122,13 @@ type place struct{ tip, head, tree string }
 // mergeEntry merges one entry onto what is there, and says what is there then.
 func (q *Queue) mergeEntry(ctx context.Context, at place, e *queue.Entry, batch int64) (queue.Merged, place, error) {
 	m := queue.Merged{ID: e.ID}
+	if e.Revert != "" {
+		if on, err := q.o.Repo.IsAncestor(ctx, e.Base, at.tip); err != nil || !on {
+			m.Lost = fmt.Sprintf("what it landed, %.10s, is not on %s any more: pawl queue drop %s", e.Base,
+				branchName(q.ref), e.ID)
+			return m, at, err
+		}
+	}
 	merged, err := q.conflicts.mergeTrees(ctx, at.head, e)
 	if err == nil {
 		m.Empty, err = q.hasLanded(ctx, at.tip, e)
@@ -176,6 +183,9 @@ func (t *target) hasLanded(ctx context.Context, tip string, e *queue.Entry) (boo
 // reasonUnmergeable: a merge that failed can never be made; other errors are returned.
 func (cs *conflicts) reasonUnmergeable(ctx context.Context, e *queue.Entry, err error) (string, error) {
 	gone := "its commit " + e.Commit + " is not in the repository any more"
+	if cs.o.Store.BoardName() != "" {
+		gone = fmt.Sprintf("its commit %s is not in the repository on %s, which lands", e.Commit, cs.o.Owner.Host)
+	}
 	if errors.Is(err, errMissing) {
 		return gone, nil
 	}

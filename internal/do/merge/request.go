@@ -103,6 +103,9 @@ func (rs *requests) requestText(ctx context.Context, e *queue.Entry, batch int64
 	var b strings.Builder
 	c, err := rs.o.Store.Case(ctx, e.ID)
 	switch n := c.Issue(); {
+	case e.Revert != "": // its issue stays open
+		fmt.Fprintf(&b, "## What is taken back\n\nWhat %s landed as %.10s: %s\n\n", e.ID, e.Base,
+			fault.Cut(e.Revert, storyMost))
 	case err == nil && n > 0: // its words are there: quoted here, they could close others and call people
 		fmt.Fprintf(&b, "Closes #%d\n\n", n)
 	case err == nil && c.Description != "":

@@ -2,8 +2,11 @@ package merge
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 
+	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/decide/report"
@@ -26,15 +29,44 @@ func (q *Queue) landingToRevert(ctx context.Context, id string) (queue.Landing, 
 	case list[0].Empty:
 		return queue.Landing{}, fault.Refuse("%s changed nothing: there is nothing to take back", id)
 	}
-	tip, err := q.Tip(ctx)
+	tip, err := q.askTip(ctx)
 	if err != nil {
 		return queue.Landing{}, err
 	}
 	on, err := q.o.Repo.IsAncestor(ctx, list[0].Commit, tip)
 	if err == nil && !on {
-		err = fault.Refuse("%s landed as %.10s, which is not on %s any more", id, list[0].Commit, branchName(q.ref))
+		branch := branchName(q.ref)
+		err = fault.Refuse("%s landed as %.10s, which is not on %s any more: it was rewritten", id, list[0].Commit, branch).
+			Hint("See what of it is there: git log %s --grep 'Pawl-Task: %s'. Take that back with git revert on a branch, "+
+				"as a task of its own", branch, id)
 	}
 	return list[0], err
+}
+
+// askTip is the target's commit, or the remote's where it is that or the branch here is behind. Who works on the
+// queue has asked the remote.
+func (q *Queue) askTip(ctx context.Context) (string, error) {
+	if q.remote.name == "" || q.remote.answer.Load() != nil {
+		return q.Tip(ctx)
+	}
+	bounded, cancel := context.WithTimeout(ctx, fetchLimit)
+	defer cancel()
+	found, err := q.o.Repo.Fetch(bounded, q.remote.name, q.remote.ref, q.trackingRef())
+	if err != nil || !found { // what is known here has to do
+		return q.Tip(ctx)
+	}
+	there, err := q.o.Repo.Find(ctx, q.trackingRef())
+	if err != nil || q.isShared() {
+		return there, err
+	}
+	here, err := q.o.Repo.Find(ctx, q.ref)
+	if err != nil || here == "" {
+		return there, err
+	}
+	if behind, err := q.o.Repo.IsAncestor(ctx, here, there); err != nil || !behind {
+		return here, err
+	}
+	return there, nil
 }
 
 // OfferRevert prepares what the caller stores to have the landing of a task taken back: a change on top of
@@ -45,22 +77,61 @@ func (q *Queue) OfferRevert(ctx context.Context, id, title, why string) (store.Q
 	if err != nil {
 		return store.QueueAsk{}, err
 	}
-	before, err := q.o.Repo.TreeOf(ctx, landing.Commit+"^1")
-	if err != nil {
-		return store.QueueAsk{}, err
-	}
-	title = "Revert " + report.Line(title, 200)
-	message := fmt.Sprintf("%s: %s\n\n%s\n\nThis takes back %s.\n", id, title, why, landing.Commit)
-	commit, err := q.shadow.CommitTree(ctx, q.shadow.Who, before, message, landing.Commit)
-	if err != nil {
+	// What the task was let change of protected files is taken back, too.
+	e := Entry{ID: id, Title: "Revert " + report.Line(title, 200), Base: landing.Commit, Revert: why,
+		Allow: []string{"**"}, Needs: []string{}}
+	if e.Commit, err = q.commitReverse(ctx, &e); err != nil {
 		return store.QueueAsk{}, err
 	}
 	if q.o.Travel != "" {
-		if err := q.o.Repo.PushWork(ctx, q.o.Travel, id, commit); err != nil {
+		if err := q.o.Repo.PushWork(ctx, q.o.Travel, id, e.Commit); err != nil {
 			return store.QueueAsk{}, err
 		}
 	}
-	// What the task was let change of protected files is taken back, too.
-	return q.Offer(ctx, Entry{ID: id, Title: title, Commit: commit, Base: landing.Commit, Revert: why,
-		Allow: []string{"**"}, Needs: []string{}})
+	return q.Offer(ctx, e)
+}
+
+// commitReverse makes the commit of an entry that takes back a landing, its base.
+func (q *Queue) commitReverse(ctx context.Context, e *Entry) (string, error) {
+	before, err := q.o.Repo.TreeOf(ctx, e.Base+"^1")
+	if err != nil {
+		return "", err
+	}
+	message := fmt.Sprintf("%s: %s\n\n%s\n\nThis takes back %s.\n", e.ID, e.Title, e.Revert, e.Base)
+	return q.shadow.CommitTree(ctx, q.shadow.Who, before, message, e.Base)
+}
+
+// remakeReverse makes that commit again where another machine made it, which shares the board only.
+func (q *Queue) remakeReverse(ctx context.Context, e *Entry) error {
+	if e.Revert == "" || q.o.Travel != "" {
+		return nil
+	}
+	here, err := q.o.Repo.Find(ctx, e.Commit)
+	if err != nil || here != "" {
+		return err
+	}
+	if landed, err := q.o.Repo.Find(ctx, e.Base); err != nil || landed == "" {
+		return err
+	}
+	if e.Commit, err = q.commitReverse(ctx, e); err != nil {
+		return err
+	}
+	return q.o.Repo.SetRefs(ctx, taskRef(e.ID), e.Commit)
+}
+
+// DoneNeeding is a sentence that names the tasks that need one and are done: they may need what is taken back. ""
+// is none.
+func (q *Queue) DoneNeeding(ctx context.Context, id string) (string, error) {
+	dependents, err := q.o.Store.Dependents(ctx, id)
+	var done []string
+	for _, other := range dependents {
+		c, cerr := q.o.Store.Case(ctx, other)
+		if err = errors.Join(err, cerr); cerr == nil && c.Status == board.Done {
+			done = append(done, other)
+		}
+	}
+	if len(done) == 0 {
+		return "", err
+	}
+	return " What needs it is done already, and may not work without it: " + strings.Join(done, ", ") + ".", err
 }

@@ -1,11 +1,14 @@
 package merge
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
+	"github.com/pawl-dev/pawl/internal/do/gate"
 	"github.com/pawl-dev/pawl/internal/keep/store"
+	"github.com/pawl-dev/pawl/internal/test/gittest"
 )
 
 // offerRevert returns what takes a task's landing back once the queue is asked.
@@ -90,5 +93,58 @@ func TestARestartKeepsWhatIsTakenBack(t *testing.T) {
 	r.drain(r.queue())
 	if s := r.status(id); s != board.Done || r.read("new.txt") != "new\n" {
 		t.Errorf("its landing stays, and it is %s", s)
+	}
+}
+
+// Where the target was rewritten, what waits to be taken back waits for a person: merged, it would bring back what
+// was rewritten. What is asked after that is refused.
+func TestATargetIsRewrittenBeforeALandingIsTakenBack(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	start := r.git("rev-parse", "main")
+	q := r.queue()
+	first, commit := r.task("Add a file", start, "new.txt", "new\n")
+	r.add(q, first, commit, "Add a file")
+	second, more := r.task("Add another", start, "other.txt", "other\n")
+	r.drain(q)
+	r.add(q, second, more, "Add another")
+	r.drain(q)
+	askQueue(t, q, offerRevert(t, q, second, "wrong"))
+	r.git("reset", "-q", "--hard", start)
+	r.drain(q)
+	askQueue(t, q, q.asAsk(queue.Event{Kind: queue.Asked, Ask: &queue.Ask{Wish: queue.WishResume}}))
+	r.drain(q)
+	if left := r.left(); r.git("rev-parse", "main") != start || r.status(second) != board.Blocked ||
+		!strings.Contains(strings.Join(left, "\n"), "is not on main any more") {
+		t.Errorf("%s is %s, left %v, said %v", second, r.status(second), left, r.notes)
+	}
+	if _, err := q.OfferRevert(t.Context(), first, "Add a file", "wrong"); err == nil || !strings.Contains(err.Error(), "it was rewritten") {
+		t.Errorf("told %v", err)
+	}
+}
+
+// A machine whose clone is behind has a landing taken back, and finds which made a command red: with an engine the
+// commit travels, and without one who lands makes it again.
+func TestALandingIsTakenBackFromAnotherMachine(t *testing.T) {
+	t.Parallel()
+	for _, travel := range []string{"origin", ""} {
+		r := newRig(t)
+		bare, _ := r.among()
+		m := r.other(bare)
+		r.o.Travel, m.o.Travel = travel, travel
+		start := r.git("rev-parse", "main")
+		id := r.lands(start, "new.txt", "new\n")
+		r.lands(start, "other.txt", "other\n")
+		askQueue(t, m.queue(), offerRevert(t, m.queue(), id, "wrong"))
+		found, err := m.queue().Bisect(t.Context(), gates("! test -e new.txt"), "", func(string, gate.Report) {})
+		if travel == "" { // its branch is that of the clone
+			err = nil
+		} else if len(found.Tasks) != 1 || found.Tasks[0] != id {
+			t.Errorf("found %+v (%v)", found, err)
+		}
+		r.drain(r.queue())
+		if files := gittest.Git(t, bare, "ls-tree", "--name-only", "main"); err != nil || files != "a.txt\nb.txt\nother.txt" {
+			t.Errorf("travel %q: %s is %s: %v, the remote has %q", travel, id, r.status(id), r.left(), files)
+		}
 	}
 }

@@ -114,7 +114,7 @@ type remote struct {
 // answer is what the remote said last.
 type answer struct {
 	none bool  // it has no such branch
-	away error // it said nothing; nil where it was not asked yet
+	away error // it said nothing
 }
 
 const (

@@ -217,7 +217,10 @@ func (w *worker) takeAsks(ctx context.Context) error {
 	}
 	for _, a := range asks {
 		if a.Event.Kind == queue.Added && a.Event.Entry != nil {
-			if a.Event.Done, err = w.q.isLanded(ctx, a.Event.Entry); err != nil {
+			if err = w.q.remakeReverse(ctx, a.Event.Entry); err == nil {
+				a.Event.Done, err = w.q.isLanded(ctx, a.Event.Entry)
+			}
+			if err != nil {
 				w.retryLater(ctx, err)
 				return nil
 			}
