@@ -130,6 +130,19 @@ func listIterations(root *os.Root) (numbers []int, err error) {
 var names = lazy.Regexp(
 	`^(((.+\.)?prompt\.md|[^.]+\.(out|err|events\.jsonl))(\.[0-9]+|\.gz)?|(.+\.)?begun\.json|[^.]+\.result\.json(\.tmp)?)$`)
 
+// isCopied reports whether a file is copied: those that names has, and evidence.
+func isCopied(name string) bool {
+	if isEvidence(path.Dir(name)) {
+		return EvidenceType(name) != ""
+	}
+	return names().MatchString(path.Base(name))
+}
+
+// isEvidence reports whether the folder of an attempt is that with its evidence.
+func isEvidence(dir string) bool {
+	return path.Base(dir) == "evidence" && path.Base(path.Dir(dir)) != "steps"
+}
+
 // copyFolder copies a folder: streams first, since who sees that something has ended reads
 // no more of it.
 func (c *Copier) copyFolder(from *os.Root, dir string) error {
@@ -148,9 +161,9 @@ func (c *Copier) copyFolder(from *os.Root, dir string) error {
 	for _, e := range entries {
 		name := path.Join(dir, e.Name())
 		switch {
-		case e.IsDir() && isOurs(dir, e.Name()):
+		case e.IsDir() && (isOurs(dir, e.Name()) || isEvidence(name)):
 			err = errors.Join(err, c.copyFolder(from, name))
-		case !e.Type().IsRegular(), !names().MatchString(e.Name()):
+		case !e.Type().IsRegular(), !isCopied(name):
 		case isMark(name):
 			marks = append(marks, name)
 		default:
@@ -179,7 +192,7 @@ func (c *Copier) copyFolder(from *os.Root, dir string) error {
 
 // isMark reports whether the file is the record of a begin or an end.
 func isMark(name string) bool {
-	return strings.Contains(name, ".json") && !strings.Contains(name, ".jsonl")
+	return strings.Contains(name, ".json") && !strings.Contains(name, ".jsonl") && !isEvidence(path.Dir(name))
 }
 
 // isOurs reports whether the folder has files that are copied, an earlier attempt's, and those

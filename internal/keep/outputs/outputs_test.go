@@ -131,6 +131,20 @@ func TestOutputTravels(t *testing.T) {
 	d.sees("2", "agent.out", string(want))
 }
 
+// Evidence is seen elsewhere as it is, also a report in JSON; what is none stays. A step of its name is a step.
+func TestEvidenceTravels(t *testing.T) {
+	d := newDesk(t)
+	d.write("1/evidence/gate-1.report.json", `{"at": "home", "cases": 3}`)
+	d.write("1/evidence/agent.page.sh", "rm -rf /")
+	d.write("1/steps/evidence/step.out", "built")
+	d.write("1/steps/evidence/notes.txt", "for the step")
+	d.copy()
+	d.sees("1/evidence", "gate-1.report.json", `{"at": "home", "cases": 3}`)
+	d.sees("1/steps/evidence", "step.out", "built")
+	d.misses("1/evidence", "agent.page.sh")
+	d.misses("1/steps/evidence", "notes.txt")
+}
+
 // What pawl keeps for itself does not leave the machine.
 func TestOwnFilesStay(t *testing.T) {
 	d := newDesk(t)

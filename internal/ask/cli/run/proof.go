@@ -9,15 +9,18 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/cli/session"
+	"github.com/pawl-dev/pawl/internal/ask/config"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
+	"github.com/pawl-dev/pawl/internal/keep/outputs"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
 // showProof shows what proves the criteria of a task, and where the files of evidence are.
-func showProof(a *command.App, state string, r store.Run, records []loop.Record, proof []report.Proof) {
+func showProof(a *command.App, p *action.Operator, r store.Run, records []loop.Record, proof []report.Proof) {
 	if len(proof) > 0 {
 		a.Result("\nProof:\n")
 	}
@@ -25,9 +28,19 @@ func showProof(a *command.App, state string, r store.Run, records []loop.Record,
 		a.Result("  - %s\n", report.Line(one.String(), 1000))
 	}
 	heading := "\nEvidence:\n"
+	runs := filepath.Join(config.StateDir(r.Root, a.Env), "runs")
 	for _, rec := range records {
 		for _, e := range rec.Evidence {
-			path := filepath.Join(state, "runs", r.ID, strconv.Itoa(rec.Number), "evidence", e.File)
+			path := ""
+			root, err := outputs.Open(runs, p.Store.OutputsFolder(), r.ID, strconv.Itoa(rec.Number))
+			if err == nil {
+				path = filepath.Join(root.Name(), "evidence", e.File)
+				_, err = root.Stat(filepath.Join("evidence", e.File))
+				_ = root.Close()
+			}
+			if err != nil {
+				path = e.File + ", which is " + reasonNoOutput(p, rec.Pushed)
+			}
 			a.Result("%s  - %s: %s\n", heading, report.Line(cmp.Or(e.Gate, rec.Agent), 100), path)
 			heading = ""
 		}

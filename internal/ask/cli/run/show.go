@@ -186,7 +186,7 @@ func showRun(ctx context.Context, a *command.App, p *action.Operator, r store.Ru
 	}
 	a.Result("\n\n")
 	showIterations(a, records)
-	showProof(a, config.StateDir(r.Root, a.Env), r, records, proof)
+	showProof(a, p, r, records, proof)
 	showSteps(a, steps)
 	showModels(a, records)
 	showHarm(a, records)

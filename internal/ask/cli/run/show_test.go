@@ -60,10 +60,10 @@ func TestGateWords(t *testing.T) {
 func TestWhereAnOutputIs(t *testing.T) {
 	t.Parallel()
 	s := story{p: action.New(action.Options{})}
-	if got := s.reasonNoOutput(nil); got != "not kept any longer" {
+	if got := reasonNoOutput(s.p, nil); got != "not kept any longer" {
 		t.Errorf("here: %s", got)
 	}
-	if got := s.reasonNoOutput(&loop.Pushed{Worker: "one-1234"}); !strings.Contains(got, "on the machine of worker one-1234") {
+	if got := reasonNoOutput(s.p, &loop.Pushed{Worker: "one-1234"}); !strings.Contains(got, "on the machine of worker one-1234") {
 		t.Errorf("elsewhere: %s", got)
 	}
 }

@@ -144,7 +144,7 @@ func (s *story) iterationEnded(e journal.Event) {
 	s.printAgentEvents(now)
 	s.ended = now
 	if s.openOutputs(now) == nil && s.run.Kind != "workflow" {
-		s.screen.Note("what its agent printed is %s", s.reasonNoOutput(r.Pushed))
+		s.screen.Note("what its agent printed is %s", reasonNoOutput(s.p, r.Pushed))
 	}
 	for i, g := range r.Gates {
 		s.showGate(now, i+1, g)
@@ -154,9 +154,9 @@ func (s *story) iterationEnded(e journal.Event) {
 	s.showDecision(e.At, &end.Next)
 }
 
-// reasonNoOutput returns why the agent's output cannot be shown, or where it is.
-func (s *story) reasonNoOutput(left *loop.Pushed) string {
-	if left == nil || s.p.Store.OutputsFolder() != nil {
+// reasonNoOutput returns why what an iteration printed or left cannot be shown, or where it is.
+func reasonNoOutput(p *action.Operator, left *loop.Pushed) string {
+	if left == nil || p.Store.OutputsFolder() != nil {
 		return "not kept any longer"
 	}
 	return "on the machine of worker " + left.Worker + ", if it is kept there; cluster.files shares it"
