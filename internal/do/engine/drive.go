@@ -159,10 +159,9 @@ type judge struct {
 	hard context.Context // done: what comes after an agent is cut off, too
 	red  string          // what was red before the first agent, as its prompt says it
 	// redAgain is what was red of the last iteration's work when it was judged again.
-	redAgain    string
-	weakTests   string            // for the next prompt: tests that show nothing of the work
-	triedChecks bool              // the checks of the task ran before its first agent
-	before      map[string]string // how each of them ended then: see [loop.Gate]
+	redAgain  string
+	weakTests string            // for the next prompt: tests that show nothing of the work
+	before    map[string]string // what the file of that name has; nil is not read yet
 }
 
 // ErrTaken is that another process took the run over while it was driven here.

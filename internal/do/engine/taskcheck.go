@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/deliver"
 	"github.com/pawl-dev/pawl/internal/decide/failure"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/signal"
 	"github.com/pawl-dev/pawl/internal/do/gate"
@@ -135,9 +136,9 @@ func (w *judge) triesFirst() bool { return w.plan.RedFirst == "warn" || w.plan.R
 // It may be stopped meanwhile: its caller looks at ctx.
 func (w *judge) tryChecks(ctx context.Context, s loop.State) *loop.Record {
 	c := s.Command
-	begun := s.Spent.Active > 0 || c.Iteration > 1 || w.plan.Worked || w.triedChecks
-	hasOwn := slices.ContainsFunc(w.plan.Gates, func(s gate.Spec) bool { return s.Origin != "" })
-	if begun || !hasOwn || !w.triesFirst() {
+	begun := s.Spent.Active > 0 || c.Iteration > 1 || w.plan.Worked
+	own := slices.DeleteFunc(slices.Clone(w.plan.Gates), func(s gate.Spec) bool { return s.Origin == "" })
+	if begun || len(own) == 0 || !w.triesFirst() {
 		return nil
 	}
 	w.baseSnapshot(ctx)
@@ -146,20 +147,26 @@ func (w *judge) tryChecks(ctx context.Context, s loop.State) *loop.Record {
 	scratch := w.place(0, c.Attempt).caches()
 	w.dropCaches(scratch)
 	defer w.dropCaches(scratch)
-	green, err := w.greenChecks(ctx, base)
-	switch {
-	case ctx.Err() != nil:
-		return nil
-	case err != nil:
-		return w.cannotStart(c, err)
+	wasTried := !slices.ContainsFunc(own, func(s gate.Spec) bool { return w.howBefore(s) == "" })
+	if !wasTried {
+		err := w.runChecksFirst(ctx, base)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return w.cannotStart(c, err)
+		}
 	}
-	w.triedChecks = true
-	if len(green) == 0 {
+	own = slices.DeleteFunc(own, func(s gate.Spec) bool { return w.howBefore(s) != greenBefore })
+	if len(own) == 0 {
 		return nil
 	}
-	text := "green before any work, so it proves nothing: " + strings.Join(green, ", ")
+	text := "green before any work, so it proves nothing: " +
+		strings.Join(lists.Each(own, func(s gate.Spec) string { return s.Name }), ", ")
 	if w.plan.RedFirst != "require" {
-		w.warn(text)
+		if !wasTried {
+			w.warn(text)
+		}
 		return nil
 	}
 	r := w.notBegun(c)
@@ -174,14 +181,28 @@ func (w *judge) tryChecks(ctx context.Context, s loop.State) *loop.Record {
 	return r
 }
 
-// greenChecks runs the checks of the task on the files as they are before the work, says how
-// each of them is red, and names those that are green.
-func (w *judge) greenChecks(ctx context.Context, base loop.Command) (green []string, err error) {
-	w.before = map[string]string{}
+const greenBefore = "green"
+
+// beforeFile has how each check of the task ended before the work, by its name and command: it runs then once, even
+// if pawl is killed.
+func (w *judge) beforeFile() string { return filepath.Join(w.place(0, 1).dir, "before.json") }
+
+// howBefore tells how a check of the task ended before the work; see [loop.Gate]. "" is that it did not run.
+func (w *judge) howBefore(s gate.Spec) string {
+	if w.before == nil {
+		_ = files.ReadJSON(w.beforeFile(), &w.before) // none ran
+	}
+	return w.before[s.Name+"\n"+s.Command]
+}
+
+// runChecksFirst runs the checks of the task on the files as they are before the work, says how
+// each of them is red, and keeps that.
+func (w *judge) runChecksFirst(ctx context.Context, base loop.Command) (err error) {
+	before := map[string]string{}
 	var judged workspace.Seen
 	if w.o.Tree != nil {
 		if judged, err = w.o.Tree.See(ctx, w.id); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	w.notify(Notice{Kind: Note, Text: "the checks of the task run once before the first agent"})
@@ -196,17 +217,17 @@ func (w *judge) greenChecks(ctx context.Context, base loop.Command) (green []str
 			written, e.Tampered = e.Added, nil // no work is judged
 			return e, err
 		}, time.Now)
-		w.before[s.Name] = "green"
+		how := greenBefore
 		if f := rep.Failure; f != nil {
-			w.before[s.Name] = "red: " + f.Summary
+			how = "red: " + f.Summary
 		}
+		before[s.Name+"\n"+s.Command] = how
 		switch f := rep.Failure; {
 		case err != nil:
-			return nil, err
+			return err
 		case rep.Stopped:
-			return nil, ctx.Err()
+			return ctx.Err()
 		case f == nil:
-			green = append(green, s.Name)
 		case gate.IsOfItsOwn(f):
 			w.warn(fmt.Sprintf("%s is red before any work, perhaps for a reason of its own: %s", s.Name, rep.Summary))
 		default:
@@ -217,7 +238,8 @@ func (w *judge) greenChecks(ctx context.Context, base loop.Command) (green []str
 				deliver.Some(written)))
 		}
 	}
-	return green, nil
+	w.before = before
+	return errors.Join(os.MkdirAll(filepath.Dir(w.beforeFile()), 0o700), writeFile(w.beforeFile(), encode(before)))
 }
 
 // weakGate is the name under which tests that prove nothing are among the gates.

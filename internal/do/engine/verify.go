@@ -92,7 +92,7 @@ func (w *judge) runGates(ctx context.Context, c loop.Command, r *loop.Record) bo
 	}
 	for n := range r.Gates {
 		g := &r.Gates[n]
-		g.Before = w.before[g.Name]
+		g.Before = w.howBefore(specs[n])
 		w.keepEvidence(r, g.Name, w.place(c.Iteration, c.Attempt).shows(n))
 	}
 	switch {
