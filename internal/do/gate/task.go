@@ -146,9 +146,12 @@ func takeAway(top *os.Root, name string, folder bool) (again func() error, err e
 	return func() error { return errors.Join(top.RemoveAll(name), top.Rename(aside, name)) }, nil
 }
 
+// badShell matches what a shell says of a command that it cannot read; a script that is work has a name of its own.
+var badShell = lazy.Regexp(`(^|[: ])sh: (-c: )?(line )?\d+: [Ss]yntax error`)
+
 // IsOfItsOwn reports whether a check is red for what no work on the task would change.
 func IsOfItsOwn(f *failure.Analysis) bool {
-	return slices.Contains([]failure.Class{
+	return badShell().MatchString(f.Summary) || slices.Contains([]failure.Class{
 		failure.Timeout, failure.Network, failure.Permission, failure.MissingCommand, failure.Dependency,
 		failure.ResourceExhausted, failure.ServiceUnavailable, failure.Auth, failure.PortConflict, failure.RateLimit,
 	}, f.Class)
