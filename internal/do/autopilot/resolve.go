@@ -198,8 +198,8 @@ func resolutionText(p merge.Problem, w pool.Workspace, was string) string {
 	fmt.Fprintf(&b, "Merge it with: git merge %s\n", p.Entry.Commit)
 	if p.Entry.Revert != "" {
 		was = ""
-		fmt.Fprintf(&b, "It takes back what %s landed as %.10s, since: %s\nWhat that landing did goes. What others landed "+
-			"after it stays, and has to work without it. ", p.Entry.ID, p.Entry.Base, p.Entry.Revert)
+		fmt.Fprintf(&b, "It takes back what %s landed as %.10s, since: %s\nWhat that landing did goes. What others "+
+			"landed after it stays, and has to work without it. ", p.Entry.ID, p.Entry.Base, p.Entry.Revert)
 	} else {
 		b.WriteString("Settle each conflict so that what both sides mean holds. Take neither side whole, and drop " +
 			"nothing of either. ")

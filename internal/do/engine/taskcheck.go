@@ -187,7 +187,7 @@ const greenBefore = "green"
 // if pawl is killed.
 func (w *judge) beforeFile() string { return filepath.Join(w.place(0, 1).dir, "before.json") }
 
-// howBefore tells how a check of the task ended before the work; see [loop.Gate]. "" is that it did not run.
+// howBefore returns how a check of the task ended before the work; see [loop.Gate]. "" is that it did not run.
 func (w *judge) howBefore(s gate.Spec) string {
 	if w.before == nil {
 		_ = files.ReadJSON(w.beforeFile(), &w.before) // none ran

@@ -36,9 +36,9 @@ func (q *Queue) landingToRevert(ctx context.Context, id string) (queue.Landing, 
 	on, err := q.o.Repo.IsAncestor(ctx, list[0].Commit, tip)
 	if err == nil && !on {
 		branch := branchName(q.ref)
-		err = fault.Refuse("%s landed as %.10s, which is not on %s any more: it was rewritten", id, list[0].Commit, branch).
-			Hint("See what of it is there: git log %s --grep 'Pawl-Task: %s'. Take that back with git revert on a branch, "+
-				"as a task of its own", branch, id)
+		const gone = "%s landed as %.10s, which is not on %s any more: it was rewritten"
+		err = fault.Refuse(gone, id, list[0].Commit, branch).Hint("See what of it is there: git log %s --grep "+
+			"'Pawl-Task: %s'. Take that back with git revert on a branch, as a task of its own", branch, id)
 	}
 	return list[0], err
 }
@@ -106,17 +106,14 @@ func (q *Queue) remakeReverse(ctx context.Context, e *Entry) error {
 	if e.Revert == "" || q.o.Travel != "" {
 		return nil
 	}
-	here, err := q.o.Repo.Find(ctx, e.Commit)
-	if err != nil || here != "" {
+	if here, err := q.o.Repo.Find(ctx, e.Commit); err != nil || here != "" {
 		return err
 	}
-	if landed, err := q.o.Repo.Find(ctx, e.Base); err != nil || landed == "" {
-		return err
+	if commit, err := q.commitReverse(ctx, e); err == nil { // else its landing is not here either
+		e.Commit = commit
+		return q.o.Repo.SetRefs(ctx, taskRef(e.ID), commit)
 	}
-	if e.Commit, err = q.commitReverse(ctx, e); err != nil {
-		return err
-	}
-	return q.o.Repo.SetRefs(ctx, taskRef(e.ID), e.Commit)
+	return nil
 }
 
 // DoneNeeding is a sentence that names the tasks that need one and are done: they may need what is taken back. ""

@@ -160,8 +160,9 @@ func (c *Copier) copyFolder(from *os.Root, dir string) error {
 	var streams, marks []string
 	for _, e := range entries {
 		name := path.Join(dir, e.Name())
+		isShared := isOurs(dir, e.Name()) || isEvidence(name)
 		switch {
-		case e.IsDir() && (isOurs(dir, e.Name()) || isEvidence(name)):
+		case e.IsDir() && isShared:
 			err = errors.Join(err, c.copyFolder(from, name))
 		case !e.Type().IsRegular(), !isCopied(name):
 		case isMark(name):
