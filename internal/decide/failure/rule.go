@@ -51,7 +51,9 @@ func (e *expression) UnmarshalText(source []byte) error {
 	return nil
 }
 
-func (e expression) matchesLine(l string) bool { return e.compiled != nil && e.compiled().MatchString(l) }
+func (e expression) matchesLine(l string) bool {
+	return e.compiled != nil && e.compiled().MatchString(l)
+}
 
 type flag uint16
 

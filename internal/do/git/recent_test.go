@@ -122,7 +122,7 @@ func TestScanNearACommit(t *testing.T) {
 	dir, r := repository(t, "r")
 	put(t, filepath.Join(dir, "kept"), "1")
 	put(t, filepath.Join(dir, "gone"), "1")
-	put(t, filepath.Join(dir, "d/changed"), "1")
+	put(t, filepath.Join(dir, "d", "changed"), "1")
 	put(t, filepath.Join(dir, "log"), "tracked, and ignored")
 	gittest.Git(t, dir, "add", "-A")
 	gittest.Git(t, dir, "commit", "-q", "-m", "more")
@@ -130,8 +130,8 @@ func TestScanNearACommit(t *testing.T) {
 	must(t, err)
 	head := gittest.Git(t, dir, "rev-parse", "HEAD")
 	put(t, filepath.Join(dir, ".gitignore"), "log\n")
-	put(t, filepath.Join(dir, "d/changed"), "2")
-	put(t, filepath.Join(dir, "new/untracked"), "1")
+	put(t, filepath.Join(dir, "d", "changed"), "2")
+	put(t, filepath.Join(dir, "new", "untracked"), "1")
 	must(t, os.Remove(filepath.Join(dir, "gone")))
 	want := Scan{Changed: []string{"d/changed"}, Gone: []string{"gone"}, Untracked: []string{".gitignore", "new/untracked"},
 		Ignored: []string{"log"}}
