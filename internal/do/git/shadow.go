@@ -33,8 +33,9 @@ func OpenShadow(ctx context.Context, r, store *Repo, dir string) (*Shadow, error
 	if err != nil {
 		return nil, err
 	}
-	s := &Shadow{Repo: r, Dir: dir, Who: identityOf(settings), objects: store.Objects}
-	r.NoModes = latestValues(settings)["core.filemode"] == "false"
+	own := *r
+	own.NoModes = latestValues(settings)["core.filemode"] == "false"
+	s := &Shadow{Repo: &own, Dir: dir, Who: identityOf(settings), objects: store.Objects}
 	config, err := s.configText(ctx, settings)
 	if err != nil {
 		return nil, err

@@ -91,7 +91,7 @@ func TestStartErrorsSayWhatToDo(t *testing.T) {
 		{"relative PATH", Command{Args: []string{"plain"}, Dir: dir, Env: []string{"PATH=.:"}}, 127, "not found in PATH"},
 		{"in PATH, not executable", Command{Args: []string{"plain"}, Env: []string{"PATH=" + dir}}, 126, "chmod +x"},
 		{"no such file", Command{Args: []string{"./absent"}, Dir: dir}, 127, "is not there"},
-		{"not executable", Command{Args: []string{"./plain"}, Dir: dir}, 126, "not executable"},
+		{"not executable", Command{Args: []string{"./plain"}, Dir: dir}, 126, "make it executable, chmod +x "},
 		{"a folder", Command{Args: []string{dir}}, 126, "is a folder"},
 		{"bad interpreter", Command{Args: []string{write("bad", "#!/no/such/sh\n", 0o700)}}, 126, "names the interpreter /no/such/sh, which is not there"},
 		{"Windows lines", Command{Args: []string{write("crlf", "#!/bin/sh\r\n", 0o700)}}, 126, "Windows line end"},

@@ -121,7 +121,7 @@ func TestCommandThatCannotBeExecuted(t *testing.T) {
 	}
 	_, entry, err := start(t, p.policy(tiers(t)[0].Means), p.work, script)
 	defer entry.Close()
-	if err == nil || !strings.Contains(err.Error(), "the interpreter of") {
+	if err == nil || !strings.Contains(err.Error(), "names the interpreter /no/such/interpreter, which is not there") {
 		t.Errorf("got %v, want the interpreter named", err)
 	}
 }

@@ -140,7 +140,7 @@ func open(ctx context.Context, root string, of, repo *git.Repo, o Options) (*Che
 	if err != nil {
 		return nil, err
 	}
-	repo.NoModes = of.NoModes
+	repo.NoModes = shadow.Repo.NoModes
 	return &Checkout{
 		Root: root, Repo: repo, objects: objects{store, shadow.Over(repo.Top)}, Notes: notes, of: of, stateDir: state,
 		maxFile: cmp.Or(o.MaxFile, DefaultMaxFile), hide: files.NamesBelow(of.Top, o.Hide), runs: map[string]memory{},
