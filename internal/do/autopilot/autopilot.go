@@ -64,16 +64,16 @@ type pilot struct {
 	judgesLate atomic.Bool
 }
 
-// desk reports what happens, and stores it.
-type desk struct {
+// reporter notifies of what happens, and stores it.
+type reporter struct {
 	o         Options
 	inbox     chan schedule.Event // what slots and the queue report
 	notifying sync.Mutex          // over Notify
 }
 
-// places gives tasks their workspaces, and takes them back when their work is in the queue.
-type places struct {
-	*desk
+// workspaces gives tasks theirs, and takes them back when their work is in the queue.
+type workspaces struct {
+	*reporter
 	queue   *merge.Queue
 	freeing sync.Mutex // one workspace is given back at a time, beside the slots
 	// leaving are closed when the workspaces of tasks that landed are given back.
@@ -83,15 +83,15 @@ type places struct {
 
 // attempts try tasks: each with one agent or with racers, here or on another machine.
 type attempts struct {
-	*places
+	*workspaces
 	kernel engine.Kernel // of the slot's run, where that is elsewhere; nil is the engine's own
 	agents agents
 }
 
 func newAttempts(o Options, events int) *attempts {
-	return &attempts{places: &places{
-		desk:    &desk{o: o, inbox: make(chan schedule.Event, events)},
-		leaving: map[string]chan struct{}{},
+	return &attempts{workspaces: &workspaces{
+		reporter: &reporter{o: o, inbox: make(chan schedule.Event, events)},
+		leaving:  map[string]chan struct{}{},
 	}}
 }
 
@@ -400,7 +400,7 @@ func (p *pilot) lookForGone(ctx context.Context) (events []schedule.Event) {
 }
 
 // currentStatus explains how a task stands by now.
-func (p *desk) currentStatus(ctx context.Context, id string) string {
+func (p *reporter) currentStatus(ctx context.Context, id string) string {
 	c, err := p.o.Store.Case(ctx, id)
 	if err != nil {
 		return err.Error()
@@ -434,7 +434,7 @@ func controlEvent(r store.AutopilotControl) schedule.Event {
 }
 
 // sendEvent gives an event to the owner, who takes all until the slots are empty.
-func (p *desk) sendEvent(ctx context.Context, e schedule.Event) {
+func (p *reporter) sendEvent(ctx context.Context, e schedule.Event) {
 	select {
 	case p.inbox <- e:
 		return
@@ -447,14 +447,14 @@ func (p *desk) sendEvent(ctx context.Context, e schedule.Event) {
 }
 
 // notify may be called by the owner and by slots.
-func (p *desk) notify(n Notice) {
+func (p *reporter) notify(n Notice) {
 	p.notifying.Lock()
 	defer p.notifying.Unlock()
 	n.At = time.Now()
 	p.o.Notify(n)
 }
 
-func (p *desk) warnAbout(id, text string) { p.notify(Notice{Kind: Warning, Case: id, Text: text}) }
+func (p *reporter) warnAbout(id, text string) { p.notify(Notice{Kind: Warning, Case: id, Text: text}) }
 
 // finishSession gives the autopilot up, and returns its result.
 func (p *pilot) finishSession(ctx context.Context, c schedule.Command) Result {

@@ -20,7 +20,7 @@ import (
 )
 
 // collectWork makes of a complete run what can land.
-func (p *desk) collectWork(ctx context.Context, l *slot, w pool.Workspace, s loop.State, o *schedule.Outcome) {
+func (p *reporter) collectWork(ctx context.Context, l *slot, w pool.Workspace, s loop.State, o *schedule.Outcome) {
 	run := l.runID()
 	commit, err := p.o.Pool.Collect(ctx, w, commitMessage(l.task, run))
 	if err == nil {
@@ -81,7 +81,7 @@ func (w *ReviewWhen) reason(task *board.Case, paths []string, lines int) string 
 
 // reasonToConfirm: a person has to see the work before it lands, since it changes what
 // programs of theirs run by themselves, or they want to. "" where there is none.
-func (p *desk) reasonToConfirm(ctx context.Context, task *board.Case, base, commit string) string {
+func (p *reporter) reasonToConfirm(ctx context.Context, task *board.Case, base, commit string) string {
 	changes, err := p.o.Repo.Changes(ctx, base, commit)
 	var found, paths []string
 	var size git.Stat
@@ -103,7 +103,7 @@ func (p *desk) reasonToConfirm(ctx context.Context, task *board.Case, base, comm
 
 // blameOthers looks what the task of a run that failed is not to blame for: a disk that was full, or
 // what only a person can set right for an agent.
-func (p *desk) blameOthers(ctx context.Context, l *slot, o *schedule.Outcome) {
+func (p *reporter) blameOthers(ctx context.Context, l *slot, o *schedule.Outcome) {
 	end, by := lastEnd(ctx, p.o.Store, l.runID())
 	switch {
 	case end == loop.EndedDisk:
@@ -120,7 +120,7 @@ func commitMessage(c board.Case, run string) string {
 
 // secretsIn lists places where the work may still hold a secret, by the last
 // iteration.
-func (p *desk) secretsIn(ctx context.Context, run string) (string, error) {
+func (p *reporter) secretsIn(ctx context.Context, run string) (string, error) {
 	list, err := p.o.Store.LastIterations(ctx, run, 1)
 	if err != nil || len(list) == 0 {
 		return "", err

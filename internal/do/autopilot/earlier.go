@@ -18,7 +18,7 @@ import (
 )
 
 // earlierAttempts are prompt items about those at the task.
-func (p *places) earlierAttempts(ctx context.Context, t Task, past schedule.Past,
+func (p *workspaces) earlierAttempts(ctx context.Context, t Task, past schedule.Past,
 	last store.Run) ([]prompt.Item, error) {
 	var items []prompt.Item
 	reviews, err := p.o.Store.CaseReviews(ctx, t.Case.ID)

@@ -240,7 +240,7 @@ func (p *attempts) slotFor(ctx context.Context, id, run string) (*slot, error) {
 }
 
 // discardInbox takes what a slot sends to its owner, which is elsewhere.
-func (p *desk) discardInbox(ctx context.Context) {
+func (p *reporter) discardInbox(ctx context.Context) {
 	for {
 		select {
 		case <-p.inbox:

@@ -13,14 +13,14 @@ import (
 )
 
 // workQueue works the merge queue until ctx ends.
-func (p *places) workQueue(ctx context.Context) {
+func (p *workspaces) workQueue(ctx context.Context) {
 	if err := p.queue.Work(ctx); err != nil && ctx.Err() == nil {
 		p.warnAbout("", fmt.Sprintf("the merge queue ended: %v", err))
 	}
 }
 
 // onQueueNote takes what the queue says. It is called by the queue's goroutine.
-func (p *places) onQueueNote(ctx context.Context, n queue.Note) {
+func (p *workspaces) onQueueNote(ctx context.Context, n queue.Note) {
 	e := schedule.Event{Kind: schedule.Changed}
 	if n.Kind == queue.NoteLanded {
 		e = schedule.Event{Kind: schedule.Landed, Case: n.ID}

@@ -120,7 +120,7 @@ func (p *pilot) pickTask(ctx context.Context, c schedule.Command) schedule.Event
 
 // excludeUnserved adds to the tasks that are passed over those that no worker may work on,
 // and says why.
-func (p *desk) excludeUnserved(ctx context.Context, exclude []string) (all []string, why string, err error) {
+func (p *reporter) excludeUnserved(ctx context.Context, exclude []string) (all []string, why string, err error) {
 	if p.o.Elsewhere == nil {
 		return exclude, "", nil
 	}
@@ -270,7 +270,7 @@ func (p *pilot) storeOutcome(ctx context.Context, c schedule.Command) schedule.E
 
 // storeSettlement is safe to repeat. What the board refuses was decided by another
 // process.
-func (p *places) storeSettlement(ctx context.Context, l *slot, v schedule.Settlement) error {
+func (p *workspaces) storeSettlement(ctx context.Context, l *slot, v schedule.Settlement) error {
 	change := board.Change{Action: v.Action, By: board.Pawl, Why: v.Why, At: time.Now()}
 	var err error
 	switch {
@@ -295,7 +295,7 @@ func (p *places) storeSettlement(ctx context.Context, l *slot, v schedule.Settle
 
 // freeIfDone gives the workspace back of a task that somebody else landed while its
 // run went on; what it had not landed is under a recovery ref after.
-func (p *places) freeIfDone(ctx context.Context, id string) {
+func (p *workspaces) freeIfDone(ctx context.Context, id string) {
 	c, err := p.o.Store.Case(ctx, id)
 	if err == nil && c.Status == board.Done {
 		err = p.freeWorkspace(ctx, id)
@@ -305,21 +305,21 @@ func (p *places) freeIfDone(ctx context.Context, id string) {
 	}
 }
 
-func (p *desk) raiseAlert(ctx context.Context, text string) {
+func (p *reporter) raiseAlert(ctx context.Context, text string) {
 	p.addEvent(ctx, journal.Autopilot, journal.Alerted, journal.Notice{Text: text})
 	p.o.Log.Warn(text)
 	p.notify(Notice{Kind: Alert, Text: text})
 }
 
 // addEvent stores an event of the autopilot, or of a run that this process need not own.
-func (p *desk) addEvent(ctx context.Context, of, kind string, data any) {
+func (p *reporter) addEvent(ctx context.Context, of, kind string, data any) {
 	if _, err := journal.Append(ctx, p.o.Store, of, time.Now(), kind, data); err != nil {
 		p.o.Log.Warn(err.Error())
 	}
 }
 
 // saveSlot stores what happens in a slot. It may be called by the slot too.
-func (p *desk) saveSlot(ctx context.Context, l *slot, activity string) {
+func (p *reporter) saveSlot(ctx context.Context, l *slot, activity string) {
 	if who := l.racerLabel(); who != "" {
 		activity = who + ": " + activity
 	}

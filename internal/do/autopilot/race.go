@@ -94,7 +94,7 @@ func (p *attempts) allEnded(ctx context.Context, l *slot) (bool, error) {
 	return true, nil
 }
 
-func (p *desk) picksBest(l *slot) bool { return schedule.PicksBest(l.task.Tags, p.o.PickBest) }
+func (p *reporter) picksBest(l *slot) bool { return schedule.PicksBest(l.task.Tags, p.o.PickBest) }
 
 // endRacer ends what the last run of a name still has running, when no process drives it.
 func (p *attempts) endRacer(ctx context.Context, name string) error {

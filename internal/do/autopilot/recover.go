@@ -208,7 +208,7 @@ func (p *attempts) resumption(ctx context.Context, run string, mode schedule.Sta
 // wentDark reports whether a run was under way, or had just ended, when the
 // machine did: what it says of its files may not be true any more, since those were
 // not synced. Its task is begun anew. Other machines have what they need elsewhere.
-func (p *desk) wentDark(run store.Run, s loop.State) bool {
+func (p *reporter) wentDark(run store.Run, s loop.State) bool {
 	under := s.Status.Active() || s.Status == loop.Completed
 	if p.o.Remote != "" || !under {
 		return false
@@ -216,7 +216,7 @@ func (p *desk) wentDark(run store.Run, s loop.State) bool {
 	return run.UpdatedAt.Before(process.Booted())
 }
 
-func (p *desk) runDir(run string) string { return runDir(p.o.StateDir, run) }
+func (p *reporter) runDir(run string) string { return runDir(p.o.StateDir, run) }
 
 func runDir(stateDir, run string) string { return filepath.Join(stateDir, "runs", run) }
 

@@ -29,14 +29,14 @@ var errSetup = errors.New("setting the workspace up")
 const longStep = 3 * time.Second
 
 // takesLong gives a notice of what is being done for a task, unless it ends soon.
-func (p *desk) takesLong(task, what string) (end func()) {
+func (p *reporter) takesLong(task, what string) (end func()) {
 	timer := time.AfterFunc(longStep, func() { p.notify(Notice{Kind: Told, Case: task, Text: task + ": " + what}) })
 	return func() { timer.Stop() }
 }
 
 // setUp runs the commands that a new workspace needs, in the sandbox of gates,
 // under a supervisor of their own.
-func (p *places) setUp(ctx context.Context, w pool.Workspace, plan engine.Plan) error {
+func (p *workspaces) setUp(ctx context.Context, w pool.Workspace, plan engine.Plan) error {
 	for _, note := range w.Notes {
 		p.warnAbout(w.ID, note)
 	}

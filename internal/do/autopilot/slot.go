@@ -224,7 +224,7 @@ func (p *attempts) hasMoreRoom(ctx context.Context, l *slot) bool {
 }
 
 // takeWorkspace gives the workspace of a task.
-func (p *places) takeWorkspace(ctx context.Context, id string) (pool.Workspace, error) {
+func (p *workspaces) takeWorkspace(ctx context.Context, id string) (pool.Workspace, error) {
 	base, err := p.baseCommit(ctx)
 	if err != nil {
 		return pool.Workspace{}, err
@@ -233,7 +233,7 @@ func (p *places) takeWorkspace(ctx context.Context, id string) (pool.Workspace, 
 }
 
 // baseCommit is the commit that work begins at.
-func (p *places) baseCommit(ctx context.Context) (string, error) {
+func (p *workspaces) baseCommit(ctx context.Context) (string, error) {
 	base, err := p.o.Base(ctx)
 	if err == nil && base == "" {
 		err = fmt.Errorf("the branch that work lands on, %s, is not there", p.queue.Target())
@@ -246,7 +246,7 @@ const releaseLimit = time.Minute
 
 // releaseWorkspace gives a workspace back, also of a task that is another worker's now. One that
 // cannot be is kept by the next process that looks.
-func (p *places) releaseWorkspace(ctx context.Context, w pool.Workspace, how pool.How) {
+func (p *workspaces) releaseWorkspace(ctx context.Context, w pool.Workspace, how pool.How) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseLimit)
 	defer cancel()
 	if err := p.o.Pool.Release(ctx, w, how); err != nil {
@@ -255,7 +255,7 @@ func (p *places) releaseWorkspace(ctx context.Context, w pool.Workspace, how poo
 }
 
 // freeWorkspace gives back the workspace of a task that has landed.
-func (p *places) freeWorkspace(ctx context.Context, id string) error {
+func (p *workspaces) freeWorkspace(ctx context.Context, id string) error {
 	if _, ok, err := p.o.Pool.Find(ctx, id); err != nil || !ok {
 		return err
 	}
@@ -380,7 +380,7 @@ func (p *attempts) gatherTask(ctx context.Context, l *slot, w pool.Workspace) (T
 }
 
 // pastRun reads the result of the task's last run, and whether a person answered.
-func (p *desk) pastRun(ctx context.Context, last store.Run, past *schedule.Past) error {
+func (p *reporter) pastRun(ctx context.Context, last store.Run, past *schedule.Past) error {
 	s, err := engine.StateOf(last)
 	if err != nil {
 		return err
@@ -403,7 +403,7 @@ func (p *desk) pastRun(ctx context.Context, last store.Run, past *schedule.Past)
 const saveEvery = time.Second
 
 // onNotice passes on a notice of the engine, and stores what the slot does.
-func (p *desk) onNotice(ctx context.Context, l *slot, w pool.Workspace, n engine.Notice) {
+func (p *reporter) onNotice(ctx context.Context, l *slot, w pool.Workspace, n engine.Notice) {
 	l.setRun(n.State, n.Run)
 	if text := l.activityToSave(n); text != "" {
 		p.saveSlot(context.WithoutCancel(ctx), l, text)
@@ -431,7 +431,7 @@ func iterationOf(r *loop.Record) schedule.Iteration {
 }
 
 // sendLimit: a provider limits the run, or answers it again.
-func (p *desk) sendLimit(ctx context.Context, n engine.Notice) {
+func (p *reporter) sendLimit(ctx context.Context, n engine.Notice) {
 	e := schedule.Event{Kind: schedule.Limited, Named: n.Command.Agent, Why: n.Command.Why}
 	switch {
 	case n.Kind == engine.WaitStarted && n.Command.Limited:

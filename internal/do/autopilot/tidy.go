@@ -15,7 +15,7 @@ import (
 
 // tidyWorkspaces removes workspaces that were kept for their time, and says what could
 // not be removed. It may be called beside the slots.
-func (p *places) tidyWorkspaces(ctx context.Context) {
+func (p *workspaces) tidyWorkspaces(ctx context.Context) {
 	p.freeing.Lock()
 	defer p.freeing.Unlock()
 	p.mendRefs(ctx)
@@ -39,7 +39,7 @@ func (p *places) tidyWorkspaces(ctx context.Context) {
 }
 
 // mendRefs repairs refs of pawl's own, which nothing else can be looked up with.
-func (p *places) mendRefs(ctx context.Context) {
+func (p *workspaces) mendRefs(ctx context.Context) {
 	note, err := p.o.Pool.Mend(ctx)
 	if note != "" {
 		p.warnAbout("", note)
@@ -50,7 +50,7 @@ func (p *places) mendRefs(ctx context.Context) {
 }
 
 // sweepRegularly removes what is over, also while the autopilot keeps running.
-func (p *places) sweepRegularly(ctx context.Context) {
+func (p *workspaces) sweepRegularly(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := p.o.Sweep(ctx); err != nil && ctx.Err() == nil {
 			p.o.Log.Warn(err.Error())
@@ -69,14 +69,14 @@ const sweepEvery = time.Hour
 const syncEvery = 5 * time.Minute
 
 // syncBeside keeps board and issues together.
-func (p *places) syncBeside(ctx context.Context) {
+func (p *workspaces) syncBeside(ctx context.Context) {
 	for drive.Sleep(ctx, time.Now().Add(syncEvery)); ctx.Err() == nil; drive.Sleep(ctx, time.Now().Add(syncEvery)) {
 		p.syncIssues(ctx, syncLimit)
 	}
 }
 
 // syncIssues does so once. A forge that does not answer is asked again with the next.
-func (p *places) syncIssues(ctx context.Context, limit time.Duration) {
+func (p *workspaces) syncIssues(ctx context.Context, limit time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err := p.o.Sync(ctx, func(text string) { p.notify(Notice{Kind: Told, Text: text}) })
@@ -93,7 +93,7 @@ const (
 // dropRecoveries deletes what was kept of the workspaces of tasks that are done,
 // after the retention. Of a task that is not done it may be the only copy: that
 // stays.
-func (p *places) dropRecoveries(ctx context.Context) error {
+func (p *workspaces) dropRecoveries(ctx context.Context) error {
 	list, err := p.o.Pool.Recoveries(ctx, "")
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func (p *places) dropRecoveries(ctx context.Context) error {
 }
 
 // warnDisk warns once each time that the room on the disk gets less.
-func (p *places) warnDisk() {
+func (p *workspaces) warnDisk() {
 	room, why := p.o.Pool.Room()
 	if room > p.room && room > pool.RoomEnough {
 		p.warnAbout("", why)
@@ -123,7 +123,7 @@ func (p *places) warnDisk() {
 
 // freeLanded gives back the workspaces of tasks whose work landed while no autopilot
 // was on.
-func (p *places) freeLanded(ctx context.Context) {
+func (p *workspaces) freeLanded(ctx context.Context) {
 	all, err := p.o.Pool.List(ctx)
 	if err != nil {
 		p.warnAbout("", err.Error())

@@ -148,7 +148,7 @@ func (p *attempts) takeToWork(ctx context.Context, l *slot) (pool.Workspace, err
 	return p.takeHere(ctx, l)
 }
 
-func (p *places) takeHere(ctx context.Context, l *slot) (pool.Workspace, error) {
+func (p *workspaces) takeHere(ctx context.Context, l *slot) (pool.Workspace, error) {
 	defer p.takesLong(l.name, "its clone is being made")()
 	w, err := p.takeWorkspace(ctx, l.name)
 	if err != nil || !w.Kept || l.adopt {
@@ -167,7 +167,7 @@ func (p *places) takeHere(ctx context.Context, l *slot) (pool.Workspace, error) 
 
 // beganRed reports whether the task is to begin anew, and its workspace began at a commit that
 // was red and is not the target any more.
-func (p *places) beganRed(ctx context.Context, w pool.Workspace) (bool, error) {
+func (p *workspaces) beganRed(ctx context.Context, w pool.Workspace) (bool, error) {
 	history, err := p.o.Store.CaseHistory(ctx, board.TaskOf(w.ID))
 	if err != nil || !schedule.Retried(history) {
 		return false, err
@@ -264,7 +264,7 @@ func (p *attempts) giveUp(ctx context.Context, id, base, why string) error {
 // dropTravelled removes from the remote what it has of tasks that are done or gone.
 // What landed here and was not pushed may be needed. Another board may use the remote, with
 // tasks of the same numbers: what it sent stays.
-func (p *places) dropTravelled(ctx context.Context) error {
+func (p *workspaces) dropTravelled(ctx context.Context) error {
 	if p.o.Remote == "" || p.o.Elsewhere == nil {
 		return nil
 	}
@@ -300,7 +300,7 @@ func (p *places) dropTravelled(ctx context.Context) error {
 }
 
 // ourRefs of a task: the commits were sent by this board, or are on the target.
-func (p *places) ourRefs(ctx context.Context, task string, refs []string, base string) ([]string, error) {
+func (p *workspaces) ourRefs(ctx context.Context, task string, refs []string, base string) ([]string, error) {
 	sent, err := p.o.Store.Sent(ctx, task)
 	if err != nil {
 		return nil, err

@@ -119,8 +119,8 @@ type Driver struct {
 	stale   bool      // warned that the state file cannot be written
 }
 
-// worker carries out commands, one at a time, on a goroutine of its own. What it is made
-// of stands on each other: a part calls those below it only.
+// worker carries out commands, one at a time, on a goroutine of its own. Its parts are
+// layers, each embedded in the next: a part calls only those that it embeds.
 type worker struct {
 	*judge
 	hearing hearing

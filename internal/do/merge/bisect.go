@@ -35,7 +35,7 @@ var ErrGreen = errors.New("is green")
 // "", or if it is not on the target, one is looked for. tried is called after each try.
 func (q *Queue) Bisect(ctx context.Context, gates []gate.Spec, good string, tried func(commit string, r gate.Report),
 ) (Culprit, error) {
-	tip, err := q.askTip(ctx)
+	tip, err := q.askRemoteForTip(ctx)
 	if err == nil && tip == "" {
 		err = fault.Refuse("there is no branch %s", branchName(q.ref))
 	}

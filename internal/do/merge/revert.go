@@ -29,7 +29,7 @@ func (q *Queue) landingToRevert(ctx context.Context, id string) (queue.Landing, 
 	case list[0].Empty:
 		return queue.Landing{}, fault.Refuse("%s changed nothing: there is nothing to take back", id)
 	}
-	tip, err := q.askTip(ctx)
+	tip, err := q.askRemoteForTip(ctx)
 	if err != nil {
 		return queue.Landing{}, err
 	}
@@ -43,9 +43,9 @@ func (q *Queue) landingToRevert(ctx context.Context, id string) (queue.Landing, 
 	return list[0], err
 }
 
-// askTip is the target's commit, or the remote's where it is that or the branch here is behind. Who works on the
-// queue has asked the remote.
-func (q *Queue) askTip(ctx context.Context) (string, error) {
+// askRemoteForTip is the target's commit: the remote's, if that is the target or the branch here is behind it. The
+// process that works on the queue does not ask again.
+func (q *Queue) askRemoteForTip(ctx context.Context) (string, error) {
 	if q.remote.name == "" || q.remote.answer.Load() != nil {
 		return q.Tip(ctx)
 	}
