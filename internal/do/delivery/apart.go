@@ -68,8 +68,8 @@ func (w apartFiles) withApart(ctx context.Context, u Undelivered) (Undelivered, 
 }
 
 // mirrorApart brings what no snapshot has; was is what both had of it when that was done last.
-func (w apartFiles) mirrorApart(ctx context.Context, skipped []string, was workspace.Apart) error {
-	now, left, err := w.tree.Mirror(ctx, w.o.Person, w.o.ID, w.run, skipped, was, func(n int) {
+func (w apartFiles) mirrorApart(ctx context.Context, seen workspace.Seen, was workspace.Apart) error {
+	now, left, err := w.tree.Mirror(ctx, w.o.Person, seen, w.run, was, func(n int) {
 		w.o.Tell(fmt.Sprintf("%d files that git ignores are copied into the workspace", n))
 	})
 	if n := len(left); n > 0 && was == nil {

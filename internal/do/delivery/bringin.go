@@ -99,7 +99,7 @@ func (w *Workspace) bringIn(ctx context.Context, n int) (in BroughtIn, err error
 	}
 	was, err := apartFiles{w}.readApart()
 	if err == nil {
-		err = apartFiles{w}.mirrorApart(ctx, m.now.Skipped, was)
+		err = apartFiles{w}.mirrorApart(ctx, m.now, was)
 	}
 	return in, err
 }
@@ -118,7 +118,7 @@ type merged struct {
 
 // mergeSides puts what the person did since the last agreement and the work together.
 func (w *Workspace) mergeSides(ctx context.Context, f deliver.Facts) (m merged, err error) {
-	now, err := w.o.Person.See(ctx, w.o.ID)
+	now, err := w.o.Person.SeeAll(ctx, w.o.ID)
 	if err != nil {
 		return m, err
 	}

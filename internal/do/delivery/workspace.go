@@ -214,7 +214,7 @@ func (w *Workspace) beginRun(ctx context.Context, run string) error {
 	if err := person.Renew(ctx, w.o.ID); err != nil {
 		return err
 	}
-	now, err := person.See(ctx, w.o.ID)
+	now, err := person.SeeAll(ctx, w.o.ID)
 	if err != nil {
 		return err
 	}
@@ -243,7 +243,7 @@ func (w *Workspace) beginRun(ctx context.Context, run string) error {
 	if err := w.tree.SameTimes(ctx, person, run); err != nil {
 		return err
 	}
-	if err := (apartFiles{w}).mirrorApart(ctx, now.Skipped, nil); err != nil {
+	if err := (apartFiles{w}).mirrorApart(ctx, now, nil); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(w.at.Dir, 0o755); err != nil { //nolint:gosec // a folder of the workspace

@@ -55,7 +55,7 @@ func (c *Clone) checkCountable(ctx context.Context, commit string) error {
 }
 
 // Scan compares the work tree with what was staged.
-func (c *Clone) Scan(ctx context.Context) (Scan, error) { return c.index.Scan(ctx) }
+func (c *Clone) Scan(ctx context.Context) (Scan, error) { return c.index.Scan(ctx, ScanOptions{}) }
 
 // StagePaths stages paths as they are on disk, and takes off those that are gone. A
 // link in the place of a folder hides what was below it.
@@ -243,10 +243,7 @@ func (c *Clone) Heads(ctx context.Context, ids []string, not ...string) ([]strin
 
 // Ignored lists what is in the work tree and ignored; a folder of which all is
 // ignored is one entry, which ends with a slash.
-func (c *Clone) Ignored(ctx context.Context) ([]string, error) {
-	ignored, _, err := c.index.Others(ctx)
-	return ignored, err
-}
+func (c *Clone) Ignored(ctx context.Context) ([]string, error) { return c.index.ListIgnored(ctx) }
 
 // Trim removes the objects that were made for commits of the clone; what was
 // delivered is the lender's.

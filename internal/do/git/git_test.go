@@ -221,7 +221,7 @@ func TestShadowKeepsBytes(t *testing.T) {
 	put(t, filepath.Join(dir, "crlf"), "$Id$\r\n")
 	s := shadow(t, r)
 	x := s.Index(filepath.Join(s.Dir, "..", "index"), nil)
-	scan, err := x.Scan(t.Context())
+	scan, err := x.Scan(t.Context(), ScanOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

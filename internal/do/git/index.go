@@ -52,78 +52,87 @@ func (x *Index) newCall(args ...string) call {
 	return c
 }
 
-// Scan is how the work tree differs from an index.
+// Scan is how the work tree differs from an index, and what else [ScanOptions] asks for.
 type Scan struct {
 	Changed   []string // in the index and different on disk, or in conflict
 	Gone      []string // in the index, and no file on disk
 	Untracked []string // on disk, not in the index, not ignored; a nested repository ends with a slash
-	Ignored   []string // in the index, and ignored by the rules of now; see [Index.ScanTracked]
+
+	Tracked []string // in the index, and ignored by the rules of now
+	Ignored []string // on disk and ignored; a folder that is ignored itself is one entry, which ends with a slash
+	Others  Others
+}
+
+// Others are what is on disk and not in an index: what is ignored, where a folder whose files are
+// all ignored is one entry, which ends with a slash; and the top folders that neither the index
+// nor git's rules for what is ignored know a file of: empty ones, too.
+type Others struct{ Ignored, Folders []string }
+
+// ScanOptions say what a scan lists beside what differs.
+type ScanOptions struct {
+	Near    string // a commit that has most of what the index has, which makes the scan faster; "" is not known
+	Tracked bool   // list [Scan.Tracked]
+	Ignored bool   // list [Scan.Ignored]
+	Others  bool   // list [Scan.Others]
 }
 
 // Scan compares the work tree with the index. Submodules are not looked into. The
 // index learns the new times of files whose content did not change, so that the next
 // scan need not read them, but for what has changed since this one began.
-func (x *Index) Scan(ctx context.Context) (Scan, error) {
-	s, _, err := x.scanTree(ctx, "no", "", false)
-	return s, err
-}
-
-// ScanTracked is Scan with what is in the index and ignored. Near is a commit that has most of
-// what the index has: it makes the scan faster. It may be "".
-func (x *Index) ScanTracked(ctx context.Context, near string) (Scan, error) {
-	s, _, err := x.scanTree(ctx, "no", near, true)
-	return s, err
-}
-
-// ScanIgnored is ScanTracked with what is on disk and ignored. A folder that is ignored itself
-// is one entry, which ends with a slash.
-func (x *Index) ScanIgnored(ctx context.Context, near string) (s Scan, ignored []string, err error) {
-	return x.scanTree(ctx, "matching", near, true)
-}
-
-func (x *Index) scanTree(ctx context.Context, which, near string, tracked bool) (s Scan, ignored []string, err error) {
+func (x *Index) Scan(ctx context.Context, o ScanOptions) (s Scan, err error) {
 	began := time.Now()
 	if err := x.forgetRecent(); err != nil {
-		return s, nil, err
+		return s, err
+	}
+	which := "no"
+	if o.Ignored {
+		which = "matching"
 	}
 	var warned bytes.Buffer
 	status := x.newCall("status", "--porcelain=v2", "-z", "--untracked-files=all", "--ignored="+which, "--no-renames",
 		"--ignore-submodules=all")
 	status.Env = append(status.Env, "GIT_OPTIONAL_LOCKS=1")
 	status.Warned = &warned
-	if near != "" { // git status names each file that is not as in the commit
+	if o.Near != "" { // git status names each file that is not as in the commit
 		own := filepath.Dir(x.file)
-		if err := keepFile(filepath.Join(own, "HEAD"), []byte(near+"\n")); err != nil {
-			return s, nil, fmt.Errorf("cannot scan the work tree: %w", err)
+		if err := keepFile(filepath.Join(own, "HEAD"), []byte(o.Near+"\n")); err != nil {
+			return s, fmt.Errorf("cannot scan the work tree: %w", err)
 		}
 		status.Env = append(status.Env, "GIT_DIR="+own, "GIT_COMMON_DIR="+x.shadow.Dir)
 	}
 	calls := []call{status}
-	if tracked {
+	if o.Others {
+		calls = append(calls, x.newIgnoredCall(), x.newFoldersCall())
+	}
+	if o.Tracked {
 		calls = append(calls, x.newCall("ls-files", "-z", "-c", "-i", "--exclude-standard"))
 	}
 	outs, err := command.RunAll(ctx, calls...)
 	// Files in a folder that cannot be listed are missing in the untracked ones, but can be opened.
 	if bytes.Contains(warned.Bytes(), []byte("could not open directory")) && files.Mend(x.shadow.Repo.Top) {
-		return x.scanTree(ctx, which, near, tracked)
+		return x.Scan(ctx, o)
 	}
-	if err != nil && near != "" && ctx.Err() == nil { // the commit may be what cannot be read
-		return x.scanTree(ctx, which, "", tracked)
+	if err != nil && o.Near != "" && ctx.Err() == nil { // the commit may be what cannot be read
+		o.Near = ""
+		return x.Scan(ctx, o)
 	}
 	if err != nil {
-		return s, nil, fmt.Errorf("cannot scan the work tree: %w", err)
+		return s, fmt.Errorf("cannot scan the work tree: %w", err)
 	}
-	if tracked {
-		s.Ignored = command.SplitRecords(outs[1])
+	if o.Others {
+		s.Others = Others{command.SplitRecords(outs[1]), onlyFolders(outs[2])}
+	}
+	if o.Tracked {
+		s.Tracked = command.SplitRecords(outs[len(outs)-1])
 	}
 	for _, line := range command.SplitRecords(outs[0]) {
 		if name, is := strings.CutPrefix(line, "! "); is {
-			ignored = append(ignored, name)
+			s.Ignored = append(s.Ignored, name)
 		} else if err := s.readStatus(line); err != nil {
-			return s, nil, err
+			return s, err
 		}
 	}
-	return s, ignored, x.noteScan(began)
+	return s, x.noteScan(began)
 }
 
 // readStatus takes one line of git status. The first letter says how the index differs from a
@@ -158,14 +167,35 @@ func (x *Index) UntrackedBy(ctx context.Context, rules string) ([]string, error)
 	return command.SplitRecords(out), err
 }
 
-// Others lists what is on disk and not in the index: what is ignored, where a folder whose files
-// are all ignored is one entry, which ends with a slash; and the top folders that neither the
-// index nor git's rules for what is ignored know a file of: empty ones, too.
-func (x *Index) Others(ctx context.Context) (ignored, folders []string, err error) {
-	outs, err := command.RunAll(ctx, x.newCall("ls-files", "-z", "-o", "-i", "--directory", "--exclude-standard"),
-		x.newCall("ls-files", "-z", "-o", "--directory", "--exclude-standard"))
+// ListOthers lists [Scan.Others].
+func (x *Index) ListOthers(ctx context.Context) (Others, error) {
+	outs, err := command.RunAll(ctx, x.newIgnoredCall(), x.newFoldersCall())
+	return Others{command.SplitRecords(outs[0]), onlyFolders(outs[1])}, err
+}
+
+// ListIgnored lists [Others.Ignored].
+func (x *Index) ListIgnored(ctx context.Context) ([]string, error) {
+	out, err := command.Run(ctx, x.newIgnoredCall())
+	return command.SplitRecords(out), err
+}
+
+// ListFolders lists [Others.Folders].
+func (x *Index) ListFolders(ctx context.Context) ([]string, error) {
+	out, err := command.Run(ctx, x.newFoldersCall())
+	return onlyFolders(out), err
+}
+
+func (x *Index) newIgnoredCall() call {
+	return x.newCall("ls-files", "-z", "-o", "-i", "--directory", "--exclude-standard")
+}
+
+func (x *Index) newFoldersCall() call {
+	return x.newCall("ls-files", "-z", "-o", "--directory", "--exclude-standard")
+}
+
+func onlyFolders(out []byte) []string {
 	isFile := func(name string) bool { return !strings.HasSuffix(name, "/") }
-	return command.SplitRecords(outs[0]), slices.DeleteFunc(command.SplitRecords(outs[1]), isFile), err
+	return slices.DeleteFunc(command.SplitRecords(out), isFile)
 }
 
 // Names lists the paths of the index.

@@ -29,7 +29,7 @@ func TestScanSeesChangesOfTheSameSecond(t *testing.T) {
 		must(t, x.Add(t.Context(), []string{"a"}))
 		must(t, files.SetTime(name, old)) // as a workspace's files have the times of the person's
 		must(t, x.Refresh(t.Context()))
-		scan, err := x.Scan(t.Context())
+		scan, err := x.Scan(t.Context(), ScanOptions{})
 		must(t, err)
 		if len(scan.Changed) != 0 {
 			t.Fatalf("changed already: %q", scan.Changed)
@@ -40,7 +40,7 @@ func TestScanSeesChangesOfTheSameSecond(t *testing.T) {
 		must(t, files.SetTime(name, old))
 		after, err := files.Changed(name)
 		must(t, err)
-		scan, err = x.Scan(t.Context())
+		scan, err = x.Scan(t.Context(), ScanOptions{})
 		must(t, err)
 		if len(scan.Changed) != 1 {
 			t.Fatalf("changed from %v to %v, and the scan says %+v", before, after, scan)
@@ -134,11 +134,11 @@ func TestScanNearACommit(t *testing.T) {
 	put(t, filepath.Join(dir, "new", "untracked"), "1")
 	must(t, os.Remove(filepath.Join(dir, "gone")))
 	want := Scan{Changed: []string{"d/changed"}, Gone: []string{"gone"}, Untracked: []string{".gitignore", "new/untracked"},
-		Ignored: []string{"log"}}
+		Tracked: []string{"log"}}
 	for _, near := range []string{"", head, gittest.Git(t, dir, "rev-parse", "HEAD^"), strings.Repeat("1", 40), "no id"} {
 		x := s.Index(filepath.Join(t.TempDir(), "index"), nil)
 		must(t, x.ReadTree(t.Context(), head+"^{tree}"))
-		got, err := x.ScanTracked(t.Context(), near)
+		got, err := x.Scan(t.Context(), ScanOptions{Near: near, Tracked: true})
 		if must(t, err); !reflect.DeepEqual(got, want) {
 			t.Errorf("near %q: got %+v, want %+v", near, got, want)
 		}

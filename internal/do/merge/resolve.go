@@ -312,7 +312,7 @@ func (cs *conflicts) takeFiles(ctx context.Context, dir, tree string, rules []Re
 	if err := x.ReadTree(ctx, tree); err != nil {
 		return "", err
 	}
-	scan, err := x.Scan(ctx)
+	scan, err := x.Scan(ctx, git.ScanOptions{})
 	if err != nil {
 		return "", err
 	}

@@ -280,7 +280,7 @@ func (k *checks) watchFiles(ctx context.Context, ws Workspace, indexFile, tree s
 	if err != nil {
 		return nil, nil, err
 	}
-	now, err := w.index.Scan(ctx) // the checkout converted files, or they were copied for the gates
+	now, err := w.index.Scan(ctx, git.ScanOptions{}) // the checkout converted files, or they were copied for the gates
 	for _, path := range slices.Concat(now.Untracked, now.Gone) {
 		w.known[path] = true
 	}
@@ -290,7 +290,7 @@ func (k *checks) watchFiles(ctx context.Context, ws Workspace, indexFile, tree s
 // afterCommand finds what command n did to the files, and makes them as they were. What git
 // ignores stays, and so does what a set-up makes beside, or fills in, as LFS does.
 func (w *watched) afterCommand(ctx context.Context, n int, e *gate.Exec) error {
-	scan, err := w.index.Scan(ctx)
+	scan, err := w.index.Scan(ctx, git.ScanOptions{})
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func (c *Checkout) ApartWork(ctx context.Context, from *Checkout, run string, sk
 			}
 		}
 	}
-	_, folders, err := c.listOthers(ctx, run)
+	folders, err := c.listShown(ctx, run, (*git.Index).ListFolders)
 	for _, p := range folders {
 		err = errors.Join(err, w.addFolders(ctx, p))
 	}

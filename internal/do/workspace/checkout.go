@@ -52,6 +52,7 @@ type Checkout struct {
 	hide     []string
 
 	mu     sync.Mutex
+	global string // the user's own ignore file; "" is not known yet
 	runs   map[string]memory
 	last   git.Head // what a clone had checked out when that could be read last
 	broken string   // why it cannot be read now; "" it can

@@ -29,20 +29,16 @@ const (
 type Apart map[string]string
 
 // Mirror makes what no snapshot has in the clone c as it is in the user's own files:
-// what git ignores, nested repositories, large files and empty folders. The user's files
-// have been looked at as key. What is there already as it is to be is not copied again.
+// what git ignores, nested repositories, large files and empty folders. seen is what
+// [Checkout.SeeAll] saw of the user's files. What is there already as it is to be is not copied again.
 // Each is copied, or shares its blocks where the file system can: none is the same file.
 //
 // was is what both had when they were made the same last: what the run changed since then
 // stays. Without it everything becomes the user's. now is what both have now; left are
 // paths that are too large; copied gets now and then how many files were copied.
-func (c *Checkout) Mirror(ctx context.Context, from *Checkout, key, run string, skipped []string, was Apart,
-	copied func(n int),
+func (c *Checkout) Mirror(ctx context.Context, from *Checkout, seen Seen, run string, was Apart, copied func(n int),
 ) (now Apart, left []string, err error) {
-	ignored, empty, err := from.listOthers(ctx, key)
-	if err != nil {
-		return was, nil, err
-	}
+	ignored, empty := from.shown(seen.others.Ignored), from.shown(seen.others.Folders)
 	m := &mirror{from: from, copied: copied, was: was, now: Apart{}, free: make(chan struct{}, foldersAtOnce)}
 	m.ctx, m.stop = context.WithCancelCause(ctx)
 	defer m.stop(nil)
@@ -50,10 +46,10 @@ func (c *Checkout) Mirror(ctx context.Context, from *Checkout, key, run string, 
 		return was, nil, err
 	}
 	defer m.close()
-	there := slices.Concat(ignored, from.shown(skipped))
+	there := slices.Concat(ignored, from.shown(slices.Clone(seen.Skipped)))
 	known := lists.Set(there)
 	if was == nil {
-		here, _, err := c.listOthers(ctx, run)
+		here, err := c.listShown(ctx, run, (*git.Index).ListIgnored)
 		for _, p := range here {
 			if !known[p] {
 				err = errors.Join(err, m.b.RemoveAll(p))
@@ -109,20 +105,22 @@ func lookApart(in *os.Root, p string) string {
 	return fmt.Sprintf("%v %d %d", info.Mode()|0o200, info.Size(), info.ModTime().UnixNano())
 }
 
-// listOthers is [git.Index.Others], of the paths that agents may see.
-func (c *Checkout) listOthers(ctx context.Context, key string) (ignored, folders []string, err error) {
+// listShown lists those of the paths that agents may see.
+func (c *Checkout) listShown(ctx context.Context, key string,
+	list func(*git.Index, context.Context) ([]string, error),
+) ([]string, error) {
 	r, err := c.open(ctx, key)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer r.close()
-	ignored, folders, err = r.index.Others(ctx)
-	return c.shown(ignored), c.shown(folders), err
+	paths, err := list(r.index, ctx)
+	return c.shown(paths), err
 }
 
 // Ignored returns a test for whether a path is there and git ignores it.
 func (c *Checkout) Ignored(ctx context.Context, key string) (func(p string) bool, error) {
-	ignored, _, err := c.listOthers(ctx, key)
+	ignored, err := c.listShown(ctx, key, (*git.Index).ListIgnored)
 	known := lists.Set(ignored)
 	return func(p string) bool { return known[p] || underAny(p, known) }, err
 }

@@ -67,7 +67,7 @@ func (r *session) loadStart(ctx context.Context) (*start, error) {
 // captureStart keeps what is ignored now. The scan that it needs is left for who
 // scans next.
 func (r *session) captureStart(ctx context.Context) error {
-	scan, ignored, err := r.index.ScanIgnored(ctx, r.near)
+	scan, err := r.index.Scan(ctx, git.ScanOptions{Near: r.near, Tracked: true, Ignored: true, Others: r.others})
 	if err != nil {
 		return err
 	}
@@ -77,16 +77,38 @@ func (r *session) captureStart(ctx context.Context) error {
 		return err
 	}
 	r.noteNested(entries)
-	rules, err := r.c.composeRules(ctx, ignoreFiles(entries, slices.Concat(scan.Untracked, ignored)))
+	rules, err := r.c.composeRules(ctx, ignoreFiles(entries, slices.Concat(scan.Untracked, scan.Ignored)))
 	if err != nil {
 		return err
 	}
-	for name, list := range map[string][]string{"ignored": ignored, "pinned": scan.Ignored} {
+	for name, list := range map[string][]string{"ignored": scan.Ignored, "pinned": scan.Tracked} {
 		if err := files.Replace(filepath.Join(r.dir, name), relist(list), 0o600, true); err != nil {
 			return err
 		}
 	}
 	return files.Replace(filepath.Join(r.dir, "rules"), rules, 0o600, true)
+}
+
+// noteFolders notes the folders that files of the private index are in.
+func (r *session) noteFolders(names []string) {
+	for _, name := range names {
+		for dir := path.Dir(name); !r.mem.folders[dir]; dir = path.Dir(dir) {
+			r.mem.folders[dir] = true
+		}
+	}
+}
+
+// rulesNow are the rules of now that may ignore files of the private index. An error is "".
+func (r *session) rulesNow(ctx context.Context) string {
+	var found []string
+	for dir := range r.mem.folders {
+		name := path.Join(dir, ".gitignore")
+		if _, err := os.Lstat(filepath.Join(r.c.Repo.Top, name)); err == nil {
+			found = append(found, name)
+		}
+	}
+	rules, _ := r.c.composeRules(ctx, higherFirst(found))
+	return string(rules)
 }
 
 // ignoreFiles are the .gitignore files that count, those higher up first.
@@ -103,10 +125,15 @@ func ignoreFiles(entries []git.Entry, others []string) []string {
 	for _, p := range others {
 		add(p)
 	}
-	slices.SortFunc(found, func(a, b string) int {
+	return slices.Compact(higherFirst(found))
+}
+
+// higherFirst sorts paths: those in fewer folders come first.
+func higherFirst(paths []string) []string {
+	slices.SortFunc(paths, func(a, b string) int {
 		return cmp.Or(cmp.Compare(strings.Count(a, "/"), strings.Count(b, "/")), cmp.Compare(a, b))
 	})
-	return slices.Compact(found)
+	return paths
 }
 
 // composeRules makes one list of all ignore rules, relative to the top level.
@@ -132,13 +159,25 @@ func (c *Checkout) composeRules(ctx context.Context, files []string) ([]byte, er
 
 // globalIgnore is the user's own ignore file.
 func (c *Checkout) globalIgnore(ctx context.Context) (string, error) {
-	set, err := c.of.ConfigPath(ctx, "core.excludesFile")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.global == "" {
+		var err error
+		if c.global, err = findGlobalIgnore(ctx, c.of, c.Repo.Top); err != nil {
+			return "", err
+		}
+	}
+	return c.global, nil
+}
+
+func findGlobalIgnore(ctx context.Context, of *git.Repo, top string) (string, error) {
+	set, err := of.ConfigPath(ctx, "core.excludesFile")
 	if err != nil {
 		return "", err
 	}
 	if set != "" {
 		if !filepath.IsAbs(set) {
-			set = filepath.Join(c.Repo.Top, set)
+			set = filepath.Join(top, set)
 		}
 		return set, nil
 	}

@@ -24,6 +24,10 @@ type memory struct {
 	unread []string // tracked files that differ from the private index and could not be stored
 	listed bool     // nested is known
 	nested []string // submodules in the private index
+
+	folders map[string]bool // that the private index has files in, at any depth
+	rules   string          // the ignore rules when ignored was found; "" is not known
+	ignored []string        // files of the private index that these rules ignore
 }
 
 // session is the exclusive use of a run's private state.
@@ -37,6 +41,7 @@ type session struct {
 	start *start
 
 	near    string    // a commit of files much like those of now; "" is not known
+	others  bool      // to list [git.Scan.Others], too
 	scanned *git.Scan // how the files differ from the private index, as just seen
 }
 
@@ -67,7 +72,7 @@ func (c *Checkout) open(ctx context.Context, run string) (*session, error) {
 	r := &session{c: c, run: run, dir: dir, lock: lock, mem: &mem}
 	r.index = c.shadow.Index(r.indexFile(), lock)
 	if key := fileKey(r.indexFile()); key != r.mem.key {
-		r.mem.tree, r.mem.listed = "", false // another process was here
+		r.mem.tree, r.mem.listed, r.mem.rules = "", false, "" // another process was here
 	}
 	// Git inherits the lock, so a lock file of git's that is still here has no owner.
 	_ = os.Remove(r.indexFile() + ".lock")
@@ -244,7 +249,8 @@ func (r *session) knowNested(ctx context.Context) error {
 }
 
 func (r *session) noteNested(all []git.Entry) {
-	r.mem.listed, r.mem.nested = true, nil
+	r.mem.listed, r.mem.nested, r.mem.folders = true, nil, map[string]bool{}
+	r.noteFolders(lists.Each(all, func(e git.Entry) string { return e.Path }))
 	for _, e := range all {
 		if e.Mode == git.ModeNested {
 			r.mem.nested = append(r.mem.nested, e.Path)

@@ -44,7 +44,8 @@ type state struct {
 	tree    string
 	head    git.Head
 	skipped []string
-	strays  []string // temporary files that a rollback which was killed left behind
+	others  git.Others // if they are asked for
+	strays  []string   // temporary files that a rollback which was killed left behind
 }
 
 // Snapshot keeps the work tree as it is under the number n of the run, and
@@ -113,18 +114,30 @@ type Seen struct {
 	Tree    string
 	Head    git.Head
 	Skipped []string // what the tree does not have; see [Snapshot.Skipped]
+
+	others git.Others // see [Checkout.SeeAll]
 }
 
 // See looks at the files, by the rules of the run. It makes no ref, so git may collect
 // the tree after some weeks.
 func (c *Checkout) See(ctx context.Context, run string) (Seen, error) {
+	return see(ctx, c, run, false)
+}
+
+// SeeAll is See for [Checkout.Mirror], which needs to know what is ignored, too.
+func (c *Checkout) SeeAll(ctx context.Context, run string) (Seen, error) {
+	return see(ctx, c, run, true)
+}
+
+func see(ctx context.Context, c *Checkout, run string, others bool) (Seen, error) {
 	r, err := c.open(ctx, run)
 	if err != nil {
 		return Seen{}, err
 	}
 	defer r.close()
+	r.others = others
 	s, err := r.scan(ctx)
-	return Seen{Tree: s.tree, Head: s.head, Skipped: s.skipped}, err
+	return Seen{Tree: s.tree, Head: s.head, Skipped: s.skipped, others: s.others}, err
 }
 
 // Renew forgets what was ignored when a run began to be looked at: the rules of now
@@ -226,7 +239,12 @@ func (r *session) scanOnce(ctx context.Context) (state, error) {
 	unchanged := func(p string) bool { return !slices.Contains(d.changed, p) }
 	r.mem.unread = slices.DeleteFunc(slices.Clone(d.skipped), unchanged)
 	slices.Sort(d.skipped)
-	s := state{head: head, skipped: slices.Compact(d.skipped), strays: d.strays}
+	s := state{head: head, skipped: slices.Compact(d.skipped), strays: d.strays, others: scan.Others}
+	if r.others && len(d.add)+len(d.remove) > 0 { // what is in the index is not among them
+		if s.others, err = r.index.ListOthers(ctx); err != nil {
+			return state{}, err
+		}
+	}
 	if r.mem.tree == "" {
 		if r.mem.tree, err = r.index.WriteTree(ctx); err != nil {
 			return state{}, err
@@ -242,7 +260,15 @@ func (r *session) look(ctx context.Context) (git.Scan, error) {
 		r.scanned = nil
 		return *s, nil
 	}
-	return r.index.ScanTracked(ctx, r.near)
+	rules := r.rulesNow(ctx)
+	known := rules != "" && rules == r.mem.rules
+	scan, err := r.index.Scan(ctx, git.ScanOptions{Near: r.near, Tracked: !known, Others: r.others})
+	if known {
+		scan.Tracked = r.mem.ignored
+	} else if err == nil {
+		r.mem.rules, r.mem.ignored = rules, scan.Tracked
+	}
+	return scan, err
 }
 
 // delta is what has to be done to the private index.
@@ -255,7 +281,7 @@ type delta struct {
 // classify decides about every path that the scan found.
 func (r *session) classify(ctx context.Context, scan git.Scan) (delta, error) {
 	d := delta{changed: scan.Changed}
-	d.remove = r.untrackedIgnored(ctx, scan.Ignored)
+	d.remove = r.untrackedIgnored(ctx, scan.Tracked)
 	d.gone(r.c, scan.Gone)
 	for _, p := range scan.Changed {
 		if r.c.look(p) == absent { // in conflict, or just gone
@@ -267,7 +293,7 @@ func (r *session) classify(ctx context.Context, scan git.Scan) (delta, error) {
 	if err != nil {
 		return d, err
 	}
-	for _, p := range slices.Concat(scan.Changed, fresh, r.pinnedAgain(scan.Ignored)) {
+	for _, p := range slices.Concat(scan.Changed, fresh, r.pinnedAgain(scan.Tracked)) {
 		if gone[p] {
 			continue
 		}
@@ -406,7 +432,8 @@ func (r *session) apply(ctx context.Context, d *delta) error {
 	if len(d.remove)+len(d.add) == 0 {
 		return nil
 	}
-	r.mem.tree = ""
+	r.mem.tree, r.mem.rules = "", ""
+	r.noteFolders(d.add)
 	if err := r.index.Remove(ctx, d.remove); err != nil {
 		return fmt.Errorf("cannot update the private index: %w", err)
 	}

@@ -321,6 +321,29 @@ func TestIgnoreRulesOfStartAndNow(t *testing.T) {
 	}
 }
 
+// A file of an agent's leaves the snapshots once a rule ignores it, though nothing else has
+// changed since the last look: whatever file the rule is in, and if that file is ignored itself.
+func TestRuleThatComesLater(t *testing.T) {
+	t.Parallel()
+	for name, file := range map[string]string{"at the top": ".gitignore", "beside it": "new/.gitignore", "the person's": ".git/info/exclude"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t, "a", "1")
+			p.snap(0)
+			p.write("new/log", "of an agent")
+			for n := range 3 {
+				sameList(t, "without a rule", p.names(p.snap(n+1)), "a", "new/log")
+			}
+			p.write(file, "log\n.gitignore\n")
+			sameList(t, "with a rule", p.names(p.snap(4)), "a")
+			p.write(file, "logs\n.gitignore\n")
+			for n := range 3 {
+				sameList(t, "with another rule", p.names(p.snap(n+5)), "a", "new/log")
+			}
+		})
+	}
+}
+
 func TestIgnoredFileThatWasDeletedComesBack(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, "a", "1", "forced.env", "f", ".gitignore", "*.env\n")
