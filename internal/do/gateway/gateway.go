@@ -45,6 +45,9 @@ type Config struct {
 	From   func(pid int) bool
 	Limits Limits
 	Prices agent.Prices
+	// Closed: the agent reaches its models only, so no request may make the provider reach another
+	// address for it.
+	Closed bool
 	// Spend adds to what all runs of the user used today, and returns all of it;
 	// nil counts nothing.
 	Spend func(loop.Use) (loop.Use, error)
@@ -221,20 +224,21 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c := &call{g: g, via: via, path: rest, request: r, body: body, release: release}
-	if e.reader == nil {
-		c.passOther(w)
-		return
-	}
-	c.reader = e.reader()
-	c.question, err = readQuestion(r, rest, body)
-	if err == nil && c.question.background {
+	if c.question, err = readQuestion(r, rest, body); err == nil && c.question.background {
 		err = errors.New("pawl's gateway passes no call that goes on in the background: no limit would hold")
 	}
-	if err != nil {
-		writeRefusal(w, via.dialect, http.StatusBadRequest, err.Error())
-		return
+	if err == nil && g.config.Closed && r.Method == http.MethodPost {
+		err = c.refuseFetch()
 	}
-	c.serveCall(w)
+	switch {
+	case err != nil:
+		writeRefusal(w, via.dialect, http.StatusBadRequest, err.Error())
+	case e.reader == nil:
+		c.passOther(w)
+	default:
+		c.reader = e.reader()
+		c.serveCall(w)
+	}
 }
 
 // readBody reads a request whole: a call that fails is asked again.

@@ -174,6 +174,7 @@ type ModelPlan struct {
 	Calls  int
 	Priced bool
 	Prices agent.Prices
+	Closed bool   // the attempt reaches its models only
 	Alive  func() // is called whenever something of a call goes by
 }
 
@@ -214,6 +215,7 @@ func (t *task) openModels(m *meter) (*models, error) {
 		Cost: t.job.Limits.Cost, Tokens: t.job.Limits.Tokens, Calls: t.job.Limits.Calls, Priced: t.job.Limits.Priced,
 		Alive: func() { t.seen.Store(time.Now().UnixNano()) }}
 	if t.job.Box != nil {
+		plan.Closed = t.job.Box.Closed
 		plan.From = Ours // doors of the box are this process's own
 	}
 	server, err := rest.Models(plan, m.modelCall, t.endFor)

@@ -42,6 +42,7 @@ func Program() program.Program {
 			newDoor(program.ToOpenAI, "openai-compatible", ""),
 		},
 		Pointing: agent.File{Path: "settings/providers.json", Content: `{"version":1,{parts}}`},
+		Settings: agent.File{Path: "settings/global-settings.json", Content: `{"tools":{"web_search":{"enabled":false}}}`},
 		Closed:   []string{"CLINE_API_KEY"},
 		Grace:    5 * time.Second,
 		Parser:   "cline", Structured: true, Live: true,

@@ -49,6 +49,7 @@ func Program() program.Program {
 		Args:     []string{"exec", "--json"},
 		Allow:    append([]string{"--dangerously-bypass-approvals-and-sandbox"}, always...),
 		ReadOnly: append([]string{"--sandbox", "read-only"}, always...),
+		Offline:  []string{"-c", `web_search="disabled"`},
 		Model:    "--model",
 		Tools: []string{"-c", "mcp_servers.pawl.command={pawl}", "-c",
 			`mcp_servers.pawl.args=["mcp","--run",{tools}]`},

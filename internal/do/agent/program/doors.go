@@ -139,6 +139,10 @@ func (a Adapter) Point(start *agent.Start, in agent.Invocation) {
 		content := strings.ReplaceAll(a.Pointing.Content, "{parts}", strings.Join(parts, ","))
 		start.Files = append(start.Files, agent.File{Path: filepath.Join(in.StateDir, a.Pointing.Path), Content: content})
 	}
+	if a.Settings.Path != "" && in.StateDir != "" && in.Safety == "paranoid" {
+		a.Settings.Path = filepath.Join(in.StateDir, a.Settings.Path)
+		start.Files = append(start.Files, a.Settings)
+	}
 	if a.Pointer != "" && len(parts) > 0 {
 		env = append(env, strings.ReplaceAll(a.Pointer, "{parts}", strings.Join(parts, ",")))
 	}

@@ -82,6 +82,11 @@ type Program struct {
 	// user did not ask to pay with a key. Prefix is what it wants before the name of a model that
 	// its settings have.
 	Pointing agent.File
+	// Offline and Settings switch off, at the level paranoid, the tools that the model's provider
+	// runs for the program, since pawl's gateway refuses them there: arguments, and a file of
+	// settings below pawl's folder.
+	Offline  []string
+	Settings agent.File
 	Prefix   string
 
 	Env   []string // updates and telemetry off, K=V
@@ -272,13 +277,16 @@ func (a Adapter) promptLimit() int64 {
 }
 
 func (a Adapter) permissionArgs(in agent.Invocation) []string {
+	args := a.Allow
 	if in.ReadOnly && a.ReadOnly != nil {
-		return a.ReadOnly
+		args = a.ReadOnly
+	} else if in.Safety == "paranoid" && a.Careful != nil {
+		args = a.Careful
 	}
-	if in.Safety == "paranoid" && a.Careful != nil {
-		return a.Careful
+	if in.Safety == "paranoid" {
+		args = slices.Concat(args, a.Offline)
 	}
-	return a.Allow
+	return args
 }
 
 // addState adds the arguments and variables for the program's state.
