@@ -157,7 +157,7 @@ func plainText(l string) string {
 	l = wrapped().ReplaceAllString(l, "")
 	l = links().ReplaceAllString(tags().ReplaceAllString(images().ReplaceAllString(l, "$1"), " "), "$1")
 	if strings.Count(l, ":") > 1 {
-		l = signNames().ReplaceAllStringFunc(l, func(name string) string { return signs[strings.Trim(name, ": ")] + " " })
+		l = signNames().ReplaceAllStringFunc(l, func(name string) string { return reviewWords().Signs[strings.Trim(name, ": ")] + " " })
 	}
 	return strings.TrimSpace(l)
 }

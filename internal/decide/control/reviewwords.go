@@ -2,6 +2,9 @@ package control
 
 import (
 	"cmp"
+	_ "embed" // reviewwords.json
+	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -18,71 +21,79 @@ import (
 // praiseLabel is what the label of praise says instead of how severe the finding is.
 const praiseLabel failure.Severity = "praise"
 
+//go:embed reviewwords.json
+var reviewWordsJSON []byte
+
+// wordLists are what reviewwords.json has.
+type wordLists struct {
+	Severities map[failure.Severity][]string // labels that say how severe a finding is, with "|" between them
+	Marks      map[failure.Severity]string   // signs that say it, with blanks between them
+	Signs      map[string]string             // what a name between colons stands for
+	Words      map[string][]string           // sets of words
+	Patterns   map[string][]string           // expressions, in pieces
+}
+
+var reviewWords = sync.OnceValue(func() (all wordLists) {
+	if err := json.Unmarshal(reviewWordsJSON, &all); err != nil {
+		panic(err) // it is part of the program
+	}
+	return all
+})
+
+func pattern(name string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(strings.Join(reviewWords().Patterns[name], ""))
+	})
+}
+
+func wordSet(name string) func() map[string]bool {
+	return sync.OnceValue(func() map[string]bool {
+		return lists.Set(strings.Fields(strings.Join(reviewWords().Words[name], " ")))
+	})
+}
+
 // severities are how severe labels say that a finding is.
 var severities = sync.OnceValue(func() map[string]failure.Severity {
 	all := map[string]failure.Severity{}
-	for severity, labels := range map[failure.Severity]string{ // order does not show: each label has one severity
-		failure.Critical: "critical|crit|blocker|blockers|blocking|security|p0|p0 badge|s0|sev0|sev 0|sev1|sev 1|severe|fatal|urgent|issue blocking|blocking issue|security issue|critical severity|critical priority",
-		failure.High: "high|major|bug|p1|p1 badge|s1|sev2|sev 2|important|must|must fix|required|high severity|high priority|high priority issue|error|todo blocking|" +
-			"should fix before merge|request changes|changes requested",
-		failure.Medium: "medium|moderate|minor|p2|p2 badge|s2|sev3|sev 3|medium severity|medium priority|med|should fix|should|warning|issue|todo|task|chore|refactor|concern|correctness|performance|reject|rejected",
-		failure.Low: "low|nit|nits|nitpick|nitpicks|nitpick comment|style|suggestion|suggestions|typo|typos|p3|p3 badge|p4|s3|trivial|info|optional|low severity|low priority|nice to haves|question|thought|note|" +
-			"polish|quibble|non blocking|nonblocking|could|cosmetic|naming|formatting|minor nit|nice to have|fyi",
-		praiseLabel: "praise|kudos",
-	} {
-		for label := range strings.SplitSeq(labels, "|") {
+	for severity, labels := range reviewWords().Severities { // order does not show: each label has one severity
+		for label := range strings.SplitSeq(strings.Join(labels, "|"), "|") {
 			all[label] = severity
 		}
 	}
 	return all
 })
 
-// marks are signs that say how severe a finding is.
-var marks = []struct {
-	sign     string
-	severity failure.Severity
-}{
-	{"🔴", failure.Critical}, {"🚨", failure.Critical}, {"🛑", failure.Critical}, {"⛔", failure.Critical},
-	{"🟥", failure.Critical},
-	{"❌", failure.High}, {"✗", failure.High}, {"✘", failure.High}, {"🟠", failure.High}, {"🐛", failure.High},
-	{"❗", failure.High}, {"‼", failure.High}, {"🟧", failure.High},
-	{"🔒", failure.Critical}, {"🔐", failure.Critical},
-	{"🟡", failure.Medium}, {"⚠", failure.Medium}, {"🟨", failure.Medium}, {"🛠", failure.Medium},
-	{"🔵", failure.Low}, {"🟢", failure.Low}, {"⚪", failure.Low}, {"💡", failure.Low}, {"🧹", failure.Low},
-	{"❓", failure.Low}, {"ℹ", failure.Low}, {"📝", failure.Low}, {"💭", failure.Low},
-	{"✅", praiseLabel}, {"✔", praiseLabel}, {"👍", praiseLabel}, {"🎉", praiseLabel}, {"💯", praiseLabel},
-	{"👏", praiseLabel}, {"🚀", praiseLabel}, {"❤", praiseLabel}, {"🙌", praiseLabel}, {"🔥", praiseLabel},
-}
-
-// signs are the signs that a name between colons stands for.
-var signs = map[string]string{"white_check_mark": "✅", "heavy_check_mark": "✅", "+1": "👍", "thumbsup": "👍",
-	"tada": "🎉", "rocket": "🚀", "x": "❌", "warning": "⚠",
-	"bulb": "💡", "red_circle": "🔴", "large_orange_diamond": "🟠", "yellow_circle": "🟡", "bug": "🐛", "lock": "🔒",
-	"rotating_light": "🚨", "question": "❓", "no_entry": "⛔"}
-
-// markOf is how severe the sign at the start of said says that it is; "" for none.
-func markOf(said string) failure.Severity {
-	for _, m := range marks {
-		if strings.HasPrefix(said, m.sign) {
-			return m.severity
+// marks are how severe signs say that a finding is.
+var marks = sync.OnceValue(func() map[string]failure.Severity {
+	all := map[string]failure.Severity{}
+	for severity, signs := range reviewWords().Marks { // order does not show: no sign begins another
+		for sign := range strings.FieldsSeq(signs) {
+			all[sign] = severity
 		}
 	}
-	return ""
+	return all
+})
+
+// cutMark takes the sign off that said begins with, and says how severe it says that a finding is.
+func cutMark(said string) (rest string, severity failure.Severity) {
+	for sign, severity := range marks() {
+		if rest, is := strings.CutPrefix(said, sign); is {
+			return rest, severity
+		}
+	}
+	return said, ""
 }
 
 // labelForm is a label in front of a finding: "[critical] …", "(minor) …", "nit(style): …", "issue (blocking): …",
 // "High - …", "P1 …", "`nit` …".
-var labelForm = lazy.Regexp("^(?:[\\[(`_*]{1,3}([A-Za-z][\\w /-]{0,22})[\\])`_*]{1,3}[ :–—-]*" +
-	`|([A-Za-z][\w /-]{0,22}?) ?(?:\(([\w ,-]{1,30})\))? ?(?::|[–—]| - )\s+` +
-	`|(P[0-4])(?: Badge)?[ :]+)`)
+var labelForm = pattern("labelForm")
 
 // labelOf takes the label off a finding and says how severe it is; praiseLabel for praise.
 func labelOf(said string) (rest string, severity failure.Severity) {
-	if s := markOf(said); s != "" {
-		for _, m := range marks {
-			said = strings.TrimPrefix(said, m.sign)
+	if rest, s := cutMark(said); s != "" {
+		for next := s; next != ""; rest, next = cutMark(rest) {
 		}
-		return strings.TrimLeft(said, "\ufe0f "), s
+		return strings.TrimLeft(rest, "\ufe0f "), s
 	}
 	m := labelForm().FindStringSubmatch(said)
 	if m == nil {
@@ -108,37 +119,25 @@ func labelOf(said string) (rest string, severity failure.Severity) {
 var (
 	sentenceEnd = lazy.Regexp("[.!?…]+[)\"'”`]* +(?:[A-Z👍🎉✅❌\"'(`*]|🙏)")
 	// boilerplate is text that services and tools add.
-	boilerplate = lazy.Regexp(`(?i)^\W*(?:hey there - i've reviewed|actionable comments posted|copilot reviewed|generated (?:with|by)|co-authored|useful\?|tip:|suggested change|resolve conversation|was this (?:helpful|useful)|` +
-		`(?:if )?this (?:code )?review was|if this (?:code )?review|react with|give feedback|add copilot|comments? suppressed|<promise>|[\w ]{1,30}: ?(?:[\d.]+ ?(?:/ ?\d+|%)|[⭐★☆]+)\W*$|nothing (?:else |more )?to (?:add|change|fix|report)|(?:reply to|you(?:'re| are) receiving) this (?:e?mail|because)|@?[\w -]+ (?:requested changes|approved|commented) on this [\w ]+\.?$|let me know (?:if|when|once|what)|last reviewed commit|(?:fix|open|view) in \w+\b[\w ]*$|\[[\w -]+\]? reported by|` +
-		`[\w ]+ finished @[\w-]+'s |resolved by |my (?:review|feedback|comments?) (?:focus|concentrate|cover)|(?:i|we)(?:'ve| have)? (?:found|identified|left|noted|flagged) ` +
-		`(?:an?|one|two|three|a few|some|several|a couple of|\d+)(?: [\w-]+){0,3}? (?:issues?|comments?|suggestions?|points|notes|nits|findings|ones?)(?: and (?:an?|one|two|some|\d+)[\w -]*)?\W*$|/[a-z]+\b(?: |$)|cc @|@[\w-]+(?: (?:please )?review)?$)`)
+	boilerplate = pattern("boilerplate")
 	// thread is the line of a mail above the comments on one file.
-	thread = lazy.Regexp(`^(?:In|.{1,60} (?:commented on|started a (?:new )?(?:discussion|thread) on)(?: a discussion on)?) ([^\s:]+)(?: <?https?:\S+)?:$|(?i)^comment on lines? \+?(\d+)(?: to \+?\d+)?(?: in|:) (\S+)$`)
+	thread = pattern("thread")
 	// another begins a point of its own.
 	another = lazy.Regexp(`(?i)^(?:also|and|another|finally|secondly|besides|one more|in addition)\b`)
 	// courtesy are sentences that ask for nothing.
-	courtesy = lazy.Regexp(`(?i)^\W*(?:hi|hey|hello|thanks?|thank you|thx|\+1\b|cheers|regards|best|cc|ping|let me know|happy to|feel free|hope (?:this|that)|looking forward|otherwise(?:$|,? (?:good|fine|lgtm))|` +
-		`great (?:work|job|stuff)|(?:nice|good|well) (?:work|job|done|one)|see (?:my |the )?(?:comments?|inline|below|above|notes|["“*])|(?:a )?few (?:comments|thoughts|notes|things)|here (?:is|are)|here's|` +
-		`overall|in summary|to summarize|reviewed|found \d+ |i (?:found|have|left|see) (?:a few|some|several|\d+|two|three|one) |` +
-		`\d+ (?:issues?|comments?|findings?)(?: found)?$|no action|nothing (?:else|to|more)|ready (?:to|for)|ship it|merging|` +
-		`(?:my )?(?:verdict|decision|recommendation|review|status)[^\w]+(?:request|changes|reject|approve)\w*|request(?:ing)? changes|changes requested|reject(?:ed)?$|approved?$)`)
+	courtesy = pattern("courtesy")
 	// narration is what a reviewer did, and what the change does.
-	narration = lazy.Regexp(`(?i)^\W*(?:(?:i|we)(?:'ve| have)? (?:\w+ly )?(?:reviewed|looked|read|tested|checked|ran|verified|went|examined|compared|pulled|tried|inspected)\b|` +
-		`(?:this|the) (?:pr|pull request|mr|merge request|change|patch|commit|diff|branch|changeset)s? (?:\w+ly )?(?:adds?|implements?|introduces?|updates?|refactors?|fixes|improves?|replaces|moves|changes|extends|does|refines|migrates|removes|renames)\b)`)
+	narration = pattern("narration")
 	// nothingWrong counts what did not happen.
-	nothingWrong = lazy.Regexp(`(?i)\b(?:no|without|zero|0|any|free of) (?:\w+ ){0,2}(?:issues?|problems?|concerns?|errors?|bugs?|blockers?|comments?|complaints?|regressions?|findings|failures|vulnerabilities|objections)\b|` +
-		`\b(?:not|n't) (?:see|find|found|spot|have|break|notice)\b(?: \w+)*|nothing (?:blocking|wrong|major|else)|\bonly nits\b`)
+	nothingWrong = pattern("nothingWrong")
 	// good are words of praise, begins where praise for a thing that might be wrong begins.
-	good = lazy.Regexp(`(?i)(?:\b(?:lgtm|kudos|bravo|good|great|nice(?:ly)?|solid|clean(?:ly)?|clear(?:ly)?|well|excellent|elegant|love|thanks?|impressive|awesome|perfect|works(?: well| fine| great| nicely| as (?:expected|intended))|correct(?:ly)?|thorough|readable|` +
-		`comprehensive|approved?|fine|ok|okay|pass(?:es|ed|ing)?|green|happy|appreciate|impressed|beautiful|neat|robust|strong|consistent|sensible|reasonable|tidy|ship|helpful|simple|fantastic|wonderful|easy)\b|[👍🎉✅🚀💯❤👏🙌🔥])`)
-	begins = lazy.Regexp(`(?i)^\W*(?:(?:the|overall|really|very|such|this is|it's|i|is|has|and|also|are) )*(?:(?:\w+ )?(?:error handling|test coverage|tests?|code|implementation|naming|logic|api|docs?|documentation|structure|approach|design|change)s? (?:is|are|looks?|seems?) )?` +
-		`(?:very |really |quite |pretty |so |a )*(?:good|great|nice(?:ly)?|excellent|solid|clean|clear|love|like|well|proper(?:ly)?|comprehensive|thorough|strong|robust|elegant|correct(?:ly)?|impressive|awesome|perfect|appreciate|sensible|thoughtful|smart|fantastic)\b`)
+	good   = pattern("good")
+	begins = pattern("begins")
 	// isGood ends praise for a thing that might be wrong.
-	isGood = lazy.Regexp(`(?i)\b(?:is|are|looks?|seems?|reads) (?:\w+ly |very |really |quite |all )?(?:good|great|fine|solid|clean|nice|clear|correct|excellent|sound|thorough|helpful|well \w+)(?: (?:here|now|to me|overall))?[.! ]*$`)
+	isGood = pattern("isGood")
 	// asks are words of a sentence that wants something changed, wrongs are words for what is wrong, which praise may name.
-	asks = lazy.Regexp(`(?i)\b(?:but|however|though|although|except|should(?:n't)?|must|needs?|missing|please|fix(?:ed)?|consider|instead|cannot|can't|not|isn't|doesn't|don't|didn't|won't|never|lacks?|without|rename|remove|add|replace|` +
-		`would (?:be|prefer|rather)|could|why|wrong|fails?|failing|broken|unless|too|only|swallow\w*|ignor\w+|incorrect|unused|unclear|unnecessary|duplicat\w+|concern|worr\w+|suggest|recommend|prefer|once|todo|instead of|better|breaks|still|no|will)\b`)
-	wrongs = lazy.Regexp(`(?i)\b(?:errors?|bugs?|issues?|problems?|races?|leak\w*|crash\w*|panics?|null|injection|security|overflow|deadlock|vulnerab\w+|regression|exposes?|hard-?coded)\b`)
+	asks   = pattern("asks")
+	wrongs = pattern("wrongs")
 )
 
 // withoutChatter is said without the sentences that ask for nothing. Of a summary only those stay that surely ask; of what
@@ -202,13 +201,9 @@ var (
 	numberedHead = lazy.Regexp(`^(?:(?i:issue|finding|comment|problem|concern) )?#?\d{1,2}(?:[.):]| -) *`)
 	countBehind  = lazy.Regexp(`\s*\(\d+\)$`)
 	// strengths and telling are heads of what no one has to act on, and of what only sums up.
-	strengths = lazy.Regexp(`\b(?:strengths?|positives?|highlights?|pros|praises?|kudos|liked?|well done|what works|works well|went well|good (?:parts|points|things)|` +
-		`(?:what|what's|what is|looks?|the) good|great stuff|done well|thanks?|acknowledge?ments?|no issues|passed checks|strong points|resolved|already (?:fixed|addressed))\b`)
-	telling = lazy.Regexp(`^(?:(?:code )?review(?:ed)? (?:by|of|for)|(?:pr |pull request |merge request |code |overall |review |change |executive |quick |high level )*(?:summary|overview|walkthrough|description|context|background|introduction|` +
-		`verdict|conclusion|assessment|changes(?: made)?|what changed|change summary|status|decision|overall|rating|score|confidence(?: score)?|tl ?dr|scope|files?(?: changed| reviewed)?|` +
-		`test plan|how (?:it was|i) tested|recommendation|final (?:verdict|thoughts|recommendation)|result|impact|reviewed changes|important files changed|reviewer(?:'s)? guide))\b`)
-	asking = lazy.Regexp(`\b(?:issues|findings?|concerns|problems|bugs|comments?|suggestions?|feedback|required changes|todos?|action items?|improvements?|` +
-		`recommendations|weakness\w*|cons|risks|remarks|notes|nits|violations|next steps|questions|nitpicks)\b`)
+	strengths = pattern("strengths")
+	telling   = pattern("telling")
+	asking    = pattern("asking")
 )
 
 // readHeading reads a line that heads what is below it: with "#", in bold letters, or with a colon at
@@ -301,14 +296,13 @@ func headSeverity(title string) (s failure.Severity, plain bool) {
 	} else if whole, ok := severities()[name]; ok {
 		s = whole
 	}
-	if emoji := markOf(title); s == "" && emoji != "" {
-		s = emoji
+	if _, severity := cutMark(title); s == "" {
+		s = severity
 	}
 	return s, s != "" && left == 0
 }
 
-var headWords = words.Set(`issues issue findings finding problems problem concerns concern items item comments comment bugs suggestions fixes fix changes priority
-	severity before merge merging to the and level high medium low review nice have improvements improvement required recommended points things must should could`)
+var headWords = wordSet("headWords")
 
 // This file reads tables of findings.
 
@@ -347,14 +341,13 @@ func cellsOf(said string) []string {
 }
 
 var (
-	severityHeads = words.Set(`severity priority level sev prio importance impact`)
-	fileHeads     = words.Set(`file location path where filename place`)
-	lineHeads     = words.Set(`line lines`)
-	statusHeads   = words.Set(`status result verdict ok pass state`)
-	countHeads    = words.Set(`id no nr category type area confidence`)
-	askingHeads   = words.Set(`issue issues problem problems finding findings concern concerns comment comments bug suggestion recommendation fix action
-		violation defect risk todo request feedback`)
-	wellWords = words.Set(`pass passed passes ok okay good done yes fixed resolved approved fine addressed complete completed correct none na praise`)
+	severityHeads = wordSet("severityHeads")
+	fileHeads     = wordSet("fileHeads")
+	lineHeads     = wordSet("lineHeads")
+	statusHeads   = wordSet("statusHeads")
+	countHeads    = wordSet("countHeads")
+	askingHeads   = wordSet("askingHeads")
+	wellWords     = wordSet("wellWords")
 )
 
 // asksInTable reports whether a table with these heads lists findings, and not what a change does.
