@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/sandbox"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -222,7 +223,8 @@ func (p *Operator) Extend(ctx context.Context, id string, l store.CaseLimits) (D
 	return Done{c, fmt.Sprintf("%s is %s, and its run goes on where it was.", c.ID, State(&c))}, err
 }
 
-// StoredFlags are the flags of the run, with the newer ones over them.
+// StoredFlags are the flags of the run, with the newer ones over them. What agents wrote at the
+// level paranoid stays at that level, so the run does, too.
 func StoredFlags(run store.Run, newer planner.Flags) (planner.Flags, error) {
 	var stored Setup
 	if len(run.Setup) > 0 {
@@ -230,5 +232,14 @@ func StoredFlags(run store.Run, newer planner.Flags) (planner.Flags, error) {
 			return newer, fmt.Errorf("cannot read how run %s was started: %v", run.ID, err)
 		}
 	}
-	return stored.Flags.Merge(newer), nil
+	flags := stored.Flags.Merge(newer)
+	if engine.LevelOf(run) == sandbox.Paranoid {
+		if newer.Safety != "" && newer.Safety != sandbox.Paranoid {
+			return newer, fault.Refuse("the agents of run %s worked at the level paranoid, and no other works on with what "+
+				"they wrote", run.ID).Hint("Go on at that level: pawl resume %s", run.ID).
+				Hint("Or see the work, apply it and start anew: pawl show %s --diff", run.ID)
+		}
+		flags.Safety = sandbox.Paranoid
+	}
+	return flags, nil
 }

@@ -110,6 +110,9 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 	box.GateCaches = sandbox.GateCaches(environ, home, mayWrite, v.Means.Mounts)
 	box.GateEnv = slices.Concat(sandbox.ModuleProxy(environ, home), unsigned)
 	place.Cache = filepath.Join(o.StateDir, "cache")
+	if level == sandbox.Paranoid { // what its agents leave in a cache, no agent with a network runs
+		place.Cache = filepath.Join(o.StateDir, "cache-paranoid")
+	}
 	if err := os.MkdirAll(place.Cache, 0o700); err != nil {
 		o.Say("Warning: cannot make the folder of the tools' caches: %v", err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/safety"
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/sandbox"
 )
 
 // Task is the plan of a task of the board in its workspace. The zero task has
@@ -32,10 +33,10 @@ func (pl *Planner) Task(task autopilot.Task) (engine.Plan, error) {
 	c := task.Case
 	own := *pl
 	own.task, pl = c, &own
-	if c.IsOutside() {
-		outside := *pl
-		outside.Config = pl.withSafety(pl.levelOf(draft{pl, name, p}, c))
-		pl, p.Safety = &outside, outside.Config.Loop.Safety
+	if level := pl.levelOf(draft{pl, name, p}, c); c.IsOutside() || task.Level == sandbox.Paranoid {
+		held := *pl
+		held.Config = pl.withSafety(StricterLevel(level, task.Level))
+		pl, p.Safety = &held, held.Config.Loop.Safety
 	}
 	p.Agent = cmp.Or(task.Agent, c.Agent(), p.Agent)
 	switch own := c.Policy(); own {

@@ -68,6 +68,7 @@ type Entry struct {
 	Priority int       `json:"priority,omitempty"` // higher first
 	Needs    []string  `json:"needs,omitempty"`    // tasks that have not landed; in no order
 	Allow    []string  `json:"allow,omitempty"`    // patterns of protected files that it may change
+	Closed   bool      `json:"closed,omitempty"`   // its agents worked at the level paranoid: so do its gates
 	AddedAt  time.Time `json:"added_at"`
 
 	Order  int64     `json:"order"` // of arrival; lower is older

@@ -49,7 +49,7 @@ func (p *reporter) collectWork(ctx context.Context, l *slot, w pool.Workspace, s
 	}
 	l.result = queue.Entry{
 		ID: l.task.ID, Title: l.task.Title, Run: run, Commit: commit, Base: w.Base,
-		Priority: l.task.Priority, Allow: l.allow, AddedAt: s.LastAt,
+		Priority: l.task.Priority, Allow: l.allow, Closed: l.closed, AddedAt: s.LastAt,
 	}
 }
 

@@ -92,6 +92,7 @@ type Task struct {
 	Workspace pool.Workspace
 	Limits    store.CaseLimits
 	Asked     map[string]string // see [Options]
+	Level     string            // of the safety that what its agents wrote so far has: theirs is not lower; "" is none
 	// Earlier is what the agent should know besides the case: what an earlier
 	// attempt left, and what a review said.
 	Earlier []prompt.Item

@@ -138,7 +138,7 @@ func (p *attempts) runRace(ctx, ready context.Context, l *slot, agents []string)
 		}
 	}
 	won := winner.racerLabel()
-	l.hold, l.allow, l.racers = winner.hold, winner.allow, 0
+	l.hold, l.closed, l.allow, l.racers = winner.hold, winner.closed, winner.allow, 0
 	l.setRun(winner.state, winner.runID())
 	o := p.endAttempt(ctx, l, winner.w, winner.state, nil)
 	how, n := "was the first", 0

@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/merge"
 	"github.com/pawl-dev/pawl/internal/do/ratelimit"
+	"github.com/pawl-dev/pawl/internal/do/sandbox"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
 	"github.com/pawl-dev/pawl/internal/keep/store"
@@ -105,8 +106,11 @@ func (r *Resolver) runAgent(ctx context.Context, w pool.Workspace, p merge.Probl
 	if p.Entry.Revert != "" { // they are red without its work
 		c.Checks, c.Acceptance = board.Checks{}, nil
 	}
-	limits := store.CaseLimits{MaxIterations: resolveIterations}
-	plan, tree, err := r.Plan(ctx, Task{Case: c, Workspace: w, Limits: limits})
+	task := Task{Case: c, Workspace: w, Limits: store.CaseLimits{MaxIterations: resolveIterations}}
+	if p.Entry.Closed {
+		task.Level = sandbox.Paranoid
+	}
+	plan, tree, err := r.Plan(ctx, task)
 	if err != nil {
 		return "", err
 	}

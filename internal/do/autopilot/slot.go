@@ -43,6 +43,7 @@ type slot struct {
 
 	planned time.Time // when its limits were read
 	allow   []string  // patterns of protected files that it may change
+	closed  bool      // its agents worked at the level paranoid
 	hold    string    // why a person has to review its work; "" the settings say
 
 	mu      sync.Mutex
@@ -281,8 +282,12 @@ func (p *attempts) driveRun(ctx, ready context.Context, l *slot, w pool.Workspac
 		return loop.State{}, err
 	}
 	past.Anew, past.Sent = !w.Kept, p.o.Remote != ""
+	if w.Kept || past.Sent { // it goes on from what was written at that level
+		task.Level = engine.LevelOf(last)
+	}
 	rests := past.Run != nil && !past.Run.Status.Active()
 	if l.adopt && w.Kept && rests {
+		l.noteLevel(task.Level)
 		l.setRun(*past.Run, last.ID)
 		return *past.Run, nil
 	}
@@ -297,9 +302,7 @@ func (p *attempts) driveRun(ctx, ready context.Context, l *slot, w pool.Workspac
 	wasQueued := func(e board.Entry) bool { return e.Action == board.Enqueue }
 	plan.Landing = slices.ContainsFunc(past.History, wasQueued) // it did not land, or was taken back
 	l.allow = plan.Protect.Allow
-	if plan.Safety == sandbox.Paranoid {
-		l.hold = "nothing lands unseen at the level paranoid"
-	}
+	l.noteLevel(plan.Safety)
 	err = p.setUp(ready, w, plan)
 	switch {
 	case ready.Err() != nil:
@@ -349,6 +352,13 @@ func (p *attempts) setOthersUse(ctx context.Context, l *slot, pol *loop.Policy, 
 	used, err := p.o.Store.TaskUse(ctx, l.task.ID, run)
 	pol.TaskCost, pol.Tokens.Others, pol.Calls.Others = used.Cost, used.Tokens, used.Calls
 	return err
+}
+
+// noteLevel notes the safety level of the slot's work.
+func (l *slot) noteLevel(level string) {
+	if l.closed = level == sandbox.Paranoid; l.closed {
+		l.hold = "nothing lands unseen at the level paranoid"
+	}
 }
 
 // gatherTask gathers what is known of the task.

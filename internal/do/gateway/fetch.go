@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/agent"
 )
 
-// This file finds requests that make the provider itself reach an address, from which whoever
-// answers there learns what the agent put into it: images and documents by URL, the provider's own
+// This file finds requests that make the provider itself open an address, whose server learns
+// what the agent put into it: images and documents by URL, the provider's own
 // web tools, MCP servers that it connects to. No list knows for long what tools and fields a
 // provider has. So tools are refused but for those that the agent's own program runs, and so are
 // addresses, but in texts and in what the provider only hands on.
@@ -43,7 +43,7 @@ var (
 // deepestRequest is how many values of a request may be in each other.
 const deepestRequest = 200
 
-// findFetch says what of a request makes the provider reach an address: the field and its value.
+// findFetch returns the field of a request, with its value, that makes the provider open an address.
 // It returns "" for nothing, and an error for what is no JSON: what cannot be read may do so.
 func findFetch(protocol agent.Protocol, body []byte) (found string, err error) {
 	w := fetchWalk{in: json.NewDecoder(bytes.NewReader(body)), protocol: protocol}
@@ -57,7 +57,7 @@ func findFetch(protocol agent.Protocol, body []byte) (found string, err error) {
 	return w.found, nil
 }
 
-// refuseFetch is the error for a request that makes the provider reach an address.
+// refuseFetch returns the error for a request that makes the provider open an address.
 func (c *call) refuseFetch() error {
 	found, err := findFetch(c.via.Protocol, c.body)
 	switch {
@@ -122,8 +122,8 @@ func (w *fetchWalk) walkField(at []string) error {
 	}
 	var value json.RawMessage
 	err := w.in.Decode(&value)
-	isOff := slices.Contains([]string{"", "null", "false", "[]"}, string(value))
-	if !isOff && (isOption || isGoogles) {
+	isFetch := isOption || isGoogles
+	if isOff := slices.Contains([]string{"", "null", "false", "[]"}, string(value)); isFetch && !isOff {
 		w.note(name, string(value))
 	}
 	return err
@@ -139,11 +139,11 @@ func (w *fetchWalk) judgeText(at []string, value json.Token) {
 	if name == "" && len(at) > 1 { // of a list
 		name = at[len(at)-2]
 	}
-	isAddress := address.MatchString(text) && !textField.MatchString(name) ||
-		addressField.MatchString(name) && !strings.HasPrefix(text, "data:")
+	isAddress := address.MatchString(text) && !textField.MatchString(name)
+	isOpened := addressField.MatchString(name) && !strings.HasPrefix(text, "data:")
 	isRemote := name == "type" && isOfTool(at) && !localTools.MatchString(text)
 	isSearcher := name == "model" && len(at) == 1 && fetchModel.MatchString(strings.ToLower(text))
-	if isAddress || isRemote || isSearcher {
+	if isAddress || isOpened || isRemote || isSearcher {
 		w.note(name, text)
 	}
 }

@@ -111,7 +111,7 @@ func (q *Queue) Judge(ctx context.Context, commit string, gates []gate.Spec) (ga
 	if err != nil {
 		return gate.Report{}, err
 	}
-	r, err := q.checks.runGates(ctx, commit, tree, gates)
+	r, err := q.checks.runGates(ctx, commit, tree, gates, false)
 	switch {
 	case err != nil:
 	case r.Stopped:

@@ -97,8 +97,8 @@ func (r *rig) open() {
 }
 
 // integration makes a clone for gates, which is removed after them.
-func integration(state string, repo *git.Repo) func(context.Context, string) (Workspace, error) {
-	return func(ctx context.Context, commit string) (Workspace, error) {
+func integration(state string, repo *git.Repo) func(context.Context, string, bool) (Workspace, error) {
+	return func(ctx context.Context, commit string, _ bool) (Workspace, error) {
 		dir, err := os.MkdirTemp(state, "integration-*")
 		if err != nil {
 			return Workspace{}, err

@@ -48,7 +48,8 @@ type Options struct {
 	Lease time.Duration
 	// Integration gives a folder with a commit checked out, for gates. A process that
 	// only adds entries and requests needs none.
-	Integration func(ctx context.Context, commit string) (Workspace, error)
+	// In one that is closed the level paranoid holds, whatever the level of the queue.
+	Integration func(ctx context.Context, commit string, closed bool) (Workspace, error)
 
 	// Resolve runs an agent at a problem, and returns the commit that it made.
 	// It may be called again for the same attempt after a crash, or a [*LaterError].

@@ -265,7 +265,7 @@ func (cs *conflicts) remakeFiles(ctx context.Context, onto string, e *queue.Entr
 	if err != nil {
 		return "", "", err
 	}
-	ws, err := cs.o.Integration(ctx, commit)
+	ws, err := cs.o.Integration(ctx, commit, e.Closed)
 	if err != nil {
 		return "", "", err
 	}

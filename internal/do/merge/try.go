@@ -58,7 +58,7 @@ func (q *Queue) Try(ctx context.Context, own string) (Trial, error) {
 	for i := range specs {
 		specs[i].Required = false // the next one runs, too
 	}
-	rep, err := q.checks.runGates(ctx, t.Commit, tree, specs)
+	rep, err := q.checks.runGates(ctx, t.Commit, tree, specs, false)
 	switch {
 	case err != nil:
 		return t, err

@@ -72,7 +72,10 @@ func (k *checks) gateRecord(ctx context.Context, s *queue.State, c queue.Command
 	if err != nil {
 		return queue.Event{}, err
 	}
-	key := k.recordKey(c.Tree, specs)
+	key, closed := k.recordKey(c.Tree, specs), isClosed(s, c)
+	if closed {
+		key += "-closed"
+	}
 	if !c.Again {
 		r, ok, err := k.o.Store.GateRecord(ctx, key)
 		if err != nil {
@@ -85,7 +88,7 @@ func (k *checks) gateRecord(ctx context.Context, s *queue.State, c queue.Command
 			return queue.Event{Kind: queue.Verified, Verdict: &v}, nil
 		}
 	}
-	v, gates, err := k.judgeTree(ctx, c, key, specs)
+	v, gates, err := k.judgeTree(ctx, c, key, specs, closed)
 	v.Empty = v.Empty && !k.o.Policy.Checks
 	if err != nil {
 		return queue.Event{}, err
@@ -94,7 +97,7 @@ func (k *checks) gateRecord(ctx context.Context, s *queue.State, c queue.Command
 	redForGood := c.Again && !v.Transient
 	if v.Green || redForGood {
 		err := k.putRecord(ctx, key, v, gates)
-		if common := k.recordKey(c.Tree, k.o.Gates); err == nil && v.Green && common != key { // these were among them
+		if common := k.recordKey(c.Tree, k.o.Gates); err == nil && v.Green && !closed && common != key { // these were among them
 			isOfTask := func(g loop.Gate) bool { return g.Origin != "" }
 			err = k.putRecord(ctx, common, v, slices.DeleteFunc(gates, isOfTask))
 		}
@@ -103,6 +106,14 @@ func (k *checks) gateRecord(ctx context.Context, s *queue.State, c queue.Command
 		}
 	}
 	return queue.Event{Kind: queue.Verified, Verdict: &v}, nil
+}
+
+// isClosed reports whether agents at the level paranoid wrote some of what is tried.
+func isClosed(s *queue.State, c queue.Command) bool {
+	return slices.ContainsFunc(c.IDs, func(id string) bool {
+		e, ok := s.Find(id)
+		return ok && e.Closed && !c.Target
+	})
 }
 
 func (k *checks) putRecord(ctx context.Context, key string, v queue.Verdict, gates []loop.Gate) error {
@@ -148,7 +159,7 @@ func (k *checks) recordKey(tree string, specs []gate.Spec) string {
 
 // judgeTree runs the gates. A second try begins at the gate that was red. On the target itself
 // that one is tried more often: everything waits for it.
-func (k *checks) judgeTree(ctx context.Context, c queue.Command, key string, specs []gate.Spec,
+func (k *checks) judgeTree(ctx context.Context, c queue.Command, key string, specs []gate.Spec, closed bool,
 ) (queue.Verdict, []loop.Gate, error) {
 	v := queue.Verdict{Tree: c.Tree, Retried: c.Again}
 	if len(specs) == 0 {
@@ -164,7 +175,7 @@ func (k *checks) judgeTree(ctx context.Context, c queue.Command, key string, spe
 		tip, err := k.Tip(ctx)
 		specs[0].Doubted = err == nil && tip == c.Commit
 	}
-	rep, err := k.runGates(ctx, c.Commit, c.Tree, k.affectedGates(ctx, c, specs))
+	rep, err := k.runGates(ctx, c.Commit, c.Tree, k.affectedGates(ctx, c, specs), closed)
 	switch {
 	case err != nil:
 		return v, nil, err
@@ -221,9 +232,10 @@ func (k *checks) onlyInCheckout(ctx context.Context, tree, text string) string {
 	return ""
 }
 
-// runGates runs gates on a commit that is checked out for them alone.
-func (k *checks) runGates(ctx context.Context, commit, tree string, specs []gate.Spec) (gate.Report, error) {
-	ws, err := k.o.Integration(ctx, commit)
+// runGates runs gates on a commit that is checked out for them alone; see [Options.Integration].
+func (k *checks) runGates(ctx context.Context, commit, tree string, specs []gate.Spec, closed bool,
+) (gate.Report, error) {
+	ws, err := k.o.Integration(ctx, commit, closed)
 	if err != nil {
 		return gate.Report{}, err
 	}

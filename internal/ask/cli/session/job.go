@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
@@ -68,12 +67,13 @@ func (s *shell) findWorkspace(ctx context.Context, p *action.Operator, r store.R
 	setup, id, isTask := action.SetupOf(r), r.Name, r.Kind == string(loop.Task)
 	if !isTask {
 		id = setup.Private
-		s.level, _, _ = strings.Cut(setup.Sandbox, ":")
+		s.level = engine.LevelOf(r)
 	} else if task, err := p.Store.Case(ctx, id); err != nil {
 		return err
 	} else if s.level, err = s.a.Planner(s.c, planner.Flags{}).TaskLevel(task); err != nil {
 		return err
 	}
+	s.level = planner.StricterLevel(s.level, engine.LevelOf(r))
 	if id == "" {
 		return errNoWorkspace
 	}

@@ -40,6 +40,8 @@ type Landing struct {
 	Plan  engine.Plan // the level, the gates, what they inherit
 	// verdict is what the machine enforces for gates, once it is known.
 	verdict sandbox.Verdict
+	// unsandboxed is a person's choice; see [judge].
+	unsandboxed bool
 }
 
 // OpenLanding reads the repository and the configuration, and refuses what
@@ -59,12 +61,8 @@ func OpenLanding(ctx context.Context, a *command.App, c *config.Config, db *stor
 
 // Box asks the machine what it can enforce for gates, and says what it cannot.
 func (l *Landing) Box(ctx context.Context, unsandboxed bool) (err error) {
-	level := l.Plan.Safety
-	if level == sandbox.Paranoid {
-		level = sandbox.Normal // the gates' folder is a disposable copy already
-	}
-	l.Plan.Safety = level
-	l.verdict, err = judge(ctx, l.a, level, unsandboxed, "")
+	l.unsandboxed = unsandboxed
+	l.verdict, err = judge(ctx, l.a, l.Plan.Safety, unsandboxed, "")
 	return err
 }
 
@@ -190,7 +188,11 @@ func OpenJudge(ctx context.Context, a *command.App, c *config.Config, db *store.
 
 // UseWorkspaces makes the pool's integration clones those of the queue.
 func (l *Landing) UseWorkspaces(o *merge.Options, p *pool.Pool) {
-	o.Integration = func(ctx context.Context, commit string) (merge.Workspace, error) {
+	o.Integration = func(ctx context.Context, commit string, closed bool) (merge.Workspace, error) {
+		l, err := l.heldTo(ctx, closed)
+		if err != nil {
+			return merge.Workspace{}, err
+		}
 		w, err := p.Integration(ctx, commit)
 		if err != nil {
 			return merge.Workspace{}, err
@@ -207,6 +209,18 @@ func (l *Landing) UseWorkspaces(o *merge.Options, p *pool.Pool) {
 		}
 		return out, nil
 	}
+}
+
+// heldTo is l with gates that are held to the level paranoid, if what they judge is closed.
+func (l *Landing) heldTo(ctx context.Context, closed bool) (*Landing, error) {
+	if !closed || l.Plan.Safety == sandbox.Paranoid {
+		return l, nil
+	}
+	held, quiet := *l, *l.a
+	held.Plan.Safety, quiet.Quiet = sandbox.Paranoid, true
+	var err error
+	held.verdict, err = judge(ctx, &quiet, sandbox.Paranoid, l.unsandboxed, "")
+	return &held, err
 }
 
 // gateBox is the box of gates in a folder of a clone at top.
@@ -233,7 +247,7 @@ func (l *Landing) hashEnvironment() string {
 // gates are held to.
 func (t *TaskPlanner) Merge(ctx context.Context, repo *git.Repo, db *store.Store, plan engine.Plan,
 	clones *pool.Pool) (merge.Options, error) {
-	l := &Landing{a: t.a, c: t.c, store: db, Repo: repo, Plan: plan, verdict: t.Verdict}
+	l := &Landing{a: t.a, c: t.c, store: db, Repo: repo, Plan: plan, verdict: t.Verdict, unsandboxed: t.unsandboxed}
 	o, err := l.QueueOptions(ctx, nil)
 	if err != nil {
 		return o, err
