@@ -25,7 +25,7 @@ var localTools = regexp.MustCompile(`^(function|custom|namespace|local_shell|app
 
 // handedOn are fields whose content the provider hands on between the model and the agent's own
 // tools: arguments, results, and their schemas.
-var handedOn = regexp.MustCompile(`^(metadata|messages//content//input|input//action|text/format/schema|` +
+var handedOn = regexp.MustCompile(`^((client)?metadata|messages//content//input|input//action|text/format/schema|` +
 	`tools/(/tools/)?/(inputschema|inputexamples|(function/)?parameters)|` +
 	`tools//functiondeclarations//(parameters|response)(jsonschema)?|` +
 	`contents//parts//function(call/args|response/response)|` +

@@ -60,6 +60,7 @@ var works = map[agent.Protocol]map[string]string{
 	agent.OpenAI: {
 		"tools":  `{"tools":[{"type":"function","name":"x","parameters":{"properties":{"url":{"default":"https://x.example"}}}},{"type":"custom","name":"apply_patch"},{"type":"local_shell"}],"tool_choice":"auto"}`,
 		"a chat": `{"tools":[{"type":"function","function":{"name":"x","parameters":{"url":"https://x.example"}}}],"messages":[{"role":"tool","content":"https://x.example"},{"tool_calls":[{"function":{"arguments":"{\"url\":\"https://x.example\"}"}}]}]}`,
+		"notes":  `{"client_metadata":{"repository":"https://x.example/y.git"}}`,
 		"images": `{"input":[{"content":[{"type":"input_image","image_url":"data:image/png;base64,iVBORw0KGgo"}]},{"type":"local_shell_call","action":{"env":{"BASE_URL":"https://x.example"}}}]}`,
 	},
 	agent.Gemini: {
