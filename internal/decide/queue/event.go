@@ -191,6 +191,7 @@ type Request struct {
 	ID     string `json:"id"`
 	URL    string `json:"url,omitempty"`
 	Merged string `json:"merged,omitempty"` // the commit on the target
+	Since  string `json:"since,omitempty"`  // as in [Landing]
 	Closed string `json:"closed,omitempty"` // why it will not be merged
 	// Why is the obstacle to merging an open one.
 	Why string `json:"why,omitempty"`

@@ -149,7 +149,7 @@ func (s *turn) takeProposals(ev *Event, asked bool) {
 		switch {
 		case e == nil:
 		case r.Merged != "":
-			l := Landing{Commit: r.Merged, To: r.Merged, At: ev.At}
+			l := Landing{Commit: r.Merged, Since: r.Since, To: r.Merged, At: ev.At}
 			if b != nil {
 				l.Batch = b.N
 			}

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -104,6 +105,8 @@ type Entry struct {
 	Apart string `json:"apart,omitempty"`
 	// Revert is why the task's landing is taken back by this; "" for a landing.
 	Revert string `json:"revert,omitempty"`
+	// Since is that of the landing which is taken back.
+	Since string `json:"since,omitempty"`
 }
 
 // Problem is the reason why an entry cannot land as it is.
@@ -261,9 +264,14 @@ type Landing struct {
 	Regenerated []string `json:"regenerated,omitempty"`
 	// Many says how many files it adds, where they are many.
 	Many string `json:"many,omitempty"`
+	// Since is the target's commit before it where a forge put several on top of that; "" is Commit's parent.
+	Since string `json:"since,omitempty"`
 	// Revert: it took back what the task had landed.
 	Revert bool `json:"revert,omitempty"`
 }
+
+// Before names the target's commit before a landing.
+func (l *Landing) Before() string { return cmp.Or(l.Since, l.Commit+"^1") }
 
 // CaseMove is the change of the task on the board that a step requires.
 type CaseMove struct {

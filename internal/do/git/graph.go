@@ -175,6 +175,38 @@ func (r *History) Landings(ctx context.Context, from, to string, paths []string,
 	return list, nil
 }
 
+// BeforeSeries is the commit before those that end in commit and are the ones of a branch, or what a rebase made of
+// them; "" where there are none. own is a merge on the branch onto which others may have put more: what comes with
+// its second parent is the branch's, too.
+func (r *History) BeforeSeries(ctx context.Context, own, head, commit string) (string, error) {
+	if here, err := r.Find(ctx, head); err != nil || here == "" {
+		return "", err
+	}
+	list := func(args ...string) ([]string, error) {
+		args = append([]string{"log", "-z", "--no-show-signature"}, args...)
+		return command.Records(ctx, r.NewCall(append(args, "--")...), "list the commits of a branch")
+	}
+	const identity = "%an%n%ae%n%at%n%s"
+	branch, err := list("--format="+identity, "^"+own+"^1", own)
+	more, merr := list("--format="+identity, "--first-parent", "^"+own, head)
+	branch = append(branch, more...)
+	line, lerr := list("--format=%P%n"+identity, "--first-parent", fmt.Sprintf("-n%d", len(branch)), commit)
+	before := ""
+	for _, one := range line {
+		parents, who, _ := strings.Cut(one, "\n")
+		at := slices.Index(branch, who)
+		if at < 0 || parents == "" {
+			break
+		}
+		branch = slices.Delete(branch, at, at+1)
+		first, _, isMerge := strings.Cut(parents, " ")
+		if before = first; isMerge {
+			break
+		}
+	}
+	return before, errors.Join(err, merr, lerr)
+}
+
 // walkSince adds to a walk that it ends at a commit; an empty one is none.
 func walkSince(from string, args ...string) []string {
 	if from != "" {

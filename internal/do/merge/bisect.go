@@ -47,18 +47,20 @@ func (q *Queue) Bisect(ctx context.Context, gates []gate.Spec, good string, trie
 			good = "" // the target was rewritten
 		}
 	}
-	line, err := q.o.Repo.Landings(ctx, good, tip, nil, maxStates)
-	if err != nil {
-		return Culprit{}, err
-	}
-	if good != "" {
-		line = append(line, git.Landing{Commit: good})
-	}
 	b := bisection{q: q, gates: gates, tried: tried, seen: map[string]gate.Report{}}
 	if b.landed, err = q.o.Store.Landings(ctx, q.ref, "", maxStates); err != nil {
 		return Culprit{}, err
 	}
-	b.reverted = revertedAmong(b.landed)
+	b.reverted = queue.Reverted(b.landed)
+	line, err := q.o.Repo.Landings(ctx, good, tip, nil, maxStates)
+	if err != nil {
+		return Culprit{}, err
+	}
+	isInside := queue.IsInside(b.landed) // such a state was never verified
+	line = slices.DeleteFunc(line, func(l git.Landing) bool { return isInside(l.Commit) })
+	if good != "" {
+		line = append(line, git.Landing{Commit: good})
+	}
 	red, err := b.isRed(ctx, tip)
 	switch {
 	case err != nil:
@@ -72,8 +74,9 @@ func (q *Queue) Bisect(ctx context.Context, gates []gate.Spec, good string, trie
 		return Culprit{}, err
 	}
 	found := Culprit{Commit: line[at].Commit, Good: line[at+1].Commit}
-	message := line[at].Message
-	if len(tasksOf(message)) > 1 { // they landed together: a line beside the target has each
+	title := line[at].Message
+	together := func(l queue.Landing) bool { return l.To == found.Commit }         // messages may lie
+	if found.Tasks = queue.TasksLanded(b.landed, together); len(found.Tasks) > 1 { // a line beside the target has each
 		inside, err := q.o.Repo.Landings(ctx, found.Good, found.Commit+"^2", nil, maxStates)
 		if err != nil {
 			return Culprit{}, err
@@ -82,27 +85,12 @@ func (q *Queue) Bisect(ctx context.Context, gates []gate.Spec, good string, trie
 		if at, err = b.firstRed(ctx, inside, true); err != nil {
 			return Culprit{}, err
 		}
-		found.Commit, found.Good, message = inside[at].Commit, inside[at+1].Commit, inside[at].Message
+		found.Commit, found.Good, title = inside[at].Commit, inside[at+1].Commit, inside[at].Message
+		found.Tasks = queue.TasksLanded(b.landed, func(l queue.Landing) bool { return l.Commit == found.Commit })
 	}
-	found.Title, _, _ = strings.Cut(message, "\n")
-	found.Tasks, found.Tried, found.Summary = tasksOf(message), len(b.seen), b.seen[found.Commit].Summary
-	if len(found.Tasks) == 0 { // a forge may write a message of its own
-		at := slices.IndexFunc(b.landed, func(l queue.Landing) bool { return l.Commit == found.Commit })
-		if at >= 0 {
-			found.Tasks = []string{b.landed[at].Task}
-		}
-	}
+	found.Title, _, _ = strings.Cut(title, "\n")
+	found.Tried, found.Summary = len(b.seen), b.seen[found.Commit].Summary
 	return found, nil
-}
-
-// tasksOf are the tasks that a landing names.
-func tasksOf(message string) (tasks []string) {
-	for line := range strings.Lines(message) {
-		if id, ok := strings.CutPrefix(strings.TrimSpace(line), "Pawl-Task: "); ok {
-			tasks = append(tasks, id)
-		}
-	}
-	return tasks
 }
 
 // Judge runs gates on a commit as they run before a landing. What they come to is not kept.
@@ -130,25 +118,7 @@ type bisection struct {
 	tried    func(string, gate.Report)
 	seen     map[string]gate.Report
 	landed   []queue.Landing
-	reverted []revertedLanding
-}
-
-// revertedLanding is a landing that was taken back; both are commits.
-type revertedLanding struct{ landing, revert string }
-
-// revertedAmong lists the landings that were taken back from the target. Both lists have the last first.
-func revertedAmong(list []queue.Landing) (all []revertedLanding) {
-	reverts := map[string]string{} // by task, until the landing before it is seen
-	for _, l := range list {
-		switch revert := reverts[l.Task]; {
-		case l.Revert:
-			reverts[l.Task] = l.Commit
-		case revert != "" && !l.Empty:
-			all = append(all, revertedLanding{l.Commit, revert})
-			delete(reverts, l.Task)
-		}
-	}
-	return all
+	reverted []queue.RevertedLanding
 }
 
 // withoutReverted returns a commit with the files of a state of the target, less what was taken back after it.
@@ -157,24 +127,24 @@ func revertedAmong(list []queue.Landing) (all []revertedLanding) {
 func (b *bisection) withoutReverted(ctx context.Context, commit string) (string, error) {
 	repo, shadow := b.q.o.Repo, b.q.shadow
 	for _, r := range b.reverted {
-		has, err := repo.IsAncestor(ctx, r.landing, commit)
+		has, err := repo.IsAncestor(ctx, r.Commit, commit)
 		if err != nil || !has { // an error: the target was rewritten, and the landing is gone
 			continue
 		}
-		if gone, err := repo.IsAncestor(ctx, r.revert, commit); err != nil || gone {
+		if gone, err := repo.IsAncestor(ctx, r.Revert, commit); err != nil || gone {
 			continue
 		}
-		before, err := repo.TreeOf(ctx, r.landing+"^1")
+		before, err := repo.TreeOf(ctx, r.Before())
 		if err != nil {
 			return "", err
 		}
-		undo, err := shadow.CommitTree(ctx, shadow.Who, before, "Revert "+r.landing, r.landing)
+		undo, err := shadow.CommitTree(ctx, shadow.Who, before, "Revert "+r.Commit, r.Commit)
 		if err != nil {
 			return "", err
 		}
 		m, err := repo.MergeTree(ctx, commit, undo)
 		if err == nil && m.Clean {
-			commit, err = shadow.CommitTree(ctx, shadow.Who, m.Tree, "Without "+r.landing, commit)
+			commit, err = shadow.CommitTree(ctx, shadow.Who, m.Tree, "Without "+r.Commit, commit)
 		}
 		if err != nil {
 			return "", err

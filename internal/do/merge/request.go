@@ -187,6 +187,7 @@ func (rs *requests) viewRequest(ctx context.Context, e *queue.Entry, recent map[
 		on, err := rs.hasArrived(ctx, found.Commit)
 		if on {
 			r.Merged = found.Commit
+			r.Since, err = rs.beforeMerged(ctx, e, found)
 		}
 		return r, err
 	case forge.Closed:
@@ -325,6 +326,24 @@ func (rs *requests) isBehind(ctx context.Context, head string) (bool, error) {
 	}
 	has, err := rs.o.Repo.IsAncestor(ctx, tip, head)
 	return !has, err
+}
+
+// beforeMerged is the target's commit before those that the forge put there for a request, where they are several:
+// by a rebase or a fast-forward.
+func (rs *requests) beforeMerged(ctx context.Context, e *queue.Entry, found forge.Request) (string, error) {
+	here, err := rs.o.Repo.Find(ctx, found.Head)
+	if err == nil && here == "" { // another machine's, or somebody else pushed to it
+		bounded, cancel := context.WithTimeout(ctx, fetchLimit)
+		defer cancel()
+		head := taskRef("request/" + e.ID)
+		_, err = rs.o.Repo.Fetch(bounded, rs.remote.name, fmt.Sprintf("refs/pull/%d/head", found.Number), head)
+		defer func() { _ = rs.o.Repo.DropRefs(ctx, head) }()
+	}
+	own, ferr := rs.o.Repo.Find(ctx, "refs/pawl/pushed/"+branchOf(e.ID))
+	if err = errors.Join(err, ferr); err != nil {
+		return "", err
+	}
+	return rs.o.Repo.BeforeSeries(ctx, cmp.Or(own, found.Head), found.Head, found.Commit)
 }
 
 // hasArrived brings the target here and reports whether a commit is on it.

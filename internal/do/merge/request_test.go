@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/do/forge"
+	"github.com/pawl-dev/pawl/internal/do/gate"
 	"github.com/pawl-dev/pawl/internal/test/forgetest"
 	"github.com/pawl-dev/pawl/internal/test/gittest"
 )
@@ -41,7 +42,7 @@ func their(t *testing.T, hub *forgetest.Hub, args ...string) string {
 // One is merged by people in each way that a forge has.
 func TestPullRequests(t *testing.T) {
 	t.Parallel()
-	for _, method := range []string{"merge", "squash"} {
+	for _, method := range []string{"merge", "squash", "rebase"} {
 		t.Run(method, func(t *testing.T) {
 			t.Parallel()
 			r, s, hub := proposing(t)
@@ -285,5 +286,56 @@ func TestMergeQueueOfTheForge(t *testing.T) {
 	again(at(two, 2, "the forge's merge queue took it out; put it there again, or comment on what is to change"))
 	if got := hub.Queued(); len(got) > 0 {
 		t.Errorf("%v is in the queue", got)
+	}
+}
+
+// A forge that rebases puts several commits on the target: they are taken back together, also those that others
+// pushed to the branch, and no state between them is looked at.
+func TestARebasedRequestIsTakenBackWhole(t *testing.T) {
+	t.Parallel()
+	for _, pushed := range []string{"", "others.txt"} {
+		t.Run(pushed, func(t *testing.T) {
+			t.Parallel()
+			r, s, hub := proposing(t)
+			r.o.Gates = nil
+			base := r.git("rev-parse", "main")
+			id, first := r.task("Change", base, "new.txt", "1\n")
+			q := r.queue()
+			more := r.commit("More\n\nPawl-Task: task-777", first, "more.txt", "2\n") // a lie about whose it is
+			r.add(q, id, more, "Change")
+			r.drain(q)
+			other := folder(t)
+			gittest.Git(t, other, "clone", "-q", s.Remote, ".")
+			if pushed != "" {
+				head := gittest.Git(t, other, "rev-parse", "origin/pawl/"+id)
+				gittest.Commit(t, other, "refs/commits/more", "of others", head, pushed, "3\n")
+				gittest.Git(t, other, "push", "-q", "origin", "refs/commits/more:pawl/"+id)
+			} else { // the commits are made anew
+				gittest.Git(t, other, "commit", "-q", "--allow-empty", "-m", "before it")
+				gittest.Git(t, other, "push", "-q", "origin", "main")
+			}
+			start := their(t, hub, "rev-parse", "main")
+			s.MergeBy(forgetest.Reviewer, 1, "rebase")
+			their(t, hub, "update-ref", "-d", "refs/heads/pawl/"+id) // as forges do
+			r.drain(r.queue())
+			if r.status(id) != board.Done || r.read("more.txt") != "2\n" {
+				t.Fatalf("it is %s, left %v, said %v", r.status(id), r.left(), r.notes)
+			}
+			var tried []string
+			found, err := r.queue().Bisect(t.Context(), gates("! test -e new.txt"), "", func(commit string, _ gate.Report) {
+				tried = append(tried, commit)
+			})
+			if err != nil || found.Commit != r.git("rev-parse", "main") || found.Good != start || len(tried) != 2 ||
+				!slices.Equal(found.Tasks, []string{id}) {
+				t.Errorf("found %+v (%v) by %v", found, err, tried)
+			}
+			askQueue(t, r.queue(), offerRevert(t, r.queue(), id, "wrong"))
+			r.drain(r.queue())
+			s.MergeBy(forgetest.Reviewer, 2, "squash")
+			r.drain(r.queue())
+			if got := r.git("diff", "--name-only", start, "main"); got != "" || r.status(id) != board.Pending {
+				t.Errorf("it is %s, and these differ: %q; left %v", r.status(id), got, r.left())
+			}
+		})
 	}
 }

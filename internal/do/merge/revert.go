@@ -78,8 +78,8 @@ func (q *Queue) OfferRevert(ctx context.Context, id, title, why string) (store.Q
 		return store.QueueAsk{}, err
 	}
 	// What the task was let change of protected files is taken back, too.
-	e := Entry{ID: id, Title: "Revert " + report.Line(title, 200), Base: landing.Commit, Revert: why,
-		Allow: []string{"**"}, Needs: []string{}}
+	e := Entry{ID: id, Title: "Revert " + report.Line(title, 200), Base: landing.Commit, Since: landing.Since,
+		Revert: why, Allow: []string{"**"}, Needs: []string{}}
 	if e.Commit, err = q.commitReverse(ctx, &e); err != nil {
 		return store.QueueAsk{}, err
 	}
@@ -93,7 +93,8 @@ func (q *Queue) OfferRevert(ctx context.Context, id, title, why string) (store.Q
 
 // commitReverse makes the commit of an entry that takes back a landing, its base.
 func (q *Queue) commitReverse(ctx context.Context, e *Entry) (string, error) {
-	before, err := q.o.Repo.TreeOf(ctx, e.Base+"^1")
+	landing := queue.Landing{Commit: e.Base, Since: e.Since}
+	before, err := q.o.Repo.TreeOf(ctx, landing.Before())
 	if err != nil {
 		return "", err
 	}

@@ -380,6 +380,7 @@ func (h *Hub) refresh(p object) {
 	commit, err := h.fetch(ownerOf(p), refOf(p, "head"))
 	if err == nil {
 		head["sha"] = commit
+		_, _ = h.git("update-ref", fmt.Sprintf("refs/pull/%v/head", p["number"]), commit)
 	}
 }
 
@@ -434,28 +435,22 @@ func (h *Hub) merge(login string, n int, body object) (any, refusal) {
 			return nil, refusal{http.StatusMethodNotAllowed, fmt.Sprintf("Required status check %q is expected.", s["context"])}
 		}
 	}
-	commit, err := h.mergeCommit(base, fmt.Sprint(head["sha"]), fmt.Sprint(p["title"]), body["merge_method"] == "merge")
+	sha := fmt.Sprint(head["sha"])
+	make := func() (string, error) {
+		return h.mergeCommit(base, sha, fmt.Sprint(p["title"]), body["merge_method"] == "merge")
+	}
+	if body["merge_method"] == "rebase" {
+		make = func() (string, error) { return h.rebase(base, sha) }
+	}
+	commit, err := make()
+	if err == nil {
+		_, err = h.git("update-ref", "refs/heads/"+base, commit)
+	}
 	if err != nil {
 		return nil, refusal{http.StatusMethodNotAllowed, "Merge conflict"}
 	}
 	p["state"], p["merged_at"], p["merge_commit_sha"] = "closed", now(), commit
 	return object{"sha": commit, "merged": true, "message": "Pull Request successfully merged"}, refusal{}
-}
-
-func (h *Hub) mergeCommit(base, head, title string, both bool) (string, error) {
-	tree, err := h.git("merge-tree", "--write-tree", "refs/heads/"+base, head)
-	if err != nil {
-		return "", err
-	}
-	args := []string{"commit-tree", tree, "-m", title, "-p", "refs/heads/" + base}
-	if both {
-		args = append(args, "-p", head)
-	}
-	commit, err := h.git(args...)
-	if err == nil {
-		_, err = h.git("update-ref", "refs/heads/"+base, commit)
-	}
-	return commit, err
 }
 
 func (h *Hub) review(login string, n int, body object) object {

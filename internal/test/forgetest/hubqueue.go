@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 )
@@ -74,4 +75,33 @@ func (h *Hub) enqueue(login, id string, head any) object {
 		}
 	}
 	return object{"data": nil, "errors": []object{{"message": "Head branch is not what was expected"}}}
+}
+
+func (h *Hub) mergeCommit(base, head, title string, both bool) (string, error) {
+	tree, err := h.git("merge-tree", "--write-tree", "refs/heads/"+base, head)
+	if err != nil {
+		return "", err
+	}
+	args := []string{"commit-tree", tree, "-m", title, "-p", "refs/heads/" + base}
+	if both {
+		args = append(args, "-p", head)
+	}
+	return h.git(args...)
+}
+
+// rebase makes the commits of a branch anew on top of another, without its merges.
+func (h *Hub) rebase(base, head string) (string, error) {
+	dir, err := os.MkdirTemp("", "rebase")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	if _, err = h.git("worktree", "add", "--quiet", "--detach", dir, head); err != nil {
+		return "", err
+	}
+	defer func() { _, _ = h.git("worktree", "remove", "--force", dir) }()
+	if _, err = h.git("--git-dir", dir+"/.git", "--work-tree", dir, "rebase", "--quiet", "refs/heads/"+base); err != nil {
+		return "", err
+	}
+	return h.git("--git-dir", dir+"/.git", "rev-parse", "HEAD")
 }
