@@ -161,7 +161,7 @@ type judge struct {
 	// redAgain is what was red of the last iteration's work when it was judged again.
 	redAgain  string
 	weakTests string            // for the next prompt: tests that show nothing of the work
-	before    map[string]string // what the file of that name has; nil is not read yet
+	before    map[string]string // how checks ended before the work; nil is not read yet
 }
 
 // ErrTaken is that another process took the run over while it was driven here.

@@ -3,6 +3,8 @@ package engine
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -23,6 +25,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/keep/files"
+	"github.com/pawl-dev/pawl/internal/keep/journal"
 )
 
 // This file is about the checks of one task: those with files of their own, and sealed ones,
@@ -147,15 +150,16 @@ func (w *judge) tryChecks(ctx context.Context, s loop.State) *loop.Record {
 	scratch := w.place(0, c.Attempt).caches()
 	w.dropCaches(scratch)
 	defer w.dropCaches(scratch)
+	err := w.readBefore(ctx)
 	wasTried := !slices.ContainsFunc(own, func(s gate.Spec) bool { return w.howBefore(s) == "" })
-	if !wasTried {
-		err := w.runChecksFirst(ctx, base)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err != nil:
-			return w.cannotStart(c, err)
-		}
+	if err == nil && !wasTried {
+		err = w.runChecksFirst(ctx, base)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case err != nil:
+		return w.cannotStart(c, err)
 	}
 	own = slices.DeleteFunc(own, func(s gate.Spec) bool { return w.howBefore(s) != greenBefore })
 	if len(own) == 0 {
@@ -183,17 +187,28 @@ func (w *judge) tryChecks(ctx context.Context, s loop.State) *loop.Record {
 
 const greenBefore = "green"
 
-// beforeFile has how each check of the task ended before the work, by its name and command: it runs then once, even
-// if pawl is killed.
-func (w *judge) beforeFile() string { return filepath.Join(w.place(0, 1).dir, "before.json") }
+// readBefore reads how each check of the task ended before the work. It is in the database: it runs then once, even
+// if pawl is killed, or another machine goes on.
+func (w *judge) readBefore(ctx context.Context) error {
+	if w.before != nil {
+		return nil
+	}
+	tried, err := w.o.Store.EventsOfKind(ctx, w.id, journal.ChecksTried)
+	w.before = map[string]string{}
+	for _, e := range tried {
+		err = errors.Join(err, json.Unmarshal(e.Data, &w.before))
+	}
+	return err
+}
+
+// beforeKey is another one for another check. What a sealed one does is not in it.
+func beforeKey(s gate.Spec) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", s.Command, s.Files))
+	return fmt.Sprintf("%s %x", s.Name, sum[:4])
+}
 
 // howBefore returns how a check of the task ended before the work; see [loop.Gate]. "" is that it did not run.
-func (w *judge) howBefore(s gate.Spec) string {
-	if w.before == nil {
-		_ = files.ReadJSON(w.beforeFile(), &w.before) // none ran
-	}
-	return w.before[s.Name+"\n"+s.Command]
-}
+func (w *judge) howBefore(s gate.Spec) string { return w.before[beforeKey(s)] }
 
 // runChecksFirst runs the checks of the task on the files as they are before the work, says how
 // each of them is red, and keeps that.
@@ -221,7 +236,7 @@ func (w *judge) runChecksFirst(ctx context.Context, base loop.Command) (err erro
 		if f := rep.Failure; f != nil {
 			how = "red: " + f.Summary
 		}
-		before[s.Name+"\n"+s.Command] = how
+		before[beforeKey(s)] = how
 		switch f := rep.Failure; {
 		case err != nil:
 			return err
@@ -239,7 +254,8 @@ func (w *judge) runChecksFirst(ctx context.Context, base loop.Command) (err erro
 		}
 	}
 	w.before = before
-	return errors.Join(os.MkdirAll(filepath.Dir(w.beforeFile()), 0o700), writeFile(w.beforeFile(), encode(before)))
+	_, err = journal.Append(ctx, w.o.Store, w.id, time.Now(), journal.ChecksTried, before)
+	return err
 }
 
 // weakGate is the name under which tests that prove nothing are among the gates.

@@ -90,6 +90,9 @@ func (w *judge) runGates(ctx context.Context, c loop.Command, r *loop.Record) bo
 	for _, text := range rep.Warnings {
 		w.warn(text)
 	}
+	if berr := w.readBefore(ctx); berr != nil {
+		w.warn(berr.Error())
+	}
 	for n := range r.Gates {
 		g := &r.Gates[n]
 		g.Before = w.howBefore(specs[n])

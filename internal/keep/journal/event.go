@@ -51,6 +51,7 @@ const (
 	Applied           = "applied"        // Application
 	WorkDelivered     = "delivered"      // delivery.Delivered
 	Warning           = "warning"        // Notice
+	ChecksTried       = "checks.tried"   // how each check of a task ended before the work, by a name of its own
 	// Of a workflow; beside the run's own story, so without a number.
 	StepStarted = "step.started" // Step
 	StepEnded   = "step.ended"   // Step

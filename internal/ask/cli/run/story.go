@@ -77,6 +77,8 @@ func (s *story) showRequest(e journal.Event) {
 		line("A stop is asked for%s", eventText(e))
 	case journal.MessageLeft:
 		line("A person left a message%s", eventText(e))
+	case journal.ChecksTried:
+		line("The checks of the task ran once before the first agent")
 	case journal.Recovered:
 		r := decodeData[journal.Recovery](e)
 		line("Iteration %s was cut off: %s", console.Of(r.Iteration, s.state.Limit), report.Line(r.Why, 200))
