@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 
 	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
@@ -40,6 +41,7 @@ type Landing struct {
 	Plan  engine.Plan // the level, the gates, what they inherit
 	// verdict is what the machine enforces for gates, once it is known.
 	verdict sandbox.Verdict
+	said    atomic.Bool // what the boxes of gates leave open; it is the same for each clone
 	// unsandboxed is a person's choice; see [judge].
 	unsandboxed bool
 }
@@ -216,16 +218,17 @@ func (l *Landing) heldTo(ctx context.Context, closed bool) (*Landing, error) {
 	if !closed || l.Plan.Safety == sandbox.Paranoid {
 		return l, nil
 	}
-	held, quiet := *l, *l.a
-	held.Plan.Safety, quiet.Quiet = sandbox.Paranoid, true
-	var err error
-	held.verdict, err = judge(ctx, &quiet, sandbox.Paranoid, l.unsandboxed, "")
-	return &held, err
+	quiet, plan := *l.a, l.Plan
+	quiet.Quiet, plan.Safety = true, sandbox.Paranoid
+	verdict, err := judge(ctx, &quiet, sandbox.Paranoid, l.unsandboxed, "")
+	return &Landing{a: &quiet, c: l.c, store: l.store, Repo: l.Repo, Plan: plan, verdict: verdict}, err
 }
 
 // gateBox is the box of gates in a folder of a clone at top.
 func (l *Landing) gateBox(ctx context.Context, dir, top string) *engine.Box {
-	s := &Session{App: l.a, Config: l.c, Plan: l.Plan, StateDir: config.StateDir(l.c.Root, l.a.Env), Repo: l.Repo}
+	app := *l.a
+	app.Quiet = app.Quiet || l.said.Swap(true)
+	s := &Session{App: &app, Config: l.c, Plan: l.Plan, StateDir: config.StateDir(l.c.Root, l.a.Env), Repo: l.Repo}
 	s.Plan.Root, s.Plan.Agents, s.Top = dir, nil, top
 	return s.buildBox(ctx, l.verdict)
 }
