@@ -250,3 +250,49 @@ func TestOneWorkerAtATime(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A landing is taken back once, wherever pawl is killed meanwhile, and what landed since stays.
+func TestKilledAtEachPointOfARevert(t *testing.T) {
+	t.Parallel()
+	for _, point := range points {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			gate := "test -f a.txt"
+			r.o.Gates = gates(gate)
+			id := r.land("new.txt", "new\n")
+			other := r.land("other.txt", "other\n")
+			start := r.git("rev-parse", "main")
+			q := r.queue()
+			offerRevert(t, q, id, "never asked") // killed before it was stored
+			askQueue(t, q, offerRevert(t, q, id, "wrong"))
+			r.write("b.txt", "edited\n")
+			r.killed(gate, point)
+			askQueue(t, q, offerAgain(t, q, id)...)
+			r.drain(r.queue())
+			if s, o := r.status(id), r.status(other); s != board.Pending || o != board.Done {
+				t.Errorf("it is %s, the other %s; left %v, said %v", s, o, r.left(), r.notes)
+			}
+			if got := r.git("log", "--first-parent", "--format=%s", start+"..main"); got != id+": Revert Add a file" {
+				t.Errorf("these landed: %q", got)
+			}
+			if got := r.git("status", "--porcelain") + r.git("diff", "--name-only", start, "main"); got != " M b.txtnew.txt" {
+				t.Errorf("the checkout and what changed: %q", got)
+			}
+			r.drain(r.queue())
+			if got := r.git("rev-list", "--count", "--first-parent", start+"..main"); got != "1" {
+				t.Errorf("%s landings", got)
+			}
+		})
+	}
+}
+
+// offerAgain is a person who asks once more, where that is not refused.
+func offerAgain(t *testing.T, q *Queue, id string) []store.QueueAsk {
+	t.Helper()
+	ask, err := q.OfferRevert(t.Context(), id, "Add a file", "wrong")
+	if err != nil {
+		return nil
+	}
+	return []store.QueueAsk{ask}
+}
