@@ -127,7 +127,7 @@ func (p *Runs) findLanded(ctx context.Context, r store.Run, pl *planner.Planner,
 		return false, err
 	}
 	w.To = list[0].Commit
-	w.From, err = repo.Find(ctx, w.To+"^1")
+	w.From, err = repo.Find(ctx, list[0].Before())
 	w.Said = "This is what landed of it, as commit " + w.To[:min(len(w.To), 10)] + "."
 	return w.From != "", err
 }

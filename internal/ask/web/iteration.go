@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/web/view"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
+	"github.com/pawl-dev/pawl/internal/keep/outputs"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -113,10 +114,24 @@ func noIteration(run string, n int) *rest.ProblemError {
 		Suggest("List them: GET /api/v1/runs/" + run + "/iterations")
 }
 
+// reasonEvidenceGone returns why the evidence of an iteration is not here; "" where it is, or there is none.
+func (s *core) reasonEvidenceGone(r store.Run, rec *loop.Record) string {
+	if len(rec.Evidence) == 0 {
+		return ""
+	}
+	root, err := s.openOutputs(r, rec.Number)
+	if err != nil {
+		return outputs.ReasonGone(s.o.Store.OutputsFolder(), rec.Pushed)
+	}
+	_ = root.Close()
+	return ""
+}
+
 // historyOf reads what records do not have: why strategies were chosen, and the
 // failures before the first iteration of a page.
 func (s *core) historyOf(ctx context.Context, r store.Run, first int) (*view.History, error) {
 	t := &view.History{Asked: map[[2]int]loop.Command{}, Timeouts: map[string]float64{}}
+	t.EvidenceGone = func(rec *loop.Record) string { return s.reasonEvidenceGone(r, rec) }
 	for _, c := range s.checksOfRun(r) {
 		t.Timeouts[c.Name] = c.Timeout
 	}

@@ -110,7 +110,7 @@ func (s reviewHandlers) findWork(ctx context.Context, in *rest.CasePath) (compar
 			return compared{}, err
 		}
 		if len(landed) > 0 && work.Commit == "" {
-			work.Commit, work.Base = landed[0].Commit, landed[0].Commit+"^1"
+			work.Commit, work.Base = landed[0].Commit, landed[0].Before()
 		}
 	}
 	if work.Commit != "" && work.Base == "" {

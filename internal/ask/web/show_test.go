@@ -716,3 +716,36 @@ func TestWorkflowFiles(t *testing.T) {
 	}
 	r.refused(http.MethodPost, "/runs", `{"workflow":"../other/release.yaml"}`, http.StatusConflict)
 }
+
+// Evidence is shown where it is here; of another machine's the page names the worker.
+func TestEvidenceOfAnotherMachine(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.run("abc123", func(*store.Run, *loop.State) {})
+	rec := record(1, loop.Success)
+	rec.Evidence = []loop.Evidence{{File: "agent.notes.md", Bytes: 3}}
+	rec.Pushed = &loop.Pushed{Worker: "two-5678"}
+	r.step("abc123", 2, rec, loop.Command{})
+	const at = "/runs/abc123/iterations/1"
+	var got view.Iteration
+	r.get(at, &got)
+	const where = "on the machine of worker two-5678"
+	if !strings.Contains(got.Gone, where) {
+		t.Errorf("the iteration says %q", got.Gone)
+	}
+	if p := r.refused("GET", at+"/evidence/agent.notes.md", "", http.StatusNotFound); !strings.Contains(p.Message, where) {
+		t.Errorf("the file: %s", p.Message)
+	}
+	r.left("abc123", 1, map[string]string{})
+	if err := os.Mkdir(filepath.Join(r.dir, "runs", "abc123", "1", "evidence"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r.left("abc123", 1, map[string]string{"evidence/agent.notes.md": "It"})
+	got = view.Iteration{}
+	if r.get(at, &got); got.Gone != "" {
+		t.Errorf("here, and it says %q", got.Gone)
+	}
+	if w := r.send(r.asking("GET", rest.Base+at+"/evidence/agent.notes.md", "")); w.Body.String() != "It" {
+		t.Errorf("the file is %d %q", w.Code, w.Body)
+	}
+}

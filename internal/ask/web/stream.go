@@ -247,12 +247,12 @@ func serveEvidence(c huma.Context, s *core, in *rest.IterationPath, name string)
 		file, _ = root.Open(filepath.Join("evidence", name))
 	}
 	if file == nil {
-		where := ""
-		if s.o.Store.BoardName() != "" && s.o.Store.OutputsFolder() == nil {
-			where = " on this machine; cluster.files shares what the others have"
+		where := "not there"
+		if _, rec, err := s.findRecord(r.Context(), in); err == nil {
+			where = outputs.ReasonGone(s.o.Store.OutputsFolder(), rec.Pushed)
 		}
-		rest.Problem(http.StatusNotFound, "FILE_NOT_FOUND", "Iteration %d of run %s has no evidence of the name %q%s",
-			in.Number, in.Run, fault.Cut(name, 100), where).
+		rest.Problem(http.StatusNotFound, "FILE_NOT_FOUND", "Evidence %q of iteration %d of run %s is %s",
+			fault.Cut(name, 100), in.Number, in.Run, where).
 			Suggest("See what there is: GET " + rest.Base + "/runs/" + in.Run + "/iterations").WriteTo(w)
 		return
 	}

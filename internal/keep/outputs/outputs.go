@@ -42,6 +42,14 @@ func Open(runs string, shared *Folder, run, iteration string) (*os.Root, error) 
 	return root, err
 }
 
+// ReasonGone says why what an iteration printed or left cannot be shown, or where it is.
+func ReasonGone(shared *Folder, left *loop.Pushed) string {
+	if left == nil || shared != nil {
+		return "not kept any longer"
+	}
+	return "on the machine of worker " + left.Worker + ", if it is kept there; cluster.files shares it"
+}
+
 // intoFolder goes to a folder below root, and closes root.
 func intoFolder(root *os.Root, name string) (*os.Root, error) {
 	defer func() { _ = root.Close() }()

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/keep/outputs"
 	"github.com/pawl-dev/pawl/internal/keep/spool"
 )
@@ -299,4 +300,15 @@ func TestSettledOutput(t *testing.T) {
 	d.must(os.Remove(d.runs + "/run1/1/agent.out.gz"))
 	d.copy()
 	d.sees("1", "agent.out", "again")
+}
+
+// What an agent printed on another machine is not said to be gone.
+func TestWhereAnOutputIs(t *testing.T) {
+	t.Parallel()
+	if got := outputs.ReasonGone(nil, nil); got != "not kept any longer" {
+		t.Errorf("here: %s", got)
+	}
+	if got := outputs.ReasonGone(nil, &loop.Pushed{Worker: "one-1234"}); !strings.Contains(got, "on the machine of worker one-1234") {
+		t.Errorf("elsewhere: %s", got)
+	}
 }

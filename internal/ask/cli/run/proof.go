@@ -39,7 +39,7 @@ func showProof(a *command.App, p *action.Operator, r store.Run, records []loop.R
 				_ = root.Close()
 			}
 			if err != nil {
-				path = e.File + ", which is " + reasonNoOutput(p, rec.Pushed)
+				path = e.File + ", which is " + outputs.ReasonGone(p.Store.OutputsFolder(), rec.Pushed)
 			}
 			a.Result("%s  - %s: %s\n", heading, report.Line(cmp.Or(e.Gate, rec.Agent), 100), path)
 			heading = ""

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
@@ -53,17 +52,5 @@ func TestGateWords(t *testing.T) {
 	}
 	if got, want := gateWords(r, true), "✗tests ✓○"; got != want {
 		t.Errorf("narrow: got %q, want %q", got, want)
-	}
-}
-
-// What an agent printed on another machine is not said to be gone.
-func TestWhereAnOutputIs(t *testing.T) {
-	t.Parallel()
-	s := story{p: action.New(action.Options{})}
-	if got := reasonNoOutput(s.p, nil); got != "not kept any longer" {
-		t.Errorf("here: %s", got)
-	}
-	if got := reasonNoOutput(s.p, &loop.Pushed{Worker: "one-1234"}); !strings.Contains(got, "on the machine of worker one-1234") {
-		t.Errorf("elsewhere: %s", got)
 	}
 }

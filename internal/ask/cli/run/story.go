@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/delivery"
 	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
+	"github.com/pawl-dev/pawl/internal/keep/outputs"
 )
 
 // This file shows the journal of a run as the run itself was shown: its events become
@@ -146,7 +147,7 @@ func (s *story) iterationEnded(e journal.Event) {
 	s.printAgentEvents(now)
 	s.ended = now
 	if s.openOutputs(now) == nil && s.run.Kind != "workflow" {
-		s.screen.Note("what its agent printed is %s", reasonNoOutput(s.p, r.Pushed))
+		s.screen.Note("what its agent printed is %s", outputs.ReasonGone(s.p.Store.OutputsFolder(), r.Pushed))
 	}
 	for i, g := range r.Gates {
 		s.showGate(now, i+1, g)
@@ -154,14 +155,6 @@ func (s *story) iterationEnded(e journal.Event) {
 	s.state.Iteration, s.state.Spent.Active = r.Number, s.state.Spent.Active+r.Took()
 	s.showNotice(e.At, engine.Notice{Kind: engine.IterationEnded, Record: r, Command: end.Next})
 	s.showDecision(e.At, &end.Next)
-}
-
-// reasonNoOutput returns why what an iteration printed or left cannot be shown, or where it is.
-func reasonNoOutput(p *action.Operator, left *loop.Pushed) string {
-	if left == nil || p.Store.OutputsFolder() != nil {
-		return "not kept any longer"
-	}
-	return "on the machine of worker " + left.Worker + ", if it is kept there; cluster.files shares it"
 }
 
 // showGate shows how gate n of an attempt ended, unless that was shown.

@@ -62,6 +62,7 @@ type Iteration struct {
 	Models   []report.ModelUse `json:"models" nullable:"false" doc:"By model, where the gateway saw the calls."`
 	Output   int64             `json:"output_bytes"`
 	Evidence []loop.Evidence   `json:"evidence" nullable:"false" doc:"Files that show what the work does."`
+	Gone     string            `json:"evidence_gone,omitempty" doc:"Why they cannot be shown, or where they are, such as on another machine."`
 	Story    []StoryElement    `json:"story" nullable:"false" doc:"What happened, in order, in words."`
 }
 
@@ -154,6 +155,8 @@ type History struct {
 	Asked    map[[2]int]loop.Command // what the loop asked for, by number and attempt
 	Past     []failure.Analysis
 	Timeouts map[string]float64 // of the checks by name, in seconds
+	// EvidenceGone says why the evidence of an iteration is not here; "" where it is.
+	EvidenceGone func(*loop.Record) string
 }
 
 // CurrentOf returns the iteration under way; nil when the run rests.
@@ -195,7 +198,7 @@ func (t *History) ShowIteration(r *loop.Record) Iteration {
 		Snapshot: r.Snapshot, Diff: r.TreeKnown && r.TreeBefore != "" && r.TreeAfter != "",
 		TokensIn: r.TokensIn, TokenOut: r.TokensOut, CostUSD: r.Cost.Dollars(loop.CostKnown(r.CostSource)),
 		Cost: r.CostSource, Calls: r.Calls, Models: NonNil(report.Models(r.Models)), Output: r.Output,
-		Evidence: NonNil(r.Evidence),
+		Evidence: NonNil(r.Evidence), Gone: t.EvidenceGone(r),
 	}
 	out.Complete, _ = r.Completes()
 	if r.Progress >= 0 {
