@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/ask/config"
@@ -129,12 +130,14 @@ func documentEnv(t *testing.T, dir, page string) []string {
 	if err := os.WriteFile(config, []byte("agents: {script: {command: ["+agent+"]}}\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	cache, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return append(env, "PAWL_AGENT=script", "GOCACHE="+strings.TrimSpace(string(cache)))
+	return append(env, "PAWL_AGENT=script", "GOCACHE="+goCache())
 }
+
+// goCache is where the go command keeps what it has built: the standard library is not built for each test.
+var goCache = sync.OnceValue(func() string {
+	cache, _ := exec.Command("go", "env", "GOCACHE").Output() // without go, tests that need it are skipped
+	return strings.TrimSpace(string(cache))
+})
 
 // runDocument runs the commands of a page in a repository made of testdata/docs.
 func runDocument(t *testing.T, dir string, env []string, page, script string) {

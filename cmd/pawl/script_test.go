@@ -149,6 +149,7 @@ func setup(env *testscript.Env) error {
 	}
 	env.Setenv("PAWL", pawl)
 	env.Setenv("TEST_TASKS", strconv.Itoa(*proofTasks))
+	env.Setenv("TEST_GOCACHE", goCache())
 	if server := os.Getenv("PAWL_TEST_STORE_SERVER"); server != "" { // a board of its own, in PostgreSQL
 		env.Setenv("PAWL_CLUSTER_STORE", server+"&repository="+url.QueryEscape(home))
 	}
