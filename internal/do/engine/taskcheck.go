@@ -263,56 +263,71 @@ const weakGate = "red first"
 
 // tryTests tries the tests that the work added or changed against the sources from before it.
 // Where they are green there they show nothing: the next prompt names them, and where red
-// comes first the work is not done.
+// comes first the work is not done. Neither is it then where they cannot be tried: an agent may have seen to that.
 func (w *judge) tryTests(ctx context.Context, c loop.Command, r *loop.Record, specs []gate.Spec) {
-	base := cmp.Or(w.plan.BaseTree, w.trees.base)
 	w.weakTests = ""
-	if !w.triesFirst() || w.o.Tree == nil || base == "" || r.TreeAfter == "" {
+	names, err := w.testsGreenBefore(ctx, c, r, specs)
+	if ctx.Err() != nil || (err == nil && len(names) == 0) {
 		return
 	}
+	weak := loop.Gate{Name: weakGate, Status: loop.GateFailed, Total: -1, Origin: loop.OfTask,
+		Note: "green without the change too, so they show nothing of it: " + deliver.Some(names)}
+	text := "tests are " + weak.Note
+	if err != nil {
+		text = "the tests of the work cannot be tried on the sources from before it: " + err.Error()
+		weak.Status, weak.Note = loop.GateNotRun, text
+	} else {
+		w.weakTests = "Of the tests that were added or changed these are " + weak.Note +
+			". Have them fail without the change."
+	}
+	isOfTask := func(g loop.Gate) bool { return g.Origin != "" }
+	weak.Required = w.plan.RedFirst == "require" && !slices.ContainsFunc(r.Gates, isOfTask)
+	r.Gates = append(r.Gates, weak)
+	if !weak.Required {
+		w.warn(text)
+		return
+	}
+	r.Failure = &failure.Analysis{
+		Class: failure.TestFailure, Kind: failure.Work, Severity: failure.Medium, Step: weakGate, Code: gate.CodeFailed,
+		Summary: text, Items: []failure.Item{{Message: cmp.Or(w.weakTests, text)}},
+	}
+	r.Failure.Fingerprint = failure.Fingerprint(*r.Failure, names...)
+}
+
+// testsGreenBefore lists the tests that the work added or changed, if they are all green without the rest of it.
+func (w *judge) testsGreenBefore(ctx context.Context, c loop.Command, r *loop.Record, specs []gate.Spec,
+) (names []string, err error) {
+	base := cmp.Or(w.plan.BaseTree, w.trees.base)
+	if !w.triesFirst() || w.o.Tree == nil || base == "" || r.TreeAfter == "" {
+		return nil, nil
+	}
 	changes, more, err := w.o.Tree.Changes(ctx, base, r.TreeAfter)
+	if err == nil && more {
+		err = fmt.Errorf("more than %d files are changed", len(changes))
+	}
+	if err != nil {
+		return nil, err
+	}
 	tests := slices.DeleteFunc(slices.Clone(changes), func(ch git.Change) bool {
 		isTest := gate.IsTest(ch.Path) || w.plan.Protect.CoversOne(ch.Path)
 		return !isTest || ch.Status == 'D'
 	})
 	var judges []gate.Spec // of the project, that run tests
-	proved := false
 	for i, g := range r.Gates {
 		if g.Test && g.Origin == "" {
 			judges = append(judges, specs[i])
 		}
-		proved = proved || g.Origin != ""
 	}
 	onlyTests := len(tests) == len(changes)
-	if err != nil || more || len(tests) == 0 || onlyTests || len(judges) == 0 {
-		return
+	if len(tests) == 0 || onlyTests || len(judges) == 0 {
+		return nil, nil
 	}
 	w.notify(Notice{Kind: Note, Text: "the tests of the work run on the sources from before it"})
 	green, err := w.greenWithout(ctx, c, base, tests, judges)
-	if err != nil && ctx.Err() == nil {
-		w.warn("the tests of the work cannot be tried on the sources from before it: " + err.Error())
-	}
 	if !green {
-		return
+		return nil, err
 	}
-	names := make([]string, len(tests))
-	for i, t := range tests {
-		names[i] = t.Path
-	}
-	text := "green without the change too, so they show nothing of it: " + deliver.Some(names)
-	w.weakTests = "Of the tests that were added or changed these are " + text + ". Have them fail without the change."
-	weak := loop.Gate{Name: weakGate, Status: loop.GateFailed, Total: -1, Origin: loop.OfTask, Note: text,
-		Required: w.plan.RedFirst == "require" && !proved}
-	r.Gates = append(r.Gates, weak)
-	if !weak.Required {
-		w.warn("tests are " + text)
-		return
-	}
-	r.Failure = &failure.Analysis{
-		Class: failure.TestFailure, Kind: failure.Work, Severity: failure.Medium, Step: weakGate, Code: gate.CodeFailed,
-		Summary: "tests are " + text, Items: []failure.Item{{Message: w.weakTests}},
-	}
-	r.Failure.Fingerprint = failure.Fingerprint(*r.Failure, names...)
+	return lists.Each(tests, func(ch git.Change) string { return ch.Path }), nil
 }
 
 // greenWithout reports whether the gates are green on a tree that has nothing of the work but

@@ -280,7 +280,9 @@ func (w *judge) gateIn(ctx context.Context, c loop.Command, n int, s gate.Spec, 
 	// A file that an agent left for gates to find would be believed.
 	box = box.TempIn(filepath.Join(p.caches(), "tmp"))
 	var shows []string
-	if s.Origin != loop.Sealed { // its files are in no place that an agent may come to see
+	if s.Origin == loop.Sealed { // the code under test can read it, and may neither keep nor send what it reads
+		box = box.Offline()
+	} else {
 		var err error
 		if shows, err = sandbox.OpenEvidence(box, p.shows(n)); err != nil {
 			return supervisor.Result{}, err

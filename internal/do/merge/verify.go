@@ -144,7 +144,10 @@ func (k *checks) gatesOf(ctx context.Context, s *queue.State, c queue.Command) (
 			specs = append(specs, k.o.TaskGates(&c)...)
 		}
 	}
-	return specs, nil
+	// What prints for agents runs before what is sealed from them.
+	isSealed := func(s gate.Spec) bool { return s.Origin == loop.Sealed }
+	open := slices.DeleteFunc(slices.Clone(specs), isSealed)
+	return append(open, slices.DeleteFunc(specs, func(s gate.Spec) bool { return !isSealed(s) })...), nil
 }
 
 // recordKey of a verdict: tree, definition of the gates, and environment.
@@ -431,6 +434,9 @@ func (k *checks) runGate(ctx context.Context, client *supervisor.Client, ws Work
 		box := *ws.Box
 		box.Keep = slices.Concat(box.Keep, ws.guarded, own)
 		ws.Box = &box
+	}
+	if s.Origin == loop.Sealed {
+		ws.Box = ws.Box.Offline()
 	}
 	job := supervisor.Job{
 		ID:    fmt.Sprintf("gate/%d/%d", n+1, time.Now().UnixNano()), // a job runs once, and a gate may run again

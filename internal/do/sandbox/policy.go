@@ -80,6 +80,23 @@ type Over struct {
 	Back []string `json:"back,omitempty"`
 }
 
+// Offline is p without a network but the box's own loopback, where the machine can do that. Nil stays nil.
+func (p *Policy) Offline() *Policy {
+	if p == nil || !p.Means.Net {
+		return p
+	}
+	out := *p
+	out.Closed, out.Sockets, out.Doors, out.Reach = true, p.Sockets || !p.Closed, nil, nil
+	return &out
+}
+
+// usedMeans are those that the box has: an open one shares the machine's network.
+func (p *Policy) usedMeans() Means {
+	m := p.Means
+	m.Net = m.Net && p.Closed
+	return m
+}
+
 // TempIn is p with its folders for temporary files, and what is changed in Over,
 // below dir, if it has them nowhere yet; they are made when they are needed. Nil
 // stays nil.

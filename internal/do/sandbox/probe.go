@@ -112,11 +112,12 @@ func judgeNormal(o Offer) Verdict {
 		return none
 	case o.Mounts:
 		m := o.Means
-		m.Net = false
 		if m.Landlock == 1 {
 			m.Landlock = 0 // it would refuse renames between folders, and adds little to mounts
 		}
-		by := Offer{Means: m, Groups: o.Groups}.String()
+		used := m
+		used.Net = false // but for what is offline
+		by := Offer{Means: used, Groups: o.Groups}.String()
 		return Verdict{Boxed: true, Means: m, Gaps: append(abstract(o), gaps(o)...),
 			Enforced: "writes, secrets and signals, by " + by}
 	case o.Root && !o.Frozen:

@@ -97,7 +97,7 @@ func prepare(c process.Command, o order) (process.Command, *Entry, error) {
 	box := process.Command{
 		// smaller, and sooner there
 		Path: self, Args: []string{os.Args[0], Command}, Dir: "/", Env: []string{"GOMAXPROCS=1"},
-		Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr, Extra: e.theirs, Sys: attributes(o.Policy.Means),
+		Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr, Extra: e.theirs, Sys: attributes(o.Policy.usedMeans()),
 		Init: o.Policy.Means.PID,
 	}
 	if o.Terminal && !o.Policy.Means.PID { // else its init hands it on to the command
