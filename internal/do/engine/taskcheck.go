@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -188,7 +187,7 @@ func (w *judge) tryChecks(ctx context.Context, s loop.State) *loop.Record {
 const greenBefore = "green"
 
 // readBefore reads how each check of the task ended before the work. It is in the database: it runs then once, even
-// if pawl is killed, or another machine goes on.
+// if pawl is killed, or another machine resumes the run.
 func (w *judge) readBefore(ctx context.Context) error {
 	if w.before != nil {
 		return nil
@@ -201,14 +200,8 @@ func (w *judge) readBefore(ctx context.Context) error {
 	return err
 }
 
-// beforeKey is another one for another check. What a sealed one does is not in it.
-func beforeKey(s gate.Spec) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", s.Command, s.Files))
-	return fmt.Sprintf("%s %x", s.Name, sum[:4])
-}
-
 // howBefore returns how a check of the task ended before the work; see [loop.Gate]. "" is that it did not run.
-func (w *judge) howBefore(s gate.Spec) string { return w.before[beforeKey(s)] }
+func (w *judge) howBefore(s gate.Spec) string { return w.before[s.Mark()] }
 
 // runChecksFirst runs the checks of the task on the files as they are before the work, says how
 // each of them is red, and keeps that.
@@ -236,7 +229,7 @@ func (w *judge) runChecksFirst(ctx context.Context, base loop.Command) (err erro
 		if f := rep.Failure; f != nil {
 			how = "red: " + f.Summary
 		}
-		before[beforeKey(s)] = how
+		before[s.Mark()] = how
 		switch f := rep.Failure; {
 		case err != nil:
 			return err
@@ -267,19 +260,18 @@ const weakGate = "red first"
 func (w *judge) tryTests(ctx context.Context, c loop.Command, r *loop.Record, specs []gate.Spec) {
 	w.weakTests = ""
 	names, err := w.testsGreenBefore(ctx, c, r, specs)
-	if ctx.Err() != nil || (err == nil && len(names) == 0) {
+	isNone := err == nil && len(names) == 0
+	if isNone || ctx.Err() != nil {
 		return
 	}
-	weak := loop.Gate{Name: weakGate, Status: loop.GateFailed, Total: -1, Origin: loop.OfTask,
-		Note: "green without the change too, so they show nothing of it: " + deliver.Some(names)}
-	text := "tests are " + weak.Note
+	note := "green without the change too, so they show nothing of it: " + deliver.Some(names)
+	text := "tests are " + note
+	w.weakTests = "Of the tests that were added or changed these are " + note + ". Have them fail without the change."
 	if err != nil {
 		text = "the tests of the work cannot be tried on the sources from before it: " + err.Error()
-		weak.Status, weak.Note = loop.GateNotRun, text
-	} else {
-		w.weakTests = "Of the tests that were added or changed these are " + weak.Note +
-			". Have them fail without the change."
+		note, w.weakTests = text, ""
 	}
+	weak := loop.Gate{Name: weakGate, Status: loop.GateFailed, Total: -1, Origin: loop.OfTask, Note: note}
 	isOfTask := func(g loop.Gate) bool { return g.Origin != "" }
 	weak.Required = w.plan.RedFirst == "require" && !slices.ContainsFunc(r.Gates, isOfTask)
 	r.Gates = append(r.Gates, weak)

@@ -80,7 +80,7 @@ type Over struct {
 	Back []string `json:"back,omitempty"`
 }
 
-// Offline is p without a network but the box's own loopback, where the machine can do that. Nil stays nil.
+// Offline returns p without a network but the box's own loopback, where the machine can do that. Nil stays nil.
 func (p *Policy) Offline() *Policy {
 	if p == nil || !p.Means.Net {
 		return p
@@ -90,7 +90,7 @@ func (p *Policy) Offline() *Policy {
 	return &out
 }
 
-// usedMeans are those that the box has: an open one shares the machine's network.
+// usedMeans returns what the box has of them: an open one shares the machine's network.
 func (p *Policy) usedMeans() Means {
 	m := p.Means
 	m.Net = m.Net && p.Closed

@@ -42,7 +42,7 @@ func Open(runs string, shared *Folder, run, iteration string) (*os.Root, error) 
 	return root, err
 }
 
-// ReasonGone says why what an iteration printed or left cannot be shown, or where it is.
+// ReasonGone explains why the output of an iteration cannot be shown, or where it is.
 func ReasonGone(shared *Folder, left *loop.Pushed) string {
 	if left == nil || shared != nil {
 		return "not kept any longer"

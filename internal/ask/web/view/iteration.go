@@ -62,7 +62,7 @@ type Iteration struct {
 	Models   []report.ModelUse `json:"models" nullable:"false" doc:"By model, where the gateway saw the calls."`
 	Output   int64             `json:"output_bytes"`
 	Evidence []loop.Evidence   `json:"evidence" nullable:"false" doc:"Files that show what the work does."`
-	Gone     string            `json:"evidence_gone,omitempty" doc:"Why they cannot be shown, or where they are, such as on another machine."`
+	Gone     string            `json:"evidence_gone,omitempty" doc:"Why they cannot be shown, or where they are."`
 	Story    []StoryElement    `json:"story" nullable:"false" doc:"What happened, in order, in words."`
 }
 
