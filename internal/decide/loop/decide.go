@@ -321,7 +321,11 @@ func (s turn) endBySignal(r *Record) *Command {
 	}
 	if r.Signal.Kind == signal.Pending {
 		q := s.newQuestion(r.Signal.Text, nil)
-		return &Command{Status: Pending, Why: "the agent asks: " + r.Signal.Text, Question: q}
+		who := "the agent"
+		if r.Agent == "" { // none was started
+			who = "pawl"
+		}
+		return &Command{Status: Pending, Why: who + " asks: " + r.Signal.Text, Question: q}
 	}
 	return nil
 }

@@ -173,7 +173,7 @@ func (w *judge) tryChecks(ctx context.Context, s loop.State) *loop.Record {
 		return nil
 	}
 	r := w.notBegun(c)
-	r.Exit = loop.Exit{}
+	r.Exit, r.Agent = loop.Exit{}, ""
 	again := "with another --verify"
 	if w.plan.Kind == string(loop.Task) {
 		id := board.TaskOf(w.plan.Name)
