@@ -58,7 +58,7 @@ func TestLimitIsWaitedOut(t *testing.T) {
 }
 
 // A quota that lasts longer than a run may wait needs a person. OpenCode
-// itself waits for it without a word, until its time is over.
+// itself waits for it without a word, until its time is up.
 func TestQuotaAsksAPerson(t *testing.T) {
 	eachProgram(t, func(t *testing.T, p program) {
 		u, model := scene(t, p, "loop: {max_wait: 10m, max_waits: 1, iteration_timeout: 40s}")

@@ -501,7 +501,7 @@ func tryAttack(t *testing.T, a attack, all []way, parents []string, table *attac
 }
 
 // refuseNamespaces has the kernel refuse them to this process, with a filter of
-// its own: clone3, whose flags no filter sees, is not there.
+// its own: clone3, whose flags no filter sees, does not exist.
 func refuseNamespaces() error {
 	const newUser, errPerm, errNoSys = unix.CLONE_NEWUSER, 0x00050000 | uint32(unix.EPERM), 0x00050000 | uint32(unix.ENOSYS)
 	load := func(at uint32) unix.SockFilter {

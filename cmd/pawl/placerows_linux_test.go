@@ -76,7 +76,7 @@ var placeRows = []placeRow{
 		{name: "no HOME", make: "unset HOME", says: noState, short: true},
 		{name: "empty HOME", make: "HOME=", says: noState},
 		{name: "relative HOME", make: "HOME=here", says: noState},
-		{name: "HOME is no folder", make: "HOME=/dev/null", says: keepState},
+		{name: "HOME is not a folder", make: "HOME=/dev/null", says: keepState},
 		{name: "missing HOME", make: "HOME=/nonexistent", says: keepState},
 		{name: "read-only home", make: "chmod 555 $HOME", says: keepState},
 		{name: "state is a file", make: "mkdir -p $HOME/.local/state; touch $HOME/.local/state/pawl", says: keepState},

@@ -92,10 +92,10 @@ func TestWhatResumeTakesUp(t *testing.T) {
 	dead := engine.OwnerOf(self)
 	old := named(t, p, "r1", loop.State{Status: loop.Running}, dead)
 	last := named(t, p, "r2", loop.State{Status: loop.Running}, dead)
-	if why := p.AsIs(t.Context(), old).Why; why != "its pawl is gone" {
+	if why := p.AsIs(t.Context(), old).Why; why != "its pawl process has ended" {
 		t.Errorf("of the older run: %q", why)
 	}
-	if why := p.AsIs(t.Context(), last).Why; why != "its pawl is gone; pawl resume build" {
+	if why := p.AsIs(t.Context(), last).Why; why != "its pawl process has ended; pawl resume build" {
 		t.Errorf("of the last run: %q", why)
 	}
 }
@@ -166,14 +166,14 @@ func TestRefusedToARun(t *testing.T) {
 	t.Parallel()
 	p, said := person(t)
 	r := run(t, p, loop.State{Status: loop.Completed, Iteration: 2})
-	refused(t, p.Pause(t.Context(), r), "run r1 does not run: it is completed")
-	refused(t, p.Stop(t.Context(), r, true), "run r1 does not run: it is completed")
+	refused(t, p.Pause(t.Context(), r), "run r1 is not running: it is completed")
+	refused(t, p.Stop(t.Context(), r, true), "run r1 is not running: it is completed")
 	_, err := p.Answer(t.Context(), r, "", []string{"yes"})
 	refused(t, err, "run r1 asks nothing: it is completed")
 	_, err = p.Answer(t.Context(), r, "", []string{" ", ""})
 	refused(t, err, "needs words, or the number of an option")
 	_, err = p.Apply(t.Context(), r, action.ApplyOptions{})
-	refused(t, err, "run r1 has nothing to apply: nothing is kept of its work")
+	refused(t, err, "run r1 has nothing to apply: its work is not kept")
 	refused(t, p.Raise(t.Context(), r, planner.Flags{Max: "9", Agent: "other"}), "only --max-iterations, --max-cost and --timeout", "pawl pause build")
 	rows, err := p.Store.Controls(t.Context(), r.ID)
 	if err != nil || len(rows) != 0 || said.Len() != 0 {
@@ -243,8 +243,8 @@ func TestRefusedToATask(t *testing.T) {
 	p, _ := person(t)
 	id := task(t, p)
 	_, err := p.Change(t.Context(), "start", id, "")
-	refused(t, err, "no autopilot runs here", "pawl autopilot")
-	refused(t, p.AskAutopilot(t.Context(), store.AutopilotPause, "", false), "no autopilot runs here")
+	refused(t, err, "no autopilot is running here", "pawl autopilot")
+	refused(t, p.AskAutopilot(t.Context(), store.AutopilotPause, "", false), "no autopilot is running here")
 	_, err = p.Change(t.Context(), "redo", id, " ")
 	refused(t, err, "say what must change")
 	for _, verb := range []string{"approve", "redo", "reject"} {
@@ -328,15 +328,15 @@ func TestRedirect(t *testing.T) {
 	t.Parallel()
 	p, said := person(t)
 	r, to := run(t, p, loop.State{Status: loop.Running, Iteration: 1}), task(t, p)
-	refused(t, p.Redirect(t.Context(), r, to), "run r1 holds no slot: it is a procedure", "pawl stop r1")
+	refused(t, p.Redirect(t.Context(), r, to), "run r1 has no slot: it is a procedure", "pawl stop r1")
 	r.Kind, r.Name, r.Owner = "task", "task-009", store.Owner{}
-	refused(t, p.Redirect(t.Context(), r, to), "it does not run", "pawl case start "+to)
+	refused(t, p.Redirect(t.Context(), r, to), "it is not running", "pawl case start "+to)
 	self, err := process.Self()
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Owner = engine.OwnerOf(self)
-	refused(t, p.Redirect(t.Context(), r, to), "no autopilot runs here")
+	refused(t, p.Redirect(t.Context(), r, to), "no autopilot is running here")
 	if _, err := p.Store.TakeAutopilot(t.Context(), store.Autopilot{Session: "s", Owner: r.Owner, StartedAt: noon, State: json.RawMessage(`{}`)}, func(store.Owner) bool { return false }); err != nil {
 		t.Fatal(err)
 	}
@@ -407,14 +407,14 @@ func TestExtend(t *testing.T) {
 		t.Fatal(err)
 	}
 	d, err := p.Extend(t.Context(), id, l)
-	if err != nil || d.Case.Status != board.Pending || !strings.Contains(d.Text, "its run goes on where it was") {
+	if err != nil || d.Case.Status != board.Pending || !strings.Contains(d.Text, "its run continues where it was") {
 		t.Errorf("%+v, %v", d, err)
 	}
 	got, err := p.Store.CaseLimits(t.Context(), id)
 	if err != nil || got.MaxIterations != 80 || got.Timeout != time.Hour {
 		t.Errorf("its limits are %+v, %v", got, err)
 	}
-	for _, c := range [][3]string{{"", "", "say how far"}, {"0", "", "--max-iterations 0"}, {"x", "", "--max-iterations x"}, {"", "5", "--timeout 5"}, {"", "-1m", "--timeout -1m"}} {
+	for _, c := range [][3]string{{"", "", "say by how much"}, {"0", "", "--max-iterations 0"}, {"x", "", "--max-iterations x"}, {"", "5", "--timeout 5"}, {"", "-1m", "--timeout -1m"}} {
 		_, err := action.ReadLimits(c[0], c[1])
 		refused(t, err, c[2])
 	}
@@ -432,7 +432,7 @@ func TestResumeElsewhere(t *testing.T) {
 		done   bool
 		said   string
 	}{
-		{"a task that is raised", loop.Stopped, loop.Task, planner.Flags{Max: "80"}, true, "its run goes on where it was"},
+		{"a task that is raised", loop.Stopped, loop.Task, planner.Flags{Max: "80"}, true, "its run continues where it was"},
 		{"a task", loop.Stopped, loop.Task, planner.Flags{}, true, ""},
 		{"a procedure that rests", loop.Stopped, "procedure", planner.Flags{Max: "80"}, false, ""},
 	} {

@@ -60,7 +60,7 @@ func inWords(s *loop.State, text string) (Reply, error) {
 			return Reply{Number: i + 1, Choice: c, Text: said.Text}, nil
 		}
 	}
-	return Reply{}, fault.Refuse("%q is no verdict: answer \"approve\", \"reject: what must change\", "+
+	return Reply{}, fault.Refuse("%q is not a verdict: answer \"approve\", \"reject: what must change\", "+
 		"or the number of an option", report.Line(text, 100))
 }
 
@@ -171,13 +171,13 @@ func (p *Operator) EndByOption(ctx context.Context, r store.Run, rep Reply) erro
 		p.Say("Run %s is completed: you accepted its work as it is.", r.ID)
 		return p.applyAfter(ctx, r)
 	case control.TakeOver:
-		p.Say("Run %s is stopped, and the work is yours, as the last iteration left it.", r.ID)
+		p.Say("Run %s is stopped, and you have taken over its work, as the last iteration left it.", r.ID)
 		err := p.applyAfter(ctx, r)
 		p.Say("  What happened:         pawl show %s, pawl show %s --diff", r.ID, r.ID)
 		p.Say("  Give it back to pawl:  pawl resume %s", r.ID)
 		return err
 	case control.GiveUp:
-		p.Say("Run %s is given up.", r.ID)
+		p.Say("Run %s is discarded.", r.ID)
 		return p.undoDelivery(ctx, r, rep.Choice.To)
 	}
 	return nil
@@ -202,7 +202,7 @@ func (p *Operator) printTaskEnded(ctx context.Context, r store.Run, chosen contr
 		p.Say("You accepted the work of %s as it is.", r.Name)
 		return p.Reopen(ctx, r, "a person accepted its work as it is")
 	case control.TakeOver:
-		p.Say("%s is yours, and stays blocked. Its workspace: %s", r.Name, PlaceOf(r))
+		p.Say("You have taken over %s, which stays blocked. Its workspace: %s", r.Name, PlaceOf(r))
 		p.Say("  Give it back to pawl:  pawl case retry %s", r.Name)
 	case control.GiveUp:
 		return p.giveUpTask(ctx, r, chosen.To)
@@ -213,15 +213,15 @@ func (p *Operator) printTaskEnded(ctx context.Context, r store.Run, chosen contr
 // giveUpTask takes the work of a blocked task back and puts the task off.
 func (p *Operator) giveUpTask(ctx context.Context, r store.Run, to int) error {
 	if err := p.takeBack(ctx, r, to); err != nil {
-		return fault.Of(fault.Failed, fmt.Errorf("%s stays blocked, since its work was not taken back: %w",
+		return fault.Of(fault.Failed, fmt.Errorf("%s stays blocked, since its work was not rolled back: %w",
 			r.Name, err)).
 			Hint("Try again: pawl case rollback %s --to %d", r.Name, to)
 	}
 	if _, err := p.moveTask(ctx, r.Name, board.Defer, "given up by a person"); err != nil {
 		return err
 	}
-	p.Say("%s is given up, and deferred.", r.Name)
-	p.Say("  Take it up again:    pawl case undefer %s", r.Name)
+	p.Say("%s is deferred.", r.Name)
+	p.Say("  Resume work on it:   pawl case undefer %s", r.Name)
 	p.Say("  Free its workspace:  pawl case clean %s", r.Name)
 	return nil
 }
@@ -244,7 +244,7 @@ func (p *Operator) takeBack(ctx context.Context, r store.Run, to int) error {
 		return nil
 	}
 	if err == nil {
-		p.Say("The workspace of %s is put back to %s. What was there before is kept: %s", r.Name, where, ref)
+		p.Say("The workspace of %s is restored to %s. What was there before is kept: %s", r.Name, where, ref)
 	}
 	return err
 }
@@ -254,14 +254,14 @@ func (p *Operator) takeBack(ctx context.Context, r store.Run, to int) error {
 func (p *Operator) undoDelivery(ctx context.Context, r store.Run, to int) error {
 	run, err := p.Store.Run(ctx, r.ID)
 	if err == nil && len(SetupOf(run).Deliveries) == 0 && SetupOf(run).Private != "" {
-		p.Say("Nothing of it was delivered: your files stay as they are.")
+		p.Say("Nothing of it was delivered: your files are unchanged.")
 		return engine.DropUndelivered(ctx, p.Store, r.ID)
 	}
 	if err == nil {
 		err = p.Rollback(ctx, run, BackTo{N: to})
 	}
 	if err != nil {
-		return fault.Of(fault.Failed, fmt.Errorf("the files were not put back: %w", err)).
+		return fault.Of(fault.Failed, fmt.Errorf("the files were not restored: %w", err)).
 			Hint("%s", fmt.Sprintf("Try again: pawl rollback %s --to %d", r.ID, to))
 	}
 	return engine.DropUndelivered(ctx, p.Store, r.ID)

@@ -61,22 +61,22 @@ type ApplyOptions struct {
 func (p *Runs) Apply(ctx context.Context, r store.Run, o ApplyOptions) (Application, error) {
 	if r.Kind == string(loop.Task) {
 		return Application{}, fault.Refuse("run %s worked on %s, whose work lands through the queue", r.ID, r.Name).
-			Hint("What becomes of it: pawl case show %s", r.Name)
+			Hint("See the task: pawl case show %s", r.Name)
 	}
 	if loop.Status(r.Status).Active() && engine.Alive(r.Owner) {
-		return Application{}, fault.Refuse("run %s is running; what it comes to is not there yet", r.ID).
+		return Application{}, fault.Refuse("run %s is still running, and has no result yet", r.ID).
 			Hint("Stop it first: pawl stop %s", r.ID)
 	}
 	w, err := p.workspaceOf(ctx, r)
 	if errors.Is(err, delivery.ErrGone) {
-		return Application{}, fault.Refuse("run %s has nothing to apply: nothing is kept of its work", r.ID)
+		return Application{}, fault.Refuse("run %s has nothing to apply: its work is not kept", r.ID)
 	}
 	if err != nil {
 		return Application{}, err
 	}
 	a, confirm, err := p.applyFrom(ctx, w, r, o)
 	only := delivery.OnlyThere(a.Only, w.Place().Top, w.Person().Repo.Top, r.ID)
-	if err := errors.Join(err, w.Release(ctx, "its run rests")); err != nil {
+	if err := errors.Join(err, w.Release(ctx, "its run is paused")); err != nil {
 		return Application{}, err
 	}
 	if !o.Check && a.Kind == deliver.Deliver && a.Before != "" {
@@ -148,7 +148,7 @@ func (p *Runs) workspaceOf(ctx context.Context, r store.Run) (*delivery.Workspac
 	}
 	if left, ok := Unattended(ctx, config.StateDir(r.Root, p.Env), r.ID); ok && loop.Status(r.Status).Active() {
 		return nil, fault.Refuse("run %s is running unattended: its pawl is gone, the agent ends in %s", r.ID, left).
-			Hint("Take it up again: pawl resume %s", r.ID)
+			Hint("Resume it: pawl resume %s", r.ID)
 	}
 	say := func(text string) { p.Say("Note: %s", text) }
 	row, there, err := p.Store.Workspace(ctx, id)
@@ -160,13 +160,13 @@ func (p *Runs) workspaceOf(ctx context.Context, r store.Run) (*delivery.Workspac
 		return nil, err
 	}
 	if err := p.recordFinished(ctx, w); err != nil {
-		return nil, errors.Join(err, w.Release(ctx, "its run rests"))
+		return nil, errors.Join(err, w.Release(ctx, "its run is paused"))
 	}
 	err = w.Continue(ctx, r.ID)
 	if err == nil {
 		return w, nil
 	}
-	if rerr := w.Release(ctx, "its folder was gone"); rerr != nil || !errors.Is(err, delivery.ErrGone) {
+	if rerr := w.Release(ctx, "its folder did not exist"); rerr != nil || !errors.Is(err, delivery.ErrGone) {
 		return nil, errors.Join(err, rerr)
 	}
 	return p.openKept(ctx, pl, r, say)
@@ -272,18 +272,18 @@ func checkHidden(ctx context.Context, c *config.Config, env []string) error {
 		return err
 	}
 	if _, holds := files.Below(repo.Top, filepath.Join(config.Home(env), "file")); holds {
-		return fault.Refuse("cannot work in %s, which holds your home folder: agents would have all that is in it",
+		return fault.Refuse("cannot work in %s, which contains your home folder: agents could read and write all of it",
 			repo.Top).
-			Hint("Work in a repository below it").Hint("Or let agents have it: --safety permissive")
+			Hint("Work in a repository below it").Hint("Or allow it: --safety permissive")
 	}
 	tracked, err := repo.Tracked(ctx, files.NamesBelow(repo.Top, hiddenPaths(c)))
 	if err != nil || len(tracked) == 0 {
 		return err
 	}
-	return fault.Refuse("safety.hide cannot hide %s: git tracks it, and agents have what git has", tracked[0]).
-		Hint("Take it out of git, and commit: git rm --cached %s", strconv.Quote(tracked[0])).
-		Hint("Change what is secret in it: older commits have it").
-		Hint("Or take it out of safety.hide")
+	return fault.Refuse("safety.hide cannot hide %s: git tracks it, and agents can read what is in git", tracked[0]).
+		Hint("Remove it from git, and commit: git rm --cached %s", strconv.Quote(tracked[0])).
+		Hint("Replace the secrets in it: older commits contain them").
+		Hint("Or remove it from safety.hide")
 }
 
 // HiddenInHistory returns a path that safety.hide names and older commits have, where agents can read
@@ -334,15 +334,15 @@ func (p *Runs) PrintApplied(out Application, verbose bool) {
 	}
 	switch out.Status {
 	case "nothing":
-		all := "All that run %s came to is in your files.\n"
+		all := "All work of run %s is in your files.\n"
 		if len(out.only) > 0 {
-			all = "What can be delivered of run %s is in your files.\n"
+			all = "All work of run %s that can be delivered is in your files.\n"
 		}
 		p.Result(all, out.Run)
 	case "conflict":
 		p.printConflicts(out)
 	case "confirm":
-		p.Result("Nothing was changed: programs of yours run these by themselves, or they are protected, and run %s "+
+		p.Result("Nothing was changed: your programs run these files by themselves, or they are protected, and run %s "+
 			"changed them.\n", out.Run)
 		for _, path := range out.Confirm {
 			p.Result("  %s\n", report.Line(path, 300))
@@ -353,16 +353,16 @@ func (p *Runs) PrintApplied(out Application, verbose bool) {
 			fault.Numbered(len(out.Written), "file"), len(out.Removed), commits)
 		p.listPaths(out)
 		if len(out.Confirm) > 0 {
-			p.Result("It needs --yes: programs of yours run some of it by themselves, or it is protected: %s.\n",
+			p.Result("It needs --yes: your own programs run some of it by themselves, or it is protected: %s.\n",
 				deliver.Some(out.Confirm))
 		}
 	case "applied":
-		p.Result("Applied run %s: %s written, %d removed%s. All other files are as they were.\n",
+		p.Result("Applied run %s: %s written, %d removed%s. No other file was changed.\n",
 			out.Run, fault.Numbered(len(out.Written), "file"), len(out.Removed), commits)
 		if verbose {
 			p.listPaths(out)
 		}
-		p.Say("To take it back: pawl rollback %s --to 0", out.Run)
+		p.Say("To undo this: pawl rollback %s --to 0", out.Run)
 	}
 	for _, line := range out.only {
 		p.Say("%s", line)
@@ -382,11 +382,11 @@ func (p *Runs) printConflicts(out Application) {
 	switch {
 	case !slices.ContainsFunc(out.Conflicts, func(c workspace.Conflict) bool { return c.Why == bothChanged }):
 	case out.check:
-		p.Say("To choose what is to be there: pawl apply %s, and then pawl settle %s", out.Run, out.Run)
+		p.Say("To choose between the two: pawl apply %s, and then pawl settle %s", out.Run, out.Run)
 	default:
-		p.Say("Choose what is to be there, and apply again: pawl settle %s", out.Run)
+		p.Say("Choose between the two, and apply again: pawl settle %s", out.Run)
 	}
-	p.Say("Or move your changes of these files away and apply again. To merge by hand, commit yours first: "+
+	p.Say("Or move your changes to these files away and apply again. To merge by hand, commit yours first: "+
 		"pawl show %s --diff | git apply --3way", out.Run)
 }
 
@@ -434,7 +434,7 @@ func (p *Runs) ListConflicts(ctx context.Context, r store.Run) ([]Clash, error) 
 		}
 		return Clash{Conflict: c, Text: string(text)}
 	})
-	return clashes, errors.Join(err, w.Release(ctx, "its run rests"))
+	return clashes, errors.Join(err, w.Release(ctx, "its run is paused"))
 }
 
 // InConflict reports whether a run rests until a person has chosen what becomes of its conflicts.
@@ -458,7 +458,7 @@ func (p *Runs) SettleConflict(ctx context.Context, r store.Run, path string, cho
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, w.Release(ctx, "its run rests")) }()
+	defer func() { err = errors.Join(err, w.Release(ctx, "its run is paused")) }()
 	var text []byte
 	if choice == delivery.Edited {
 		all, err := w.Conflicts()

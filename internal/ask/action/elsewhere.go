@@ -38,9 +38,9 @@ func (p *Runs) checkHere(ctx context.Context, r store.Run) error {
 		return nil
 	}
 	e := fault.Refuse("the work of run %s is not on this machine: it is in %s on %s", r.ID, PlaceOf(r), host).
-		Hint("Go on with it there: pawl resume %s", r.ID)
+		Hint("Continue it there:   pawl resume %s", r.ID)
 	if r.Kind == string(loop.Procedure) {
-		e = e.Hint("Or begin anew here:  pawl run %s", r.Name)
+		e = e.Hint("Or start over here:  pawl run %s", r.Name)
 	}
 	return e
 }
@@ -128,7 +128,7 @@ func (p *Runs) findLanded(ctx context.Context, r store.Run, pl *planner.Planner,
 	}
 	w.To = list[0].Commit
 	w.From, err = repo.Find(ctx, list[0].Before())
-	w.Said = "This is what landed of it, as commit " + w.To[:min(len(w.To), 10)] + "."
+	w.Said = "This is what it landed, as commit " + w.To[:min(len(w.To), 10)] + "."
 	return w.From != "", err
 }
 
@@ -157,9 +157,9 @@ func (p *Runs) findPushedWork(ctx context.Context, r store.Run, remote string, w
 		return false, err
 	}
 	if !found || w.From == "" {
-		return false, fault.Refuse("the work of run %s is neither on this machine nor on the remote %s any more",
+		return false, fault.Refuse("the work of run %s is no longer on this machine or on the remote %s",
 			r.ID, remote).
-			Hint("What landed of it: git log --first-parent --grep '^%s: '", r.Name)
+			Hint("See what it landed: git log --first-parent --grep '^%s: '", r.Name)
 	}
 	w.To = work.Commit
 	w.Said = fmt.Sprintf("This is what %s sent to %s after iteration %d.", work.Worker, remote, records[i].Number)

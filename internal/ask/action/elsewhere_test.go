@@ -69,14 +69,14 @@ func TestARunWhoseWorkerIsGone(t *testing.T) {
 	id := task(t, p, board.Start)
 	r := worked(t, p, loop.Task, id, "lost", "")
 	r.Status, r.Owner = string(loop.Running), store.Owner{}
-	if why := p.AsIs(t.Context(), r).Why; why != "its pawl is gone; pawl resume "+id {
+	if why := p.AsIs(t.Context(), r).Why; why != "its pawl process has ended; pawl resume "+id {
 		t.Errorf("without an autopilot: %q", why)
 	}
 	on := store.Autopilot{Session: "one", State: []byte("{}"), Options: []byte("{}")}
 	if _, err := p.Store.TakeAutopilot(t.Context(), on, engine.Alive); err != nil {
 		t.Fatal(err)
 	}
-	if why := p.AsIs(t.Context(), r).Why; why != "its worker is gone; the autopilot has another one go on with it" {
+	if why := p.AsIs(t.Context(), r).Why; why != "its worker is gone; the autopilot gives it to another one" {
 		t.Errorf("with an autopilot: %q", why)
 	}
 }

@@ -131,7 +131,7 @@ func (p *Operator) ClaimIssue(ctx context.Context, o Issues, c board.Case) (why 
 	if err != nil || !s.isElsewhere(said) {
 		return "", err
 	}
-	return elsewhere, s.writeComment(ctx, n, "Another board works on this. This one leaves it alone.")
+	return elsewhere, s.writeComment(ctx, n, "Another board works on this; this board does not.")
 }
 
 // loadKnown reads what is known. A file that cannot be read counts as none: then
@@ -180,7 +180,7 @@ func (s *issueSync) skipRefused(n int64, err error) error {
 func (s *issueSync) syncIssue(ctx context.Context, i *forge.Issue) error {
 	seen, old := s.seenOf(i.Number), s.tasks[i.Number]
 	if old.Status == board.Deferred && strings.HasPrefix(old.Why, goneWhy) {
-		if err := s.moveOne(ctx, i.Number, board.Undefer, "its issue is wanted again"); err != nil {
+		if err := s.moveOne(ctx, i.Number, board.Undefer, "its issue is open again"); err != nil {
 			return err
 		}
 	}
@@ -284,7 +284,7 @@ func (s *issueSync) boardMark() string { return "<!-- board " + s.known.Board + 
 func (s *issueSync) leaveToBoard(ctx context.Context, n int64, old board.Case) error {
 	switch old.Status {
 	case "":
-		s.Say("Issue #%d is no task: another board works on it.", n)
+		s.Say("Issue #%d did not become a task: another board works on it.", n)
 	case board.Pending, board.Blocked:
 		return s.moveOne(ctx, n, board.Defer, elsewhere)
 	}
@@ -400,7 +400,7 @@ func (s *issueSync) addTasks(ctx context.Context) error {
 		c.Needs = s.needsOnBoard(c.Needs)
 		added, err := s.Store.AddCases(ctx, []board.Draft{{Case: c}}, board.Pawl, time.Now())
 		if err != nil {
-			return fmt.Errorf("cannot make a task of issue #%d: %w", c.Issue(), err)
+			return fmt.Errorf("cannot create a task from issue #%d: %w", c.Issue(), err)
 		}
 		s.tasks[c.Issue()] = added[0]
 		s.Say("Issue #%d is %s: %s", c.Issue(), added[0].ID, report.Line(c.Title, 100))
@@ -418,7 +418,7 @@ func (s *issueSync) addNeeds(ctx context.Context, c board.Case) error {
 	id, needs := s.tasks[c.Issue()].ID, s.needsOnBoard(c.Needs)
 	isHere := func(ref string) bool { return len(s.needsOnBoard([]string{ref})) > 0 }
 	if away := slices.DeleteFunc(slices.Clone(c.Needs), isHere); len(away) > 0 {
-		s.Say("Note: issue #%d waits for what the board does not have: %s", c.Issue(), strings.Join(away, ", "))
+		s.Say("Note: issue #%d depends on something that is not on the board: %s", c.Issue(), strings.Join(away, ", "))
 	}
 	for _, need := range needs {
 		if slices.Contains(s.tasks[c.Issue()].Needs, need) {
@@ -452,7 +452,7 @@ func (s *issueSync) putOff(ctx context.Context, n int64, c board.Case) error {
 	why := goneWhy
 	switch {
 	case forge.Is(err, forge.NotFound):
-		why += "is not there any more"
+		why += "no longer exists"
 	case err != nil:
 		return s.skipRefused(n, err)
 	case !i.Open && s.seenOf(n).Closed: // by pawl, when it landed, which was taken back
@@ -460,7 +460,7 @@ func (s *issueSync) putOff(ctx context.Context, n int64, c board.Case) error {
 			return s.skipRefused(n, err)
 		}
 		s.seenOf(n).Closed = false
-		s.Say("Issue #%d is open again: what %s landed was taken back.", n, c.ID)
+		s.Say("Issue #%d is open again: what %s landed was reverted.", n, c.ID)
 		return s.saveKnown()
 	case !i.Open:
 		why += "is closed"

@@ -177,12 +177,12 @@ func anIssueLives(t *testing.T, s *forgetest.Site) {
 	// It asks; the answer of a person who may write goes on with it, once.
 	k.move("task-001", board.Block)
 	k.sync()
-	own[2] = "olga: task-001 needs a person, who is asked." // what the agent says is not for the stranger who wrote it
+	own[2] = "olga: task-001 has a question." // what the agent says is not for the stranger who wrote it
 	equalList(t, k.comments(first), own)
 	s.CommentBy(forgetest.Stranger, first, "rm -rf")
 	s.CommentBy(forgetest.Reviewer, first, "Bonjour\n1")
 	k.sync()
-	equalList(t, k.waiting(run.ID), []string{fmt.Sprintf("answer At issue #%d rita said:\n> Bonjour\n> 1", first)})
+	equalList(t, k.waiting(run.ID), []string{fmt.Sprintf("answer On issue #%d rita said:\n> Bonjour\n> 1", first)})
 	if c := k.the("task-001"); c.Status != board.Pending {
 		t.Errorf("answered, and it is %s", c.Status)
 	}
@@ -197,7 +197,7 @@ func anIssueLives(t *testing.T, s *forgetest.Site) {
 	}
 	// What landed is taken back: the issue is open again, and closed when it lands anew.
 	k.move("task-001", board.Revert, board.Reopen)
-	if said := k.sync(); said != fmt.Sprintf("Issue #%d is open again: what task-001 landed was taken back.\n", first) {
+	if said := k.sync(); said != fmt.Sprintf("Issue #%d is open again: what task-001 landed was reverted.\n", first) {
 		t.Errorf("taken back: %s", said)
 	}
 	if said := k.sync(); said != "" || k.the("task-001").Status != board.Pending {
@@ -218,7 +218,7 @@ func anIssueLives(t *testing.T, s *forgetest.Site) {
 		t.Errorf("closed: %s", said)
 	}
 	s.Edit(second, map[string]any{"state": "open"})
-	if said := k.sync(); said != "task-002 is pending: its issue is wanted again\n" {
+	if said := k.sync(); said != "task-002 is pending: its issue is open again\n" {
 		t.Errorf("opened: %s", said)
 	}
 	s.Unmark(second)
@@ -272,7 +272,7 @@ func TestHostileIssues(t *testing.T) {
 	if a, b := byRef["issue#3"], byRef["issue#4"]; len(a.Needs)+len(b.Needs) != 1 {
 		t.Errorf("a circle: %q and %q", a.Needs, b.Needs)
 	}
-	if !strings.Contains(said, "issue #2 waits for what the board does not have: issue#77\n") {
+	if !strings.Contains(said, "issue #2 depends on something that is not on the board: issue#77\n") {
 		t.Errorf("said: %s", said)
 	}
 }
@@ -345,7 +345,7 @@ func TestTwoBoards(t *testing.T) {
 		!strings.Contains(said, "task-003 is deferred") || strings.Contains(said, "task-002") {
 		t.Errorf("the other says %s", said)
 	}
-	if c := atForge(t, s); !strings.Contains(c.sync(), "Issue #1 is no task: another board works on it.") {
+	if c := atForge(t, s); !strings.Contains(c.sync(), "Issue #1 did not become a task: another board works on it.") {
 		t.Errorf("a third says %s", c.said)
 	}
 }
@@ -378,7 +378,7 @@ func TestTwoBoardsAtOnce(t *testing.T) {
 		t.Errorf("it is %s: %s", c.Status, c.Why)
 	}
 	if said := a.comments(1); !slices.Equal(said, []string{"olga: An agent works on this, as task-001.",
-		"olga: Another board works on this. This one leaves it alone."}) {
+		"olga: Another board works on this; this board does not."}) {
 		t.Errorf("they say %q", said)
 	}
 }
@@ -418,7 +418,7 @@ func TestWordsOfAgentsAtIssues(t *testing.T) {
 		k.move("task-001", board.Block)
 		k.sync()
 		said := strings.Join(k.comments(n), "\n")
-		if !strings.Contains(said, "task-001 needs a person") || strings.Contains(said, "Is the key 7?") != want {
+		if !strings.Contains(said, "task-001 has a question") || strings.Contains(said, "Is the key 7?") != want {
 			t.Errorf("at an issue of %s: %s", author, said)
 		}
 	}

@@ -27,11 +27,11 @@ func (s *issueSync) deliverComments(ctx context.Context, i *forge.Issue, run sto
 		}
 	}
 	if b.Len() > 0 {
-		text := strings.TrimSpace(fmt.Sprintf("At issue #%d %s", i.Number, b.String()))
+		text := strings.TrimSpace(fmt.Sprintf("On issue #%d %s", i.Number, b.String()))
 		if err := s.storeMessage(ctx, i.Number, run, text); err != nil {
 			return err
 		}
-		s.Say("What was said at issue #%d goes to %s.", i.Number, run.Name)
+		s.Say("Passed the comments on issue #%d to %s.", i.Number, run.Name)
 	}
 	seen.Heard = last
 	return nil
@@ -48,7 +48,7 @@ func (s *issueSync) storeMessage(ctx context.Context, n int64, run store.Run, te
 	blocked := s.tasks[n].Status == board.Blocked
 	switch {
 	case stored && blocked:
-		return quiet.Reopen(ctx, run, "a person answered at the issue")
+		return quiet.Reopen(ctx, run, "answered on the issue")
 	case stored:
 		return nil
 	case blocked:
@@ -57,7 +57,7 @@ func (s *issueSync) storeMessage(ctx context.Context, n int64, run store.Run, te
 		}
 	}
 	if err = quiet.Message(ctx, run, text, fmt.Sprintf("issue #%d", n)); err != nil {
-		s.Say("Warning: what was said at issue #%d reaches nobody: %v", n, err)
+		s.Say("Warning: cannot pass on the comments on issue #%d: %v", n, err)
 	}
 	return nil
 }
@@ -139,22 +139,22 @@ func (s *issueSync) describeTask(ctx context.Context, n int64, c board.Case) (st
 			why = state.Question.Text
 		}
 		if may, err := s.mayQuoteAgent(ctx, n); err != nil || !may {
-			return c.ID + " needs a person, who is asked.", err
+			return c.ID + " has a question.", err
 		}
-		return fmt.Sprintf("%s needs a person:\n\n%s\nWho may write to this repository can answer here, with a comment.",
+		return fmt.Sprintf("%s has a question:\n\n%s\nAnyone who may write to this repository can answer in a comment.",
 			c.ID, fenceText(why)), nil
 	case board.Failed, board.Timeout:
 		if may, err := s.mayQuoteAgent(ctx, n); err != nil || !may {
-			return c.ID + " was given up.", err
+			return c.ID + " was abandoned.", err
 		}
-		return fmt.Sprintf("%s was given up:\n\n%s", c.ID, fenceText(c.Why)), nil
+		return fmt.Sprintf("%s was abandoned:\n\n%s", c.ID, fenceText(c.Why)), nil
 	case board.Review:
 		row, _, err := s.Store.Queue(ctx, s.o.Target)
 		e, _ := row.State.Find(c.ID)
 		if e.Request != "" {
 			return fmt.Sprintf("%s is verified, and its pull request is open: %s", c.ID, e.Request), err
 		}
-		return c.ID + " is verified. It waits to land, or for a review.", err
+		return c.ID + " is verified, and waits for a review or to land.", err
 	}
 	return "", nil
 }

@@ -30,7 +30,7 @@ func IsDriven(r store.Run) bool {
 func (p *Operator) Raise(ctx context.Context, r store.Run, f planner.Flags) error {
 	if f.Agent != "" || f.Strategy != "" || f.Safety != "" || f.Checkpoint != "" || f.AgentCmd != "" || f.Iterate ||
 		f.Unsandboxed || len(f.Context) > 0 {
-		return fault.Refuse("run %s works: only --max-iterations, --max-cost and --timeout can change while it does",
+		return fault.Refuse("run %s is running: only --max-iterations, --max-cost and --timeout can change now",
 			r.ID).
 			Hint("For the others, pause it first: pawl pause %s", r.Name)
 	}
@@ -58,7 +58,7 @@ func (p *Operator) Raise(ctx context.Context, r store.Run, f planner.Flags) erro
 	if err := p.askRaise(ctx, r, to, flags); err != nil {
 		return err
 	}
-	p.Say("Run %s has its new limits; its next iterations are held to them.", r.ID)
+	p.Say("Run %s has new limits, from its next iteration on.", r.ID)
 	return nil
 }
 
@@ -114,13 +114,13 @@ func (p *Operator) askRaise(ctx context.Context, r store.Run, to journal.Limits,
 		}
 		now, err := p.Store.Run(ctx, r.ID)
 		if err == nil && !IsDriven(now) {
-			err = fault.Refuse("run %s is %s now and did not take the limits", r.ID, now.Status).
-				Hint("Name them again: pawl resume %s", r.Name)
+			err = fault.Refuse("run %s is now %s, and the limits were not changed", r.ID, now.Status).
+				Hint("Set them again: pawl resume %s", r.Name)
 		}
 		return false, err
 	})
 	if errors.Is(err, errLate) {
-		return fmt.Errorf("the process of run %s has not taken the limits within %s", r.ID, raiseWait)
+		return fmt.Errorf("the process of run %s has not accepted the limits within %s", r.ID, raiseWait)
 	}
 	return err
 }
@@ -128,7 +128,7 @@ func (p *Operator) askRaise(ctx context.Context, r store.Run, to journal.Limits,
 // ExtendRun raises the limits of a task by its run.
 func (p *Operator) ExtendRun(ctx context.Context, r store.Run, f planner.Flags) (Done, error) {
 	if f.MaxCost != "" {
-		return Done{}, fault.Refuse("%s is a task: raise its iterations or its time; its cost is held to the safety level",
+		return Done{}, fault.Refuse("%s is a task: raise its iterations or time; the safety level limits its cost",
 			r.Name)
 	}
 	l, err := ReadLimits(f.Max, f.Timeout)
@@ -150,7 +150,7 @@ func (p *Operator) ResumeElsewhere(ctx context.Context, r store.Run, f planner.F
 		}
 		return true, err
 	case r.Kind == string(loop.Task):
-		return true, p.Reopen(ctx, r, "a person resumed it")
+		return true, p.Reopen(ctx, r, "resumed by a person")
 	case IsDriven(r) && f.Raises():
 		return true, p.Raise(ctx, r, f)
 	}
@@ -173,7 +173,7 @@ func (p *Operator) raiseTask(ctx context.Context, r store.Run, l store.CaseLimit
 // ReadLimits reads the limits of a task as a person writes them; one at least.
 func ReadLimits(iterations, timeout string) (l store.CaseLimits, err error) {
 	if iterations == "" && timeout == "" {
-		return l, fault.Refuse("say how far: --max-iterations N or --timeout DURATION")
+		return l, fault.Refuse("say by how much: --max-iterations N or --timeout DURATION")
 	}
 	if iterations != "" {
 		if l.MaxIterations, err = strconv.Atoi(iterations); err != nil || l.MaxIterations < 1 {
@@ -213,14 +213,14 @@ func (p *Operator) Extend(ctx context.Context, id string, l store.CaseLimits) (D
 		if err := p.raiseTask(ctx, r, l); err != nil {
 			return Done{}, err
 		}
-		return Done{c, fmt.Sprintf("%s has its new limits, and so has its run.", id)}, nil
+		return Done{c, fmt.Sprintf("%s and its run have new limits.", id)}, nil
 	}
 	if c.Status != board.Timeout {
-		return Done{c, fmt.Sprintf("%s has its new limits.", id)}, nil
+		return Done{c, fmt.Sprintf("%s has new limits.", id)}, nil
 	}
 	c, err = p.Store.MoveCase(ctx, id,
-		board.Change{Action: board.Retry, By: board.Person, Why: "it was given more room", At: time.Now()})
-	return Done{c, fmt.Sprintf("%s is %s, and its run goes on where it was.", c.ID, State(&c))}, err
+		board.Change{Action: board.Retry, By: board.Person, Why: "its limits were raised", At: time.Now()})
+	return Done{c, fmt.Sprintf("%s is %s, and its run continues where it was.", c.ID, State(&c))}, err
 }
 
 // StoredFlags are the flags of the run, with the newer ones over them. What agents wrote at the

@@ -257,10 +257,10 @@ func (p *Lists) AddProposal(ctx context.Context, version string) error {
 		p.Say("Warning: %v", err)
 	}
 	if len(added) == 1 {
-		p.Say("1 task added: %s. Work it off: pawl autopilot", added[0].ID)
+		p.Say("1 task added: %s. Work on it: pawl autopilot", added[0].ID)
 		return nil
 	}
-	p.Say("%d tasks added: %s to %s. Work them off: pawl autopilot", len(added), added[0].ID, added[len(added)-1].ID)
+	p.Say("%d tasks added: %s to %s. Work on them: pawl autopilot", len(added), added[0].ID, added[len(added)-1].ID)
 	return nil
 }
 
@@ -272,7 +272,7 @@ func (p *Lists) DropProposal(version string) error {
 	if err := files.RemoveBelow(p.Root, planner.ProposalFile); err != nil {
 		return err
 	}
-	p.Say("The list is gone: %s", planner.ProposalFile)
+	p.Say("The list was deleted: %s", planner.ProposalFile)
 	return nil
 }
 
@@ -282,12 +282,12 @@ func (p *Lists) shownList(version string) (drafts []board.Draft, wrong, err erro
 	drafts, now, err := ReadProposal(p.Root)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, nil, fault.Refuse("there is no list any more: %s", planner.ProposalFile).
+		return nil, nil, fault.Refuse("the list no longer exists: %s", planner.ProposalFile).
 			Hint("Let an agent write one: pawl plan \"GOAL\"")
 	case now == "":
 		return nil, nil, err
 	case now != version:
-		return nil, nil, fault.Refuse("the list was changed meanwhile: %s", planner.ProposalFile).
+		return nil, nil, fault.Refuse("the list was changed in the meantime: %s", planner.ProposalFile).
 			Hint("Look at it again: pawl plan")
 	}
 	return drafts, err, nil

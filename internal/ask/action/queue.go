@@ -174,13 +174,13 @@ func (p *Operator) AskAutopilot(ctx context.Context, kind, text string, wait boo
 	}
 	switch kind {
 	case store.AutopilotPause:
-		p.Say("The autopilot starts nothing new; runs rest at the end of their iteration. Go on with: pawl autopilot resume")
+		p.Say("The autopilot starts nothing new; runs pause after their iteration. Resume with: pawl autopilot resume")
 	case store.AutopilotResume:
-		p.Say("The autopilot goes on.")
+		p.Say("The autopilot is resumed.")
 	case store.AutopilotMode:
 		p.Say("The autopilot's mode is %s.", text)
 	case store.AutopilotSlots:
-		p.Say("The autopilot has %s slots; what has begun goes on.", text)
+		p.Say("The autopilot has %s slots; running tasks continue.", text)
 	case store.AutopilotStop:
 		if wait {
 			return p.awaitAutopilot(ctx, pilot)
@@ -197,7 +197,7 @@ func (p *Operator) Autopilot(ctx context.Context) (store.Autopilot, error) {
 		return pilot, err
 	}
 	if on := engine.Alive(pilot.Owner) || pilot.On(); !ok || !on {
-		return pilot, fault.Refuse("no autopilot runs here").Hint("Start it: pawl autopilot")
+		return pilot, fault.Refuse("no autopilot is running here").Hint("Start it: pawl autopilot")
 	}
 	return pilot, nil
 }
@@ -210,7 +210,7 @@ func (p *Operator) awaitAutopilot(ctx context.Context, pilot store.Autopilot) er
 	})
 	switch {
 	case errors.Is(err, errLate) && pilot.Owner.PID == 0:
-		return fault.Refuse("the autopilot was asked to stop %s ago; no process runs it, so it ends when a worker is there",
+		return fault.Refuse("the autopilot was asked to stop %s ago; no process drives it, so the next worker ends it",
 			stopAutopilotWait).Hint("Start one: pawl-cluster worker")
 	case errors.Is(err, errLate):
 		return fault.Refuse("the autopilot was asked to stop %s ago and has not ended; it runs in %v",

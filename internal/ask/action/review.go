@@ -64,7 +64,7 @@ func (p *Operator) approveWork(ctx context.Context, id string) (Done, error) {
 	}
 	var e queue.Entry
 	if err := json.Unmarshal(list[len(list)-1].Work, &e); err != nil {
-		return Done{}, fmt.Errorf("cannot read what is to land of %s: %v", id, err)
+		return Done{}, fmt.Errorf("cannot read the work of %s that is to land: %v", id, err)
 	}
 	q, err := p.openQueue(ctx)
 	if err != nil {
@@ -122,16 +122,16 @@ func (p *Operator) Revert(ctx context.Context, id, why string) (Done, error) {
 	}
 	switch {
 	case c.Type != board.Task:
-		return Done{}, fault.Refuse("%s is an operation; only a task is taken back", id)
+		return Done{}, fault.Refuse("%s is an operation; only a task can be reverted", id)
 	case c.Status != board.Done:
-		return Done{}, fault.Refuse("%s is %s: only what has landed is taken back", id, State(&c)).
-			Hint("See what it is: pawl case show %s", id)
+		return Done{}, fault.Refuse("%s is %s: only what has landed can be reverted", id, State(&c)).
+			Hint("See it: pawl case show %s", id)
 	}
 	q, err := p.openQueue(ctx)
 	if err != nil {
 		return Done{}, err
 	}
-	ask, err := q.OfferRevert(ctx, id, c.Title, cmp.Or(strings.TrimSpace(why), "a person took it back"))
+	ask, err := q.OfferRevert(ctx, id, c.Title, cmp.Or(strings.TrimSpace(why), "reverted by a person"))
 	if err == nil {
 		_, err = p.Store.AskQueue(ctx, ask)
 	}
@@ -140,7 +140,7 @@ func (p *Operator) Revert(ctx context.Context, id, why string) (Done, error) {
 	}
 	needing, err := q.DoneNeeding(ctx, id)
 	c, serr := p.Store.Case(ctx, id)
-	return Done{c, fmt.Sprintf("%s waits to be taken back from %s.%s", id, q.Branch(), needing)}, errors.Join(err, serr)
+	return Done{c, fmt.Sprintf("%s is queued to be reverted on %s.%s", id, q.Branch(), needing)}, errors.Join(err, serr)
 }
 
 // noteDecision adds the decision to the statistics of the sprint that it is about.
@@ -170,7 +170,7 @@ func (p *Operator) noReview(ctx context.Context, id string) error {
 
 // describeDecision returns the middle of a sentence: "it was approved at …".
 func describeDecision(r *store.CaseReview) string {
-	words := map[string]string{store.Approved: "it was approved", store.Redo: "it was sent back to be done again",
+	words := map[string]string{store.Approved: "it was approved", store.Redo: "it was sent back",
 		store.Rejected: "it was rejected"}
 	text := words[r.Decision] + " at " + r.DecidedAt.Local().Format(time.DateTime)
 	if r.Feedback != "" {
@@ -202,13 +202,13 @@ func LandingTarget(ctx context.Context, c *config.Config, repo *git.Repo) (strin
 			Hint("Name one in pawl.yaml: merge: {target: main}")
 	case head.Commit == "" && c.Merge.Target != "":
 		return "", fault.Refuse("there is no branch %s, which merge.target names", short).
-			Hint("Make it, or name another in pawl.yaml: git branch %s", short)
+			Hint("Create it, or name another in pawl.yaml: git branch %s", short)
 	case readable == "" && head.Commit != "":
 		return "", fault.Refuse("git cannot read %s, the commit of the branch %s", head.Commit, short).
-			Hint("See what the repository lacks: git fsck")
+			Hint("Check the repository: git fsck")
 	case head.Commit == "":
 		return "", fault.Refuse("the branch %s has no commit yet, so there is nothing to land on", short).
-			Hint("Make the first one: git add -A && git commit")
+			Hint("Create the first one: git add -A && git commit")
 	}
 	return name, nil
 }

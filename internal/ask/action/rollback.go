@@ -60,14 +60,14 @@ func (p *Runs) Rollback(ctx context.Context, r store.Run, to BackTo) error {
 // rollback takes back what iterations after a number delivered, or undoes that.
 func (p *Runs) rollback(ctx context.Context, r store.Run, to BackTo, dry bool) (Back, error) {
 	if loop.Status(r.Status).Active() && engine.Alive(r.Owner) {
-		return Back{}, fault.Refuse("run %s is running: what it delivers next would be on top of what is taken back",
+		return Back{}, fault.Refuse("run %s is running: its next delivery would go on top of the rollback",
 			r.ID).
 			Hint("Stop it first: pawl stop %s", r.ID)
 	}
 	person, err := p.RootTree(ctx, r.Root)
 	if err != nil && p.Store.BoardName() != "" {
 		return Back{}, fault.Refuse("run %s worked on files that are not on this machine: %s", r.ID, r.Root).
-			Hint("Put them back on the machine that has them: pawl rollback %s", r.ID)
+			Hint("Roll back on the machine that has them: pawl rollback %s", r.ID)
 	}
 	if err != nil {
 		return Back{}, err
@@ -112,10 +112,10 @@ func (p *Runs) goBack(ctx context.Context, r store.Run, n int) error {
 		return nil
 	}
 	if err == nil {
-		err = errors.Join(w.GoBack(ctx, n), w.Release(ctx, "its run rests"))
+		err = errors.Join(w.GoBack(ctx, n), w.Release(ctx, "its run is paused"))
 	}
 	if err != nil {
-		return fmt.Errorf("the workspace of the run stays as it was: %w", err)
+		return fmt.Errorf("the workspace of the run was not changed: %w", err)
 	}
 	return nil
 }
@@ -203,7 +203,7 @@ func (p *Runs) lastRollback(ctx context.Context, run string) (last journal.Rollb
 }
 
 func (p *Runs) sayBack(back Back) {
-	p.Say("Put back to %s: %s restored, %d removed.", back.Where, fault.Numbered(len(back.Written), "file"),
+	p.Say("Restored %s: %s restored, %d removed.", back.Where, fault.Numbered(len(back.Written), "file"),
 		len(back.Removed))
 	switch {
 	case back.BranchTo != "":
@@ -213,10 +213,10 @@ func (p *Runs) sayBack(back Back) {
 	}
 	const most = 100
 	for _, left := range back.Left[:min(len(back.Left), most)] {
-		p.Say("Note: %s stays as it is: %s", report.Line(left.Path, 300), left.Why)
+		p.Say("Note: %s was not changed: %s", report.Line(left.Path, 300), left.Why)
 	}
 	if n := len(back.Left) - most; n > 0 {
-		p.Say("Note: %d more stay as they are", n)
+		p.Say("Note: %d more were not changed", n)
 	}
 }
 
@@ -290,9 +290,9 @@ func (s Setup) ListUndelivered(ctx context.Context, db *store.Store, top, run st
 		lines = append(lines, fmt.Sprintf("Not in your files: %s; %s.", what, s.Undelivered),
 			"  See it:     pawl show "+run+" --diff", "  Apply it:   pawl apply "+run)
 		if goesOn {
-			lines = append(lines, "  Go on:      pawl resume "+run)
+			lines = append(lines, "  Continue:   pawl resume "+run)
 		}
-		lines = append(lines, "  Give it up: pawl discard "+run)
+		lines = append(lines, "  Discard it: pawl discard "+run)
 	}
 	row, _, err := db.Workspace(ctx, s.Private)
 	if err != nil {
@@ -305,7 +305,7 @@ func (s Setup) ListUndelivered(ctx context.Context, db *store.Store, top, run st
 func SetupOf(r store.Run) (s Setup) {
 	_ = json.Unmarshal(r.Setup, &s)
 	if s.Private != "" && s.Undelivered == "" && engine.DiedUndelivered(r) {
-		s.Undelivered = "pawl was ended before it delivered the work; go on: pawl resume " + r.ID
+		s.Undelivered = "pawl ended before it delivered the work; continue with: pawl resume " + r.ID
 		s.UndeliveredNeeds = true
 	}
 	return s

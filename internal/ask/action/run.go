@@ -28,13 +28,13 @@ func refuseEnded(r store.Run, format string, args ...any) error {
 	e := fault.Refuse(format, args...)
 	switch s := loop.Status(r.Status); {
 	case s.Active():
-		return e.Hint("Its pawl is gone. Go on: pawl resume %s", r.ID)
+		return e.Hint("Its pawl process has ended. Continue with: pawl resume %s", r.ID)
 	case r.Kind == "task":
-		e = e.Hint("What becomes of its task: pawl case show %s", board.TaskOf(r.Name))
+		e = e.Hint("See its task: pawl case show %s", board.TaskOf(r.Name))
 	case s == loop.Completed:
 		e = e.Hint("Start a new run: %s", StartCommand(r))
 	default:
-		e = e.Hint("Go on: pawl resume %s", r.ID)
+		e = e.Hint("Continue with: pawl resume %s", r.ID)
 	}
 	return e.Hint("See what it did: pawl show %s", r.ID)
 }
@@ -42,7 +42,7 @@ func refuseEnded(r store.Run, format string, args ...any) error {
 // Pause asks a run to rest at the end of its iteration.
 func (p *Runs) Pause(ctx context.Context, r store.Run) error {
 	if !loop.Status(r.Status).Active() || !engine.Alive(r.Owner) {
-		return refuseEnded(r, "run %s does not run: it is %s", r.ID, r.Status)
+		return refuseEnded(r, "run %s is not running: it is %s", r.ID, r.Status)
 	}
 	if err := p.storeControl(ctx, r, store.ControlPause, ""); err != nil {
 		return err
@@ -70,16 +70,16 @@ func (p *Runs) storeControl(ctx context.Context, r store.Run, kind, text string)
 func (p *Runs) DiscardRun(ctx context.Context, r store.Run) error {
 	switch {
 	case r.Kind == "task":
-		return fault.Refuse("run %s is of %s, which the board keeps", r.ID, r.Name).
-			Hint("Put the task aside: pawl case block %s", r.Name).Hint("Take it off:        pawl case rm %s", r.Name)
+		return fault.Refuse("run %s belongs to %s, a task of the board", r.ID, r.Name).
+			Hint("Block the task:  pawl case block %s", r.Name).Hint("Remove the task: pawl case rm %s", r.Name)
 	case engine.Alive(r.Owner):
-		return fault.Refuse("run %s is at work in %v", r.ID, r.Owner).
+		return fault.Refuse("run %s is running in %v", r.ID, r.Owner).
 			Hint("Stop it first: pawl stop %s", r.ID)
 	case !CanDiscard(r):
-		return refuseEnded(r, "run %s does not wait: it is %s", r.ID, r.Status)
+		return refuseEnded(r, "run %s is not waiting: it is %s", r.ID, r.Status)
 	}
 	if needsAttention(r) {
-		if err := engine.Archive(ctx, p.Store, r.ID, "a person discarded it"); err != nil {
+		if err := engine.Archive(ctx, p.Store, r.ID, "discarded by a person"); err != nil {
 			return err
 		}
 	}
@@ -93,9 +93,9 @@ func (p *Runs) DiscardRun(ctx context.Context, r store.Run) error {
 	if err != nil {
 		return err
 	}
-	p.Say("Run %s is discarded; your files stay as they are.", r.ID)
+	p.Say("Run %s is discarded; your files are unchanged.", r.ID)
 	if len(SetupOf(r).Deliveries) > 0 {
-		p.Say("What it had delivered goes with: pawl rollback %s --to 0", r.ID)
+		p.Say("To undo what it had delivered: pawl rollback %s --to 0", r.ID)
 	}
 	return nil
 }
@@ -150,7 +150,7 @@ const stopWait = 30 * time.Second
 // its supervisor. With wait it is over when the run has ended.
 func (p *Runs) Stop(ctx context.Context, r store.Run, wait bool) error {
 	if !loop.Status(r.Status).Active() {
-		return refuseEnded(r, "run %s does not run: it is %s", r.ID, r.Status)
+		return refuseEnded(r, "run %s is not running: it is %s", r.ID, r.Status)
 	}
 	if !engine.Alive(r.Owner) {
 		return p.stopUnattended(ctx, r)
@@ -180,7 +180,7 @@ func (p *Runs) awaitStop(ctx context.Context, r store.Run) error {
 		p.Say("Run %s is %s after iteration %d. Resume with: pawl resume %s", r.ID, now.Status, now.Iteration, r.Name)
 		return nil
 	case late:
-		return fault.Refuse("run %s was asked to stop %s ago and has not ended; it is at work in %v", r.ID, stopWait,
+		return fault.Refuse("run %s was asked to stop %s ago and has not ended; it is running in %v", r.ID, stopWait,
 			r.Owner).
 			Hint("See what it does: pawl logs %s -f", r.ID)
 	}
@@ -233,7 +233,7 @@ func (p *Runs) stopUnattended(ctx context.Context, r store.Run) error {
 	if err := engine.EndUnattended(ctx, dir, r.ID); err != nil {
 		return err
 	}
-	p.Say("Nothing of run %s is left running. Go on with it: pawl resume %s", r.ID, r.Name)
+	p.Say("Nothing of run %s is running any more. Continue with: pawl resume %s", r.ID, r.Name)
 	return nil
 }
 
@@ -248,9 +248,9 @@ func (p *Runs) AsIs(ctx context.Context, r store.Run) store.Run {
 		r.Why = "unattended, ends in " + left
 		return r
 	}
-	r.Status, r.Why = string(loop.Interrupted), "its pawl is gone"
+	r.Status, r.Why = string(loop.Interrupted), "its pawl process has ended"
 	if p.autopilotResumes(ctx, r) {
-		r.Why = "its worker is gone; the autopilot has another one go on with it"
+		r.Why = "its worker is gone; the autopilot gives it to another one"
 		return r
 	}
 	if last, err := p.Store.Latest(ctx, r.Root, r.Name); err == nil && last.ID == r.ID { // what resume takes up
@@ -305,7 +305,7 @@ func (p *Runs) Message(ctx context.Context, r store.Run, text, from string) erro
 	if err != nil {
 		return err
 	}
-	p.Say("The message is kept and goes into the next prompt of run %s; Claude Code at work has it at once.", r.ID)
+	p.Say("The message goes into the next prompt of run %s; a running Claude Code gets it at once.", r.ID)
 	return nil
 }
 
@@ -327,12 +327,12 @@ func (p *Runs) answerStep(ctx context.Context, r store.Run, asked []loop.Asks, s
 	i := slices.IndexFunc(asked, func(q loop.Asks) bool { return q.Step == step })
 	switch {
 	case len(asked) == 0:
-		return false, fault.Refuse("run %s asks nothing of a step; answer it without --step", r.ID)
+		return false, fault.Refuse("no step of run %s has a question; answer it without --step", r.ID)
 	case step == "":
-		e := fault.Refuse("%d steps of run %s ask; say which one you answer with --step", len(asked), r.ID)
+		e := fault.Refuse("%d steps of run %s have a question; choose one with --step", len(asked), r.ID)
 		return false, withAsked(e, r.ID, open, asked)
 	case i < 0:
-		return false, withAsked(fault.Refuse("step %q of run %s asks nothing", step, r.ID), r.ID, open, asked)
+		return false, withAsked(fault.Refuse("step %q of run %s has no question", step, r.ID), r.ID, open, asked)
 	}
 	data, err := json.Marshal(loop.Asks{Step: step, Text: strings.TrimSpace(strings.Join(words, " "))})
 	if err != nil {
@@ -350,7 +350,7 @@ func (p *Runs) answerStep(ctx context.Context, r store.Run, asked []loop.Asks, s
 	for _, q := range open {
 		p.Say("  %s: %s", report.Line(q.Step, 200), report.Line(q.Text, 300))
 	}
-	p.Say("Answer them too, or go on as far as that leads: pawl resume %s", r.ID)
+	p.Say("Answer them too, or continue as far as possible: pawl resume %s", r.ID)
 	return false, nil
 }
 

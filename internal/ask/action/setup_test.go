@@ -12,7 +12,7 @@ import (
 func TestSetupOfARunThatDiedUndelivered(t *testing.T) {
 	t.Parallel()
 	r := store.Run{ID: "abc123", Status: string(loop.Completed), Setup: []byte(`{"private":"run-build"}`)}
-	const why = "pawl was ended before it delivered the work; go on: pawl resume abc123"
+	const why = "pawl ended before it delivered the work; continue with: pawl resume abc123"
 	if s := SetupOf(r); !s.UndeliveredNeeds || s.Undelivered != why {
 		t.Errorf("dead: %+v", s)
 	}

@@ -53,10 +53,10 @@ func (p *Operator) findStartable(ctx context.Context, id string) (board.Case, er
 // ready. Both are asked for, or neither is.
 func (p *Operator) Redirect(ctx context.Context, r store.Run, to string) error {
 	if r.Kind != string(loop.Task) {
-		return fault.Refuse("run %s holds no slot: it is a %s", r.ID, r.Kind).Hint("Stop it: pawl stop %s", r.ID)
+		return fault.Refuse("run %s has no slot: it is a %s", r.ID, r.Kind).Hint("Stop it: pawl stop %s", r.ID)
 	}
 	if !loop.Status(r.Status).Active() || !engine.Alive(r.Owner) {
-		return fault.Refuse("run %s of %s holds no slot: it does not run", r.ID, r.Name).
+		return fault.Refuse("run %s of %s has no slot: it is not running", r.ID, r.Name).
 			Hint("Start the other task: pawl case start %s", to)
 	}
 	if _, err := p.findStartable(ctx, to); err != nil {
@@ -93,13 +93,13 @@ func (p *Operator) Reopen(ctx context.Context, r store.Run, why string) error {
 	switch c.Status {
 	case board.Pending, board.Active:
 	default:
-		return fault.Refuse("%s does not go on: it is %s", c.ID, c.Status).
-			Hint("Begin anew:        pawl case retry %s", c.ID).
-			Hint("Give it more room: pawl case extend %s --max-iterations N", c.ID)
+		return fault.Refuse("%s cannot continue: it is %s", c.ID, c.Status).
+			Hint("Start over:          pawl case retry %s", c.ID).
+			Hint("Raise its limits:    pawl case extend %s --max-iterations N", c.ID)
 	}
 	p.Say("%s is %s.", c.ID, State(&c))
 	if _, err := p.Autopilot(ctx); err != nil {
-		p.Say("The autopilot goes on with it: pawl autopilot")
+		p.Say("The autopilot continues it: pawl autopilot")
 	}
 	return nil
 }
@@ -166,14 +166,14 @@ func (p *Operator) RollbackTask(ctx context.Context, clones *pool.Pool, id strin
 	case errors.Is(err, pool.ErrNone):
 		p.Say("%s has no workspace, so no files were changed.", id)
 	case errors.Is(err, pool.ErrTaken):
-		return Done{}, fault.Of(fault.Refused, err).Hint("Stop what works in it first")
+		return Done{}, fault.Of(fault.Refused, err).Hint("Stop the process that uses it first")
 	case err != nil:
 		return Done{}, err
 	default:
-		p.Say("The workspace of %s is put back to %s.", id, where)
-		p.Say("What was there before is kept: %s. To get it back: pawl case rollback %s --undo", ref, id)
+		p.Say("The workspace of %s is restored to %s.", id, where)
+		p.Say("What was there before is kept: %s. To restore it: pawl case rollback %s --undo", ref, id)
 	}
-	ch.Why = "its work was taken back to " + where
+	ch.Why = "its work was rolled back to " + where
 	if !open {
 		if _, err := p.Store.MoveCase(ctx, id, ch); err != nil {
 			return Done{}, err
@@ -192,11 +192,11 @@ func (p *Operator) targetOf(ctx context.Context, clones *pool.Pool, id string, t
 		return point, "what " + r.Ref + " has", err
 	}
 	if to.N == 0 {
-		return pool.Point{}, "how it began", nil
+		return pool.Point{}, "how it started", nil
 	}
 	run, err := p.Store.Latest(ctx, clones.Root(), id)
 	if errors.Is(err, store.ErrNotFound) {
-		return pool.Point{}, "", fault.Refuse("%s has no run whose snapshots could be gone back to", id)
+		return pool.Point{}, "", fault.Refuse("%s has no run with snapshots to go back to", id)
 	}
 	if err != nil {
 		return pool.Point{}, "", err
@@ -283,7 +283,7 @@ func Explain(err error) error {
 // CaseID reads an id as a person writes it.
 func CaseID(text string) (string, error) {
 	if _, _, ok := board.ParseID(text); !ok {
-		return "", fault.Refuse("%q is no id of a task; write task-042, op-005, or 42 for task-042",
+		return "", fault.Refuse("%q is not the id of a task; write task-042, op-005, or 42 for task-042",
 			report.Line(text, 60))
 	}
 	return board.Normal(text), nil
@@ -337,7 +337,7 @@ func (p *Operator) SealRun(ctx context.Context, work string) (r store.Run, ok bo
 func (p *Operator) TakeSealed(ctx context.Context, id, work string) (board.Case, error) {
 	r, has := p.SealRun(ctx, work)
 	if !has {
-		return board.Case{}, fault.Refuse("the checks of %s are gone: another run of %s came after", id,
+		return board.Case{}, fault.Refuse("the checks of %s no longer exist: there was a later run of %s", id,
 			planner.Sealing)
 	}
 	w, err := p.workspaceOf(ctx, r)
@@ -345,7 +345,7 @@ func (p *Operator) TakeSealed(ctx context.Context, id, work string) (board.Case,
 		return board.Case{}, err
 	}
 	list, err := ReadSeal(w.Place().Dir)
-	if err := errors.Join(err, w.Release(ctx, "its run rests")); err != nil {
+	if err := errors.Join(err, w.Release(ctx, "its run is paused")); err != nil {
 		return board.Case{}, err
 	}
 	c, err := p.Store.EditCase(ctx, id, board.Person, time.Now(), func(to *board.Case) error {

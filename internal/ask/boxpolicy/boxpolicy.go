@@ -63,8 +63,8 @@ type maker struct{ Options }
 // warnOfHome warns where the project holds the home folder.
 func (m maker) warnOfHome(root, home string) {
 	if _, inTree := files.Below(root, home); inTree || root == home {
-		m.Say("Warning: the project holds your home folder, %s: agents and gates see all of it and may change it. "+
-			"Work in a folder below.", home)
+		m.Say("Warning: the project contains your home folder, %s: agents and gates can read and change all of it. "+
+			"Work in a folder below it.", home)
 	}
 }
 
@@ -114,7 +114,7 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 		place.Cache = filepath.Join(o.StateDir, "cache-paranoid")
 	}
 	if err := os.MkdirAll(place.Cache, 0o700); err != nil {
-		o.Say("Warning: cannot make the folder of the tools' caches: %v", err)
+		o.Say("Warning: cannot create the folder of the tools' caches: %v", err)
 	}
 	sums, goEnv := m.goSums(home, place.Cache, v.Means.Mounts)
 	box.Caches = slices.Concat(sandbox.Caches(environ, place.Cache, mayWrite), goEnv, box.GateEnv)
@@ -172,7 +172,7 @@ func (m maker) placeAgent(place *sandbox.Place, name string, ag engine.Agent, se
 func (m maker) ownTemp(box *engine.Box, cache string) {
 	dir := filepath.Join(cache, "tmp")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		m.Say("Warning: cannot make the folder for temporary files: %v", err)
+		m.Say("Warning: cannot create the folder for temporary files: %v", err)
 	}
 	box.Caches = append(box.Caches, "TMPDIR="+dir)
 	box.GateCaches = append(box.GateCaches, sandbox.Cache{Names: []string{"TMPDIR"}, Dir: "tmp"})
@@ -354,7 +354,7 @@ func (m maker) writableFolders() []string {
 	var out []string
 	for _, path := range m.Config.Safety.Write {
 		if _, err := os.Stat(string(path)); err != nil {
-			m.Say("Warning: safety.write: %s is not there, so it cannot be written; make it first", path)
+			m.Say("Warning: safety.write: %s does not exist; create it first", path)
 			continue
 		}
 		out = append(out, string(path))
@@ -367,7 +367,7 @@ func (m maker) askedPaths(say func(format string, args ...any)) []string {
 	var out []string
 	for _, path := range m.Config.Safety.Show {
 		if _, err := os.Stat(string(path)); err != nil {
-			say("Warning: safety.show: %s is not there, so it cannot be shown", path)
+			say("Warning: safety.show: %s does not exist", path)
 			continue
 		}
 		out = append(out, filepath.Clean(string(path)))
@@ -475,7 +475,7 @@ func (m maker) unsignCommits(ctx context.Context, settings []git.Setting, write 
 		return nil
 	}
 	m.Say("Note: commits in the sandbox are not signed: it hides your keys. " +
-		"To have them signed, add their folder to safety.write.")
+		"To sign them, add the folder of the keys to safety.write.")
 	n, _ := strconv.Atoi(lookupEnv(m.Plan.Environ, "GIT_CONFIG_COUNT", ""))
 	env := []string{"GIT_CONFIG_COUNT=" + strconv.Itoa(n+len(keys))}
 	for i, key := range keys {

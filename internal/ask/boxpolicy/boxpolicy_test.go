@@ -164,7 +164,7 @@ func TestSecretsBesideTools(t *testing.T) {
 	}
 }
 
-// A folder of safety.write that is not there is left out, and said.
+// A folder of safety.write that does not exist is left out, and said.
 func TestWritable(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

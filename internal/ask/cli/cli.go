@@ -114,7 +114,7 @@ func buildCommands(a *command.App) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 0 && args[0] == "worker": // pawl-cluster does not come here
-				return command.Usage("this program has no workers").Hint("Start the program that has them: pawl-cluster worker")
+				return command.Usage("this program cannot run a worker").Hint("Use pawl-cluster worker")
 			case len(args) > 0:
 				return command.UnknownCommand(cmd, args[0])
 			}
@@ -124,7 +124,7 @@ func buildCommands(a *command.App) *cobra.Command {
 	f := root.PersistentFlags()
 	f.StringVarP(&a.Dir, "directory", "C", "", "work as if started in `DIR`")
 	f.StringVar(&a.File, "config", "", "use `FILE` instead of pawl.yaml")
-	f.BoolVar(&a.TrustConfig, "trust-config", false, "use configuration that changed while an agent had it")
+	f.BoolVar(&a.TrustConfig, "trust-config", false, "use configuration that changed while an agent could write it")
 	f.BoolVar(&a.JSON, "json", false, "print JSON")
 	f.BoolVarP(&a.Quiet, "quiet", "q", false, "print results and errors only")
 	f.BoolVarP(&a.Verbose, "verbose", "v", false, "show what the agent does and why the loop decides")

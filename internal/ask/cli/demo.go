@@ -77,7 +77,7 @@ func showDemo(ctx context.Context, a *command.App, keep, web bool) (err error) {
 		case !gone:
 			a.Say("Warning: the scratch folder cannot be removed: %s", scratch)
 		case err != nil && !keep:
-			a.Say("\nThe demo ends here, and its folder is removed: the commands above find nothing more.")
+			a.Say("\nThe demo is over, and its folder is removed: the commands above no longer work.")
 		}
 	}()
 	d := &demo{app: *a, folder: scratch, signals: make(chan os.Signal, 1)}

@@ -42,7 +42,7 @@ func (k *checker) checkAll() {
 	k.checkServer()
 	k.checkCluster()
 	if a := k.Autopilot; max(a.Racers, len(a.Race)) > 5 { // board.MaxRacers
-		k.fail("autopilot.race", "", "autopilot.race: five agents race for a task at most")
+		k.fail("autopilot.race", "", "autopilot.race: at most five agents can race for a task")
 	}
 	target, err := ParseTarget(k.Sprint.Target.Type, k.Sprint.Target.Value)
 	if err != nil {
@@ -184,7 +184,7 @@ func (k *checker) completeGate(path string, g *Gate) bool {
 	case g.Forge != "" && len(g.Checks) == 0:
 		k.fail(path, "", "%s needs the names of checks, such as required: [build, test]", path)
 	case g.Forge != "" && k.Verification.Checks().Name != g.Name:
-		k.fail(path, "", "%s asks for the forge's checks a second time: name them all in one gate", path)
+		k.fail(path, "", "%s asks for the forge's checks again: name all of them in one gate", path)
 	case g.Forge != "":
 		g.Name = cmp.Or(g.Name, "checks")
 		if !timed {

@@ -142,7 +142,7 @@ func (d *decoder) failUnknown(sp *spec, p pair) {
 	top = cmp.Or(top, schema())
 	switch near := d.elsewhereKey(sp, top, p.key); {
 	case near == p.key:
-		d.fail(p.at, "", "key %q stands at the top of the file, not here", p.key)
+		d.fail(p.at, "", "key %q belongs at the top of the file, not here", p.key)
 	case near != "" && sp == top:
 		d.fail(p.at, near, "unknown key %q", p.key)
 	default:

@@ -146,9 +146,9 @@ func (l *variableList) warnUnknown(name string) string {
 		}
 	}
 	if best != "" {
-		return fmt.Sprintf("the variable %s is not known and ignored (did you mean %s?)", name, best)
+		return fmt.Sprintf("the variable %s is unknown and ignored (did you mean %s?)", name, best)
 	}
-	return fmt.Sprintf("the variable %s is not known and ignored; "+
+	return fmt.Sprintf("the variable %s is unknown and ignored; "+
 		"a variable is PAWL_ and the path of a key, e.g. PAWL_LOOP_MAX_ITERATIONS", name)
 }
 

@@ -32,7 +32,7 @@ func readOwner(dir string) (o owner, err error) {
 
 func (o owner) writeTo(dir string) error {
 	if err := files.ReplaceJSON(filepath.Join(dir, ownerFile), o, false); err != nil {
-		return fmt.Errorf("cannot note whose state is in %s: %w", dir, err)
+		return fmt.Errorf("cannot record whose state is in %s: %w", dir, err)
 	}
 	return nil
 }
@@ -117,7 +117,7 @@ func ClaimState(root string, env []string, find FindCommit) error {
 			continue
 		}
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return fmt.Errorf("cannot take along the state of a repository that was moved: %w", err)
+			return fmt.Errorf("cannot move the state of a repository that was moved: %w", err)
 		}
 		return owner{Root: root, Git: git, Commit: o.Commit, At: other.Name()}.writeTo(dir)
 	}

@@ -41,7 +41,7 @@ func parseYAML(src *source, data []byte) (*node, error) {
 			continue
 		}
 		if root != nil {
-			const second = "a second document starts here: one is read; remove the --- line"
+			const second = "a second document starts here, but only one is allowed; remove the --- line"
 			return nil, errorAt(c.placeOf(doc.Body), "", second)
 		}
 		if root, err = c.convertNode(doc.Body, 0); err != nil {
@@ -135,7 +135,7 @@ func syntaxError(src *source, err error) error {
 		message = "a tab cannot indent in YAML: use spaces"
 	} else if next, ok := deeperColumn(src, at.line); ok && strings.HasPrefix(message, "mapping value is not allowed") {
 		at.line, at.column = at.line+1, next
-		message = "this line is indented deeper than the one above, which has its value already"
+		message = "this line is indented deeper than the one above, which already has a value"
 	} else if column, text, ok := innerColon(src, at); ok && strings.HasPrefix(message, "mapping value is not allowed") {
 		at.column = column
 		message = "a text with a colon and a blank in it needs quotes: " + text
@@ -285,7 +285,7 @@ func (c *converter) convertOne(n ast.Node, at position, depth int) (*node, error
 	case *ast.TagNode:
 		return c.convertTagged(n, at, depth)
 	}
-	return nil, errorAt(at, "", "this kind of YAML (%s) has no place in a configuration",
+	return nil, errorAt(at, "", "this kind of YAML (%s) is not allowed in a configuration",
 		strings.ToLower(n.Type().YAMLName()))
 }
 
@@ -343,7 +343,7 @@ func (c *converter) convertMapping(values []*ast.MappingValueNode, at position, 
 			return nil, errorAt(keyAt, "", "a key must be plain text")
 		}
 		if first, ok := seen[key]; ok {
-			return nil, errorAt(keyAt, "", "key %q stands here a second time; the first is in line %d", key, first.line)
+			return nil, errorAt(keyAt, "", "key %q is repeated; the first is in line %d", key, first.line)
 		}
 		seen[key] = keyAt
 		out.pairs = append(out.pairs, pair{key, keyAt, value})
@@ -401,7 +401,7 @@ func (c *converter) resolveAlias(n *ast.AliasNode, at position) (*node, error) {
 	}
 	target, ok := c.anchors[name]
 	if !ok {
-		return nil, errorAt(at, "", "*%s names no anchor (&%s) above", name, name)
+		return nil, errorAt(at, "", "*%s refers to no anchor (&%s) above", name, name)
 	}
 	return target, nil
 }
@@ -419,7 +419,7 @@ func (c *converter) convertTagged(n *ast.TagNode, at position, depth int) (*node
 	}
 	isText := value.kind != listNode && value.kind != mapNode
 	if tag != "!!str" || !isText {
-		return nil, errorAt(at, "", "the tag %s is not understood here: remove it", tag)
+		return nil, errorAt(at, "", "the tag %s is not allowed here: remove it", tag)
 	}
 	text := *value
 	text.kind = textNode

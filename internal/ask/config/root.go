@@ -67,7 +67,7 @@ func firstStateDir(root string, env []string) string {
 func MakeState(root string, env []string) error {
 	vars, dir := readVariables(env), StateDir(root, env)
 	if !filepath.IsAbs(vars["XDG_STATE_HOME"]) && !filepath.IsAbs(vars["HOME"]) {
-		return fault.Refuse("there is no place for pawl's state: neither XDG_STATE_HOME nor HOME is set to an absolute path").
+		return fault.Refuse("no folder for pawl's state: neither XDG_STATE_HOME nor HOME is set to an absolute path").
 			Hint("Set one to a folder of yours: export XDG_STATE_HOME=/path/to/folder")
 	}
 	for _, path := range []string{root, dir} {
@@ -110,7 +110,7 @@ func MakeState(root string, env []string) error {
 // checkLimits refuses limits of this process under which pawl cannot work, and Linux without /proc.
 func checkLimits() error {
 	if _, err := os.Stat("/proc/self"); err != nil && runtime.GOOS == "linux" {
-		return fault.Refuse("there is no /proc here, by which pawl finds and ends what agents start").
+		return fault.Refuse("there is no /proc here; pawl needs it to find and stop what agents start").
 			Hint("Mount it: mount -t proc proc /proc")
 	}
 	for _, l := range []struct {

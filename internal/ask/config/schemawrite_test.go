@@ -154,7 +154,7 @@ func (sp *spec) jsonDefault() any {
 	return sp.def
 }
 
-// jsonZero is what a key without a default has; nil for what is not there at all.
+// jsonZero is what a key without a default has; nil for what does not exist at all.
 func (sp *spec) jsonZero() any {
 	if sp.optional || sp.key == "" {
 		return nil

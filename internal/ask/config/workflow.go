@@ -246,7 +246,7 @@ var workflowIgnored = []string{"monitoring", "rollback"}
 func (r *workflowReader) noteIgnored(root *node) {
 	for _, key := range workflowIgnored {
 		if p, ok := root.getPair(key); ok {
-			r.notes = append(r.notes, fmt.Sprintf("%s:%d: %s is read and not acted on", r.src.name, p.at.line, key))
+			r.notes = append(r.notes, fmt.Sprintf("%s:%d: %s is ignored", r.src.name, p.at.line, key))
 		}
 	}
 }

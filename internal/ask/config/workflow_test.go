@@ -132,7 +132,7 @@ func TestWorkflowFaults(t *testing.T) {
 		{head + "  - {id: b, run: x, id2: y}", `unknown key "id2"`, 3, "id2"},
 		{head + "  - {id: b, run: x, timeout: 60}", "write 60s", 3, "60}"},
 		{head + "  - {id: b, run: x, timeout: -5s}", "cannot be negative", 3, "-5s"},
-		{head + "  - {id: b, run: x, timeout: 5s, timeoutMs: 5}", "say the same", 3, "5}"},
+		{head + "  - {id: b, run: x, timeout: 5s, timeoutMs: 5}", "mean the same", 3, "5}"},
 		{head + "  - {id: b, run: x, retry: many}", "whole number", 3, "many"},
 		{head + "  - {id: b, run: x, retryPolicy: {retryBackoffMultiplier: .nan}}", "from 1 to 100", 3, ".nan"},
 		{head + "  - {id: b, run: x, matrix: {os: []}}", "has no values", 3, "[]"},

@@ -43,7 +43,7 @@ func (r *workflowReader) unifyDialects(fileName string) {
 func (r *workflowReader) failIfBoth(path, name, dialect string) {
 	if at, ok := r.from[path+"."+dialect]; ok && at.line > 0 {
 		if _, both := r.from[path+"."+name]; both {
-			r.fail(at, "", "%s and %s say the same: keep one", name, dialect)
+			r.fail(at, "", "%s and %s mean the same: keep one", name, dialect)
 		}
 		r.as[path+"."+name] = path + "." + dialect
 	}

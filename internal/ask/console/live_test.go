@@ -89,7 +89,7 @@ func TestLostIteration(t *testing.T) {
 			s := New(Terminal{Progress: &out}, "build")
 			r := loop.Record{Number: 1, Outcome: loop.Neutral, Exit: loop.Exit{Ended: ended}, Steps: steps}
 			s.Notice(engine.Notice{Kind: engine.IterationEnded, At: noon, Record: &r})
-			if got := out.String(); !strings.Contains(got, "was cut off") || strings.Contains(got, "completed") {
+			if got := out.String(); !strings.Contains(got, "was interrupted") || strings.Contains(got, "completed") {
 				t.Errorf("%s, of steps %v: %q", ended, steps != nil, got)
 			}
 		}

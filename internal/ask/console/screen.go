@@ -96,7 +96,7 @@ func (s *Screen) Notice(n engine.Notice) {
 		}
 		s.gate = "gate " + n.Gate.Name
 		s.said = s.gate
-		s.sayDetail("gate %s runs", n.Gate.Name)
+		s.sayDetail("running gate %s", n.Gate.Name)
 	case engine.GateEnded:
 		s.gateEnded(n.Gate)
 	case engine.IterationEnded:
@@ -149,7 +149,7 @@ func (s *Screen) printResumed(n engine.Notice) {
 	s.printLine(n.At, "Resuming %s: %s from iteration %d%s", kindWord(st), s.name, st.Iteration, limit)
 	s.printLine(n.At, "Previous session: %s in %s", Iterations(st.Iteration), allTime(st.Spent))
 	if most := st.Policy.MaxIterations; most > 0 && st.Limit > most {
-		s.printLine(n.At, "It may go on to iteration %d: %d iterations are allowed after each answer",
+		s.printLine(n.At, "It may continue up to iteration %d: %d iterations are allowed after each answer",
 			st.Limit, most)
 	}
 	if n.Text != "" {
@@ -172,7 +172,7 @@ func (s *Screen) iterationStarted(n engine.Notice) {
 		s.sayDetail("strategy %s: %s", c.Strategy, c.StrategyWhy)
 	}
 	if c.Rewind != 0 {
-		s.sayDetail("the files go back to the snapshot after iteration %d first", c.Rewind)
+		s.sayDetail("the files are first restored from the snapshot after iteration %d", c.Rewind)
 	}
 	if f := c.Feedback; f != nil {
 		s.printFeedback(f)
@@ -256,7 +256,7 @@ func (s *Screen) iterationEnded(n engine.Notice) {
 	word := "completed"
 	switch {
 	case wasCutOff(r):
-		s.printLine(n.At, "Iteration %s was cut off: pawl was ended in it, and nobody knows how it ended",
+		s.printLine(n.At, "Iteration %s was interrupted: pawl ended during it, and its result is unknown",
 			Of(r.Number, n.State.Limit))
 		return
 	case r.Outcome == loop.Failed && !agentFailed(r):

@@ -36,7 +36,7 @@ func (s *Screen) stepNotice(n engine.Notice) bool {
 	case engine.StepOutput:
 		s.printText("%s | %s", st.Step, Printable(st.Line))
 	case engine.StepWaits:
-		s.printLine(n.At, "Step %s waits %s before try %d", st.Step, loop.Duration(st.Elapsed), st.Try)
+		s.printLine(n.At, "Step %s waits %s before attempt %d", st.Step, loop.Duration(st.Elapsed), st.Try)
 	case engine.StepEnded:
 		s.stepEnded(n, st)
 	default:
@@ -47,7 +47,7 @@ func (s *Screen) stepNotice(n engine.Notice) bool {
 
 func (s *Screen) stepStarted(n engine.Notice, st *engine.StepNotice) {
 	if st.Status == "adopted" {
-		s.printLine(n.At, "Step %s goes on: it was begun before pawl was gone", st.Step)
+		s.printLine(n.At, "Step %s continues: it was started before pawl ended", st.Step)
 		return
 	}
 	var how []string
@@ -89,7 +89,7 @@ func (s *Screen) stepEnded(n engine.Notice, st *engine.StepNotice) {
 			s.sayDetail("step %s was done before", st.Step)
 		}
 	case "skipped":
-		s.printLine(n.At, "Step %s is skipped: %s", st.Step, st.Why)
+		s.printLine(n.At, "Step %s was skipped: %s", st.Step, st.Why)
 	case store.StepAsking:
 		s.printLine(n.At, "Step %s waits for a person", st.Step)
 	default:
@@ -118,7 +118,7 @@ func (s *Screen) passEnded(n engine.Notice) {
 			loop.Duration(r.Elapsed), stepFailure(r))
 		s.printLine(n.At, "Analysis: %s", describeFailure(r.Failure))
 	case wasCutOff(r):
-		s.printLine(n.At, "Iteration %s was cut off: pawl was ended in it", Of(r.Number, n.State.Limit))
+		s.printLine(n.At, "Iteration %s was interrupted: pawl ended during it", Of(r.Number, n.State.Limit))
 	case r.Exit.Ended != loop.EndedStop && r.Outcome != loop.Waited:
 		s.printLine(n.At, "Iteration %s completed in %s", Of(r.Number, n.State.Limit), loop.Duration(r.Elapsed))
 	}

@@ -186,9 +186,9 @@ func (s *screen) phaseText() string {
 	case v.Session == "":
 		return s.styleText(warn, "none has run here; start it with: pawl autopilot")
 	case v.Waits:
-		return s.styleText(warn, "waits for a worker that goes on with it")
+		return s.styleText(warn, "waits for a worker to drive it")
 	case !v.Running && v.Phase != string(schedule.Finished):
-		return s.styleText(bad, "gone; start it again with: pawl autopilot")
+		return s.styleText(bad, "killed; start it again with: pawl autopilot")
 	case v.Phase == string(schedule.Running):
 		return s.styleText(good, "running") + " (" + v.Mode + ")" + why
 	case v.Phase == string(schedule.Finished):

@@ -87,7 +87,7 @@ func TestScreenSaysHowTheAutopilotIs(t *testing.T) {
 	}{
 		{func(v *autopilot.View) { *v = autopilot.View{} }, "start it with: pawl autopilot"},
 		{func(v *autopilot.View) { *v = autopilot.View{} }, "empty; add a task with: pawl case add TITLE"},
-		{func(v *autopilot.View) { v.Running = false }, "gone; start it again with: pawl autopilot"},
+		{func(v *autopilot.View) { v.Running = false }, "killed; start it again with: pawl autopilot"},
 		{func(v *autopilot.View) { v.Running, v.Phase, v.Why = false, "ended", "no task is ready" }, "ended: no task is ready"},
 		{func(v *autopilot.View) { v.Phase, v.Why = "paused", "3 tasks in a row failed" }, "paused: 3 tasks in a row failed"},
 		{func(v *autopilot.View) { v.QueueHeld = "main is red" }, "main is red"},
@@ -186,7 +186,7 @@ func TestScreenOfSeveralMachines(t *testing.T) {
 		t.Error(got)
 	}
 	v.Running, v.Waits = false, true
-	if got := text(v, 140, 24); !strings.Contains(got, "waits for a worker that goes on with it") || strings.Contains(got, "gone") {
+	if got := text(v, 140, 24); !strings.Contains(got, "waits for a worker to drive it") || strings.Contains(got, "gone") {
 		t.Error(got)
 	}
 }

@@ -117,11 +117,11 @@ func addIterations(s *mcp.Server, stateDir string) {
 		return &mcp.Tool{Name: name, Description: text,
 			Annotations: &mcp.ToolAnnotations{DestructiveHint: &no, OpenWorldHint: &no}}
 	}
-	mcp.AddTool(s, tool("iteration_start", "Begin a bounded loop on a task, or learn where it was left. "+
+	mcp.AddTool(s, tool("iteration_start", "Start a bounded loop on a task, or learn where it was left. "+
 		"Then work, validate, and ask iteration_next before each further iteration."), toolHandler(t.startLoop))
 	mcp.AddTool(s, tool("iteration_validate", "Record what the checks said about the current iteration."),
 		toolHandler(t.recordValidation))
-	mcp.AddTool(s, tool("iteration_next", "Ask whether the next iteration may begin. continue false is final: stop, "+
+	mcp.AddTool(s, tool("iteration_next", "Ask whether the next iteration may start. continue false is final: stop, "+
 		"and tell the person why. An iteration that was not validated counts as failed."), toolHandler(t.nextIteration))
 	mcp.AddTool(s, tool("iteration_complete", "Say that the task is done. It is refused unless the last "+
 		"validation passed."), toolHandler(t.completeLoop))
@@ -143,7 +143,7 @@ func (t iterations) startLoop(ctx context.Context, in startIn) (iterationAnswer,
 		if s.IterationNumber > 0 && !in.Fresh {
 			a := s.answerNow()
 			if a.Continue {
-				a.Message = fmt.Sprintf("This loop was begun before, and keeps its limits: it is at iteration %d.",
+				a.Message = fmt.Sprintf("This loop was started before, and keeps its limits: it is at iteration %d.",
 					s.IterationNumber)
 			}
 			return a, nil
@@ -240,7 +240,7 @@ type deed func(*iterationState) (iterationAnswer, error)
 func (t iterations) withBegun(ctx context.Context, task string, do deed) (iterationAnswer, error) {
 	return t.withState(ctx, task, func(s *iterationState) (iterationAnswer, error) {
 		if s.IterationNumber == 0 {
-			return iterationAnswer{}, fmt.Errorf("no loop on %q has begun: call iteration_start", task)
+			return iterationAnswer{}, fmt.Errorf("no loop on %q was started: call iteration_start", task)
 		}
 		if s.Completed != "" {
 			return s.answerNow(), nil
@@ -256,7 +256,7 @@ func (t iterations) withState(ctx context.Context, task string, do deed) (a iter
 	}
 	lock, err := files.Lock(ctx, filepath.Join(t.dir, ".lock"))
 	if err != nil {
-		return a, fmt.Errorf("cannot keep iterations: %v", err)
+		return a, fmt.Errorf("cannot store iterations: %v", err)
 	}
 	defer func() { _ = lock.Close() }()
 	sum := sha256.Sum256([]byte(task))
@@ -267,7 +267,7 @@ func (t iterations) withState(ctx context.Context, task string, do deed) (a iter
 		err = json.Unmarshal(data, &s)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return a, fmt.Errorf("cannot read the iterations of %q: %v; remove %s to begin anew", task, err, path)
+		return a, fmt.Errorf("cannot read the iterations of %q: %v; remove %s to start over", task, err, path)
 	}
 	if a, err = do(&s); err != nil {
 		return iterationAnswer{}, err

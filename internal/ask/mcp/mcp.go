@@ -52,8 +52,8 @@ type Options struct {
 }
 
 const instructions = `Pawl runs coding agents in bounded, verified loops and keeps a board of tasks.
-Begin with get_overview. get_inbox lists what waits for a person: ask the person, and do not answer for them.
-add_case describes work; start_autopilot works it off; a task is done when its verified work has landed.`
+Start with get_overview. get_inbox lists what waits for a person: ask the person, and do not answer for them.
+add_case adds a task; start_autopilot works on the tasks; a task is done when its verified work has landed.`
 
 // Server has the tools. It may talk to many clients.
 type Server struct{ s *mcp.Server }
@@ -67,7 +67,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	mcp.AddTool(s, &mcp.Tool{Name: "next_case", Annotations: readOnlyHints(),
-		Description: "Which task the autopilot would start next, and why it goes before the others."}, o.nextCase)
+		Description: "Which task the autopilot would start next, and why it comes before the others."}, o.nextCase)
 	mcp.AddTool(s, &mcp.Tool{Name: "explain_output", Annotations: readOnlyHints(),
 		Description: "Say what a failed build, test run or agent shows: class, cause, whether trying again may help, " +
 			"what to do. The end of a long output is enough."}, explainOutput)
@@ -106,7 +106,7 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		}
 	}
 	if err != nil && ctx.Err() == nil {
-		return fmt.Errorf("cannot go on with the program that calls: %v", err)
+		return fmt.Errorf("cannot continue with the calling program: %v", err)
 	}
 	return nil // it hung up, or a person ended it
 }
@@ -158,7 +158,7 @@ func explainOutput(_ context.Context, _ *mcp.CallToolRequest, in output) (*mcp.C
 		green = known && tests.Failed == 0
 	}
 	if green && a.Class == failure.Unknown {
-		return textResult("No failure is found in it.", false), nil, nil
+		return textResult("No failure was found.", false), nil, nil
 	}
 	data, err := json.Marshal(a)
 	return textResult(string(data), false), nil, err
@@ -170,7 +170,7 @@ func textResult(text string, failed bool) *mcp.CallToolResult {
 }
 
 const instructionsInside = `Pawl works with you on one task. get_task says what it is and which checks judge it.
-Say what you came to with complete, ask or blocked, once, as the last thing that you do. Complete is a claim: checks decide.`
+Report your result with complete, ask or blocked, once, as your last step. Complete is a claim: checks decide.`
 
 // NewInside makes a server for the agent of a run: it shows the agent's own task, and
 // notes in a folder what the agent says. It reaches nothing else.
@@ -192,7 +192,7 @@ func NewInside(dir, version string) *Server {
 		Text string `json:"text" jsonschema:"in a few sentences"`
 	}
 	for _, t := range []struct{ name, kind, about string }{
-		{"ask", agent.SaysAsk, "Ask a person a question that you cannot go on without. Then end."},
+		{"ask", agent.SaysAsk, "Ask a person a question that you cannot continue without. Then end."},
 		{"blocked", agent.SaysBlocked, "Say that you cannot do the task, and why. Then end."},
 		{"complete", agent.SaysComplete, "Say that the task is done. The checks run then, and decide."},
 	} {
@@ -204,7 +204,7 @@ func NewInside(dir, version string) *Server {
 	type progress struct {
 		Percent int `json:"percent" jsonschema:"how much of the task is done, 0 to 100"`
 	}
-	mcp.AddTool(s, &mcp.Tool{Name: "report_progress", Description: "Say how far you are."},
+	mcp.AddTool(s, &mcp.Tool{Name: "report_progress", Description: "Report your progress."},
 		func(_ context.Context, _ *mcp.CallToolRequest, in progress) (*mcp.CallToolResult, any, error) {
 			return noteSaid(dir, agent.Said{Kind: agent.SaysProgress, Percent: in.Percent})
 		})
@@ -230,7 +230,7 @@ func noteSaid(dir string, s agent.Said) (*mcp.CallToolResult, any, error) {
 		return nil, nil, fmt.Errorf("that is too long: at most %d bytes", maxNote)
 	}
 	if err := files.AppendBelow(dir, agent.SaidFile, append(line, '\n'), agent.SaidLimit-maxNote-1); err != nil {
-		return nil, nil, fmt.Errorf("it was not noted: %v", err)
+		return nil, nil, fmt.Errorf("it was not recorded: %v", err)
 	}
 	return textResult("Noted. Pawl reads it when you have ended.", false), nil, nil
 }
@@ -256,9 +256,9 @@ func (l *lines) Read(p []byte) (int, error) {
 			err = l.refuseLine(-32600, "a message has at most 4 MiB")
 		case len(bytes.TrimSpace(line)) == 0: // between two
 		case !json.Valid(line):
-			err = l.refuseLine(-32700, "this is no JSON")
+			err = l.refuseLine(-32700, "this is not JSON")
 		case !l.takeMessage(line):
-			err = l.refuseLine(-32600, `this is no message of JSON-RPC 2.0, which is one object with "jsonrpc": "2.0"`)
+			err = l.refuseLine(-32600, `this is not a JSON-RPC 2.0 message, which is one object with "jsonrpc": "2.0"`)
 		default:
 			l.left, err = line, nil
 		}

@@ -20,15 +20,15 @@ import (
 // offered are the operations of the API that are tools, with what a model should know
 // beside the summary.
 var offered = []struct{ id, note string }{
-	{"get-overview", "Begin here: it also names the checks that judge the work."},
+	{"get-overview", "Start here: it also names the checks that judge the work."},
 	{"get-inbox", "Ask the person; do not decide for them."},
 	{"list-procedures", ""},
-	{"list-cases", "ready lists what can be started; next_case says which is first."},
+	{"list-cases", "ready lists what can be started; next_case says which one is first."},
 	{"get-case", ""},
 	{"add-case", "A task that one agent can finish: title, description, acceptance criteria, needs."},
 	{"import-cases", "Markdown with checkboxes is the simplest."},
-	{"edit-case", "What is left out stays."},
-	{"move-case", "approve lands the work, and revert takes back what landed: only when the person has said so."},
+	{"edit-case", "Fields that are left out do not change."},
+	{"move-case", "approve lands the work, and revert undoes what landed: only when the person has said so."},
 	{"extend-case", ""},
 	{"remove-case", ""},
 	{"rollback-case", ""},
@@ -36,7 +36,7 @@ var offered = []struct{ id, note string }{
 	{"list-reviews", ""},
 	{"get-queue", ""},
 	{"get-autopilot", ""},
-	{"start-autopilot", "It works the board with agents, and costs money: only when the person wants it."},
+	{"start-autopilot", "It works on the board with agents, and costs money: only when the person wants it."},
 	{"start-sprint", ""},
 	{"pause-autopilot", ""},
 	{"resume-autopilot", ""},
@@ -56,7 +56,7 @@ var offered = []struct{ id, note string }{
 	{"foresee-apply", "confirm names what the person has to see first."},
 	{"apply-run", "Only when the person wants it; confirmed only when they have seen what confirm names, and said yes to it."},
 	{"list-conflicts", ""},
-	{"settle-file", "Only with what the person decided; resume_run goes on then."},
+	{"settle-file", "Only with what the person decided; resume_run continues then."},
 	{"discard-run", ""},
 	{"diff-run", ""},
 	{"list-iterations", ""},
@@ -209,7 +209,7 @@ func (op *operation) apiRequest(ctx context.Context, arguments json.RawMessage) 
 	left := map[string]json.RawMessage{}
 	if len(arguments) > 0 {
 		if err := json.Unmarshal(arguments, &left); err != nil {
-			return nil, fmt.Errorf("the arguments are no JSON object: %v", err)
+			return nil, fmt.Errorf("the arguments are not a JSON object: %v", err)
 		}
 	}
 	path, query := op.path, url.Values{}

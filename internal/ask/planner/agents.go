@@ -46,7 +46,7 @@ func (d draft) spareAgents(all map[string]engine.Agent, pol *loop.Policy) error 
 	kept := pol.Fallback[:0:0]
 	for _, name := range pol.Fallback {
 		if err := d.addAgent(all, name, false); err != nil {
-			d.warnf("fallback agent left out: %v", err)
+			d.warnf("fallback agent ignored: %v", err)
 			continue
 		}
 		kept = append(kept, name)
@@ -54,7 +54,7 @@ func (d draft) spareAgents(all map[string]engine.Agent, pol *loop.Policy) error 
 	pol.Fallback = kept
 	if pol.Stronger != "" {
 		if err := d.addAgent(all, pol.Stronger, false); err != nil {
-			d.warnf("stronger agent left out: %v", err)
+			d.warnf("stronger agent ignored: %v", err)
 			pol.Stronger = ""
 		}
 	}
@@ -120,7 +120,7 @@ func (d draft) resolveAgent(name string) (engine.Agent, error) {
 	}
 	if own.Mode != "" && own.Output != "acp" {
 		return ag, fault.Refuse("agents.%s.mode is for a program that speaks ACP", name).
-			Hint("Set agents.%s.output: acp, or take mode out", name)
+			Hint("Set agents.%s.output: acp, or remove mode", name)
 	}
 	if builtin, ok := agents.Lookup(name); ok && own.Output == "" {
 		ag.Adapter = builtin
@@ -143,8 +143,8 @@ func (d draft) resolveAgent(name string) (engine.Agent, error) {
 func (d draft) pointToGateway(name string, ag *engine.Agent) error {
 	t, ok := ag.Adapter.(interface{ TakesTools() bool })
 	if takes := ok && t.TakesTools(); ag.Tools && !takes {
-		return fault.Refuse("agents.%s.mcp: pawl cannot give its tools to this program", name).
-			Hint("Claude Code and Codex take them")
+		return fault.Refuse("agents.%s.mcp: pawl cannot offer its tools to this program", name).
+			Hint("Claude Code and Codex can")
 	}
 	mode := d.Config.Gateway.Enabled
 	if mode == "never" {
@@ -173,7 +173,7 @@ func (d draft) pointToGateway(name string, ag *engine.Agent) error {
 	if len(ag.Routes) == 0 && mode == "always" {
 		return fault.Refuse("agent %q cannot use the gateway: it has no key here, or takes no other address for its models",
 			name).
-			Hint("docs/gateway.md says which agents can; set gateway.enabled: auto to go on without")
+			Hint("docs/gateway.md says which agents can; set gateway.enabled: auto to continue without it")
 	}
 	if len(d.Config.Agents.Named[name].Endpoints) > 0 {
 		return nil
@@ -209,7 +209,7 @@ func (d draft) fallBack(routes []agent.Route) error {
 		}
 		setting := "gateway.fallback." + r.Name
 		if u, err := url.Parse(to.URL); err != nil || u.Host == "" || !strings.HasPrefix(u.Scheme, "http") {
-			return fault.Refuse("%s.url is no address: %q", setting, to.URL).Hint("Write it as https://host/path")
+			return fault.Refuse("%s.url is not an address: %q", setting, to.URL).Hint("Write it as https://host/path")
 		}
 		key, err := d.keyFrom(setting+".key", to.Key)
 		if err != nil {
@@ -399,7 +399,7 @@ func (d draft) applySafety(plan *engine.Plan) error {
 	return fault.Refuse("gate %q is refused at safety level %s: %s: it %s (%s)", gate, plan.Safety,
 		f.Operation.Message(), f.Why, f.Pattern).
 		Hint("What was found: %s", f.Command).
-		Hint("Take it out of verification.commands, or allow it: --safety permissive")
+		Hint("Remove it from verification.commands, or allow it: --safety permissive")
 }
 
 // Variables that the user hides from agents and gates, and lets through.

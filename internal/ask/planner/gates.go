@@ -44,11 +44,11 @@ func (pl *Planner) TaskGates(task *board.Case) []gate.Spec {
 func (d draft) checkRunnable() error {
 	for _, m := range d.missingOf(d.gateSpecs()) {
 		if m.Required {
-			return fault.Refuse("gate %q cannot run: %q is not a program of this machine", m.Gate, m.Program).
+			return fault.Refuse("gate %q cannot run: %q is not installed on this machine", m.Gate, m.Program).
 				Hint("Install it, or correct the command in %s, or that of --verify", d.Config.Name()).
 				Hint("See what else is missing: pawl doctor")
 		}
-		d.warnf("the optional gate %q cannot run: %q is not a program of this machine", m.Gate, m.Program)
+		d.warnf("the optional gate %q cannot run: %q is not installed on this machine", m.Gate, m.Program)
 	}
 	return nil
 }
@@ -153,7 +153,7 @@ func Hooks(c *config.Config, getenv func(string) string) (o hook.Options, left [
 		if n.Webhook != "" {
 			web, err := webhookOf(n, getenv)
 			if err != nil {
-				left = append(left, fmt.Sprintf("%s is not told: %v", to.Label, err))
+				left = append(left, fmt.Sprintf("%s is not notified: %v", to.Label, err))
 				continue
 			}
 			to.Webhook = &web

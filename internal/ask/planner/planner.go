@@ -131,13 +131,13 @@ func Lookup(c *config.Config, name string) (config.Procedure, error) {
 // WithoutProcedures refuses to run where the configuration has nothing to run.
 func WithoutProcedures(c *config.Config) *fault.Error {
 	if c.File == "" {
-		return fault.Refuse("%s, so there is nothing to run, and nothing says how work is checked",
+		return fault.Refuse("%s, so there is nothing to run, and no checks are configured",
 			c.DescribeMissingFile()).
 			Hint("Let pawl look at the repository, and write one: pawl init")
 	}
 	return fault.Refuse("%s has no procedure to run", c.Name()).
 		Hint("Add one to it: procedures: {build: {act: [builtin:act/edit-and-test]}}").
-		Hint("Or let pawl write a whole one, in its place: mv %s %s && pawl init", fault.QuoteShell(c.File),
+		Hint("Or let pawl write a new one in its place: mv %s %s && pawl init", fault.QuoteShell(c.File),
 			fault.QuoteShell(c.File+".old"))
 }
 

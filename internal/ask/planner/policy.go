@@ -265,7 +265,7 @@ func (d draft) strategyAgents(all map[string]engine.Agent, pol *loop.Policy) err
 				return err
 			}
 			if err != nil {
-				d.warnf("strategy %s left out: %v", s.Name, err)
+				d.warnf("strategy %s ignored: %v", s.Name, err)
 				continue
 			}
 		}
@@ -309,7 +309,7 @@ func (d draft) setReview(plan *engine.Plan) error {
 	if name := plan.Policy.Reviewer; name != "" {
 		if err := d.addAgent(plan.Agents, name, true); err != nil {
 			err = onlyFirstHint(err,
-				"Or review with another program, or with the author's own: take review.agent out of the configuration")
+				"Or review with another program, or with the author's own: remove review.agent from the configuration")
 			return aboutError("review.agent", err)
 		}
 	}

@@ -157,7 +157,7 @@ func (d draft) contextItem(item string) (prompt.Item, error) {
 		return prompt.Item{}, fault.Refuse("--context %s: %v", item, err)
 	}
 	if !utf8.Valid(data) || bytes.ContainsRune(data, 0) {
-		return prompt.Item{}, fault.Refuse("--context %s: it is no text", item)
+		return prompt.Item{}, fault.Refuse("--context %s: it is not text", item)
 	}
 	return prompt.Item{Source: item, Text: string(data)}, nil
 }

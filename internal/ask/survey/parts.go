@@ -86,7 +86,7 @@ func (r repository) addParts(p *part, none map[string]bool) {
 		}
 	}
 	if len(chosen) > 0 {
-		note := "The root has no tests of its own: the gates are those of " + strings.Join(chosen, ", ") + "."
+		note := "The root has no tests of its own; the gates come from " + strings.Join(chosen, ", ") + "."
 		p.notes = append(p.notes, note)
 	}
 	if len(left) > 0 {

@@ -52,7 +52,7 @@ var gateOrder = []string{"build", "typecheck", "test", "lint"}
 // does. Nothing is run or written.
 func Of(root string, agents []string, lookPath func(string) (string, error)) (Proposal, error) {
 	if info, err := os.Stat(root); err != nil || !info.IsDir() {
-		return Proposal{}, fmt.Errorf("cannot look at %s: it is no folder that can be read", root)
+		return Proposal{}, fmt.Errorf("cannot look at %s: it is not a readable folder", root)
 	}
 	p := Proposal{}
 	if len(agents) > 0 {
@@ -64,7 +64,7 @@ func Of(root string, agents []string, lookPath func(string) (string, error)) (Pr
 	p.Gates, p.Notes = all.gates, all.notes
 	for _, kind := range gateOrder {
 		if none[kind] {
-			note := "AGENTS.md says that " + kind + " is not required or manual, so there is no such gate."
+			note := "AGENTS.md says that " + kind + " is not required or manual, so no gate was written."
 			p.Notes = append(p.Notes, note)
 		}
 	}
@@ -151,7 +151,7 @@ func (r repository) warnUntested(p *Proposal) {
 		}
 		p.Gates[i].Required = false
 		p.Notes = append(p.Notes, fmt.Sprintf("No test was found, and a test gate without tests is red: "+
-			"'%s' is only a warning. Take its 'required: false' out with the first test.", g.Command))
+			"'%s' is only a warning. Remove its 'required: false' when the first test is there.", g.Command))
 	}
 }
 

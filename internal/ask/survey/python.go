@@ -210,7 +210,7 @@ func (y *python) addTypes() {
 		return
 	}
 	if !y.declaresTool("mypy") && strings.Contains(y.text(".pre-commit-config.yaml"), "mypy") {
-		y.notes = append(y.notes, "mypy is run by pre-commit, in an environment that a gate has not, so it is no gate.")
+		y.notes = append(y.notes, "mypy runs in an environment of pre-commit, which gates lack, so it is not a gate.")
 		return
 	}
 	y.needs = true

@@ -51,7 +51,7 @@ var (
 )
 
 const (
-	editsFiles = "edits files, which a gate must not"
+	editsFiles = "edits files, which a gate must not do"
 	staysOpen  = "does not end by itself"
 )
 
@@ -113,7 +113,7 @@ func (r repository) leaveEditors(p *part) {
 	p.gates = slices.DeleteFunc(p.gates, func(g Gate) bool {
 		edits := reasonUnfit(withCalled(tasks, task{body: g.Command}, map[string]bool{})) == editsFiles
 		if edits {
-			p.notes = append(p.notes, fmt.Sprintf("%s: %q %s, so it is no gate.", g.From, g.Command, editsFiles))
+			p.notes = append(p.notes, fmt.Sprintf("%s: %q %s, so it is not a gate.", g.From, g.Command, editsFiles))
 		}
 		return edits
 	})
@@ -137,7 +137,7 @@ func pickTasks(kinds []string, tasks map[string]task, command func(name string) 
 				break
 			}
 			if why == editsFiles || why == staysOpen {
-				p.notes = append(p.notes, fmt.Sprintf("%s: %s %s, so it is no gate.", from, name, why))
+				p.notes = append(p.notes, fmt.Sprintf("%s: %s %s, so it is not a gate.", from, name, why))
 			}
 		}
 	}

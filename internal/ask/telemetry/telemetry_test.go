@@ -231,7 +231,7 @@ func TestWrongSettings(t *testing.T) {
 	}
 }
 
-// A collector that refuses, or is not there, is told of once, without what an
+// A collector that refuses, or does not exist, is told of once, without what an
 // address may hide.
 func TestACollectorThatIsAway(t *testing.T) {
 	c := newCollector(t)

@@ -37,15 +37,15 @@ func (s actionHandlers) actionRoutes(api huma.API) {
 		"Give the slot of a task at work to another task: both or neither; its agent is ended, its work is kept",
 		s.redirectRun)
 	rest.Post(at, "/runs/{run}/resume", "resume-run",
-		"Go on with a run, with higher limits if wanted; limits alone change for one that works", s.resumeRun)
-	rest.Post(at, "/runs/{run}/answer", "answer-run", "Answer a run's question, and go on", s.answerRun)
-	rest.Post(at, "/runs/{run}/review", "review-run", "Decide about work that waits for a person's review", s.reviewRun)
-	rest.Post(at, "/runs/{run}/message", "message-run", "Tell the agent something; it goes into the next prompt",
+		"Resume a run, with higher limits if wanted; for a running one only the limits change", s.resumeRun)
+	rest.Post(at, "/runs/{run}/answer", "answer-run", "Answer a run's question, and continue", s.answerRun)
+	rest.Post(at, "/runs/{run}/review", "review-run", "Decide on work that waits for a person's review", s.reviewRun)
+	rest.Post(at, "/runs/{run}/message", "message-run", "Send the agent a message; it goes into the next prompt",
 		s.messageRun)
-	rest.Get(at, "/runs/{run}/rollback", "foresee-rollback", "Which files a rollback would put back now",
+	rest.Get(at, "/runs/{run}/rollback", "foresee-rollback", "Which files a rollback would restore now",
 		s.foreseeRollback)
 	rest.Post(at, "/runs/{run}/rollback", "rollback-run",
-		"Put the files back to the snapshot after an iteration; itself undoable", s.rollbackRun)
+		"Restore the files from the snapshot after an iteration; this can be undone", s.rollbackRun)
 	undeliveredRoutes(api, &undelivered{core: s.core})
 }
 
@@ -165,11 +165,11 @@ func (s actionHandlers) raiseAndResume(ctx context.Context, p *action.Operator, 
 		return err
 	}
 	if engine.Alive(r.Owner) {
-		return fault.Refuse("run %s is running already: %v", r.ID, r.Owner)
+		return fault.Refuse("run %s is already running: %v", r.ID, r.Owner)
 	}
 	_, err := s.o.Launch(ctx, append([]string{"resume", r.ID}, view.FlagsOf(raise)...),
 		s.findOwned(ctx, func(now store.Run) bool { return now.ID == r.ID }))
-	p.Say("Run %s of %s goes on.", r.ID, r.Name)
+	p.Say("Run %s of %s continues.", r.ID, r.Name)
 	return err
 }
 
@@ -198,7 +198,7 @@ func (s actionHandlers) replyToRun(ctx context.Context, in *rest.RunPath, a view
 	if a.Choice == 0 && strings.TrimSpace(a.Text) == "" {
 		return nil, rest.Problem(http.StatusUnprocessableEntity, "INVALID_REQUEST",
 			"An answer needs the number of an option, or words").
-			Suggest("See what is asked: GET /api/v1/runs/" + in.Run)
+			Suggest("See the question: GET /api/v1/runs/" + in.Run)
 	}
 	return s.onRun(ctx, in, func(p *action.Operator, ctx context.Context, r store.Run) error {
 		goesOn, err := p.Answer(ctx, r, a.Step, action.Words(a.Choice, a.Text))
@@ -207,7 +207,7 @@ func (s actionHandlers) replyToRun(ctx context.Context, in *rest.RunPath, a view
 			return err
 		}
 		if err := s.raiseAndResume(ctx, p, r, a.Raise); err != nil { // the answer is kept, so the error must be shown
-			p.Say("The run does not go on yet: %v", action.Explain(err))
+			p.Say("The run does not continue yet: %v", action.Explain(err))
 		}
 		return nil
 	})
@@ -224,7 +224,7 @@ func (s actionHandlers) reviewRun(ctx context.Context, in *struct {
 	if in.Body.Decision == "reject" {
 		if strings.TrimSpace(in.Body.Text) == "" {
 			return nil, rest.Problem(http.StatusUnprocessableEntity, "INVALID_REQUEST",
-				"Work that is sent back needs words").Suggest("Say in text what must change: the next iteration is told")
+				"Work that is sent back needs words").Suggest("Say in text what must change: the next prompt has it")
 		}
 		words = "reject: " + in.Body.Text
 	}
@@ -239,7 +239,7 @@ func (s actionHandlers) messageRun(ctx context.Context, in *struct {
 }) (*done, error) {
 	if strings.TrimSpace(in.Body.Text) == "" {
 		return nil, rest.Problem(http.StatusUnprocessableEntity, "INVALID_REQUEST",
-			"The message is empty").Suggest("Write in text what the agent is to know")
+			"The message is empty").Suggest("Say in text what the agent should know")
 	}
 	return s.onRun(ctx, &in.RunPath, func(p *action.Operator, ctx context.Context, r store.Run) error {
 		return p.Message(ctx, r, in.Body.Text, "web")
@@ -278,8 +278,8 @@ func (s actionHandlers) rollbackTaskRun(ctx context.Context, p *action.Operator,
 
 // bothWays is a rollback that is to go to a place and to be undone.
 func bothWays() *rest.ProblemError {
-	return rest.Problem(http.StatusUnprocessableEntity, "INVALID_REQUEST", "to and undo exclude each other").
-		Suggest("Send to for going back to an iteration, or undo for taking the last rollback back")
+	return rest.Problem(http.StatusUnprocessableEntity, "INVALID_REQUEST", "to and undo cannot be used together").
+		Suggest("Send to to go back to an iteration, or undo to undo the last rollback")
 }
 
 // maxForeseen is how many files a rollback is foreseen to put back by name.
@@ -304,7 +304,7 @@ func (s actionHandlers) foreseeRollback(ctx context.Context, in *struct {
 	}
 	names := func(all []string) []string { return lists.Each(all[:min(len(all), maxForeseen)], view.ValidUTF8) }
 	notes := lists.Each(back.Left[:min(len(back.Left), maxForeseen)], func(c workspace.Conflict) string {
-		return c.Path + " stays as it is: " + c.Why
+		return c.Path + " is not changed: " + c.Why
 	})
 	if back.WhyNot != "" {
 		notes = append(notes, "the branch is not moved: "+back.WhyNot)
@@ -344,14 +344,14 @@ type undelivered struct {
 func undeliveredRoutes(api huma.API, u *undelivered) {
 	at := rest.Tagged(api, "actions")
 	rest.Get(at, "/runs/{run}/apply", "foresee-apply", "What applying the work of a run would do now", u.foreseeApply)
-	rest.Post(at, "/runs/{run}/apply", "apply-run", "Bring the work of a run that is not in the files there",
+	rest.Post(at, "/runs/{run}/apply", "apply-run", "Apply the work of a run that is not in your files",
 		u.applyRun)
 	rest.Get(at, "/runs/{run}/conflicts", "list-conflicts",
-		"The files that a person and the agent both changed, and for which a run rests", u.listConflicts)
-	rest.Post(at, "/runs/{run}/conflicts", "settle-file", "Choose what becomes of such a file; resume goes on then",
+		"The files that a person and the agent both changed, for which a run is paused", u.listConflicts)
+	rest.Post(at, "/runs/{run}/conflicts", "settle-file", "Choose the content of such a file; then resume",
 		u.settleFile)
 	rest.Post(at, "/runs/{run}/discard", "discard-run",
-		"Give up a run that waits, and what of its work is not in the files", u.discardRun)
+		"Discard a waiting run, and its work that is not in your files", u.discardRun)
 }
 
 // lookAt looks at the work of a run.
@@ -408,7 +408,7 @@ func (u *undelivered) listConflicts(ctx context.Context, in *rest.RunPath) (*res
 	return rest.Answer(view.Clashes{Files: lists.Each(all, func(c action.Clash) view.Clash {
 		out := view.Clash{Path: c.Path, Text: c.Text, Why: c.Why, Settled: c.Settled != nil}
 		if len(out.Text) > maxBody/2 || !utf8.ValidString(out.Text) {
-			out.Text, out.Why = "", "it is no UTF-8, or too large to be shown here: choose mine or agent"
+			out.Text, out.Why = "", "it is not UTF-8, or too large to be shown here: choose mine or agent"
 		}
 		return out
 	})}), err

@@ -67,7 +67,7 @@ func TestAnswers(t *testing.T) {
 	})
 	r.asked.fails = fault.Refuse("there is no agent here")
 	r.acts([]act{
-		{"/runs/abc123/answer", `{"text":"now"}`, "pawl resume abc123; answer now", "The run does not go on yet: there is no agent here"},
+		{"/runs/abc123/answer", `{"text":"now"}`, "pawl resume abc123; answer now", "The run does not continue yet: there is no agent here"},
 	})
 }
 
@@ -150,8 +150,8 @@ func TestRefusedActions(t *testing.T) {
 	r.run("abc123", func(row *store.Run, _ *loop.State) { row.Owner, row.Status = r.nobody(), string(loop.Completed) })
 	for path, want := range map[string]string{
 		"/runs/abc123/answer": "run abc123 asks nothing: it is completed",
-		"/runs/abc123/pause":  "run abc123 does not run: it is completed",
-		"/runs/abc123/apply":  "run abc123 has nothing to apply: nothing is kept of its work",
+		"/runs/abc123/pause":  "run abc123 is not running: it is completed",
+		"/runs/abc123/apply":  "run abc123 has nothing to apply: its work is not kept",
 	} {
 		p := r.refused(http.MethodPost, path, map[bool]string{true: `{"choice":1}`, false: `{}`}[strings.HasSuffix(path, "answer")], http.StatusConflict)
 		if p.Code != "REFUSED" || p.Message != want {

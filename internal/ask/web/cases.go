@@ -24,22 +24,22 @@ type caseHandlers struct{ *core }
 
 func (s caseHandlers) caseRoutes(api huma.API) {
 	at := rest.Tagged(api, "cases")
-	rest.Get(at, "/cases", "list-cases", "The board, in the order in which cases were added", s.listCases)
-	rest.Get(at, "/cases/{id}", "get-case", "One case with its texts and its history", s.getCase)
-	rest.Post(at, "/cases", "add-case", "Add a case", s.addCase)
+	rest.Get(at, "/cases", "list-cases", "The board, in the order in which tasks were added", s.listCases)
+	rest.Get(at, "/cases/{id}", "get-case", "One task with its texts and its history", s.getCase)
+	rest.Post(at, "/cases", "add-case", "Add a task", s.addCase)
 	rest.Post(at, "/cases/import", "import-cases",
-		"Add the cases of a list: Markdown, JSON lines, or a list of another tool; all or none", s.importCases)
-	rest.Patch(at, "/cases/{id}", "edit-case", "Change what a case says", s.editCase)
-	rest.Delete(at, "/cases/{id}", "remove-case", "Take a case off the board; its history stays", s.removeCase)
+		"Add the tasks of a list: Markdown, JSON lines, or a list of another tool; all or none", s.importCases)
+	rest.Patch(at, "/cases/{id}", "edit-case", "Change a task", s.editCase)
+	rest.Delete(at, "/cases/{id}", "remove-case", "Remove a task from the board; its history is kept", s.removeCase)
 	rest.Post(at, "/cases/{id}/rollback", "rollback-case",
-		"Take back the work of a task: its workspace as it began, or after an iteration; itself undoable",
+		"Roll back the workspace of a task to its start, or to an iteration; this can be undone",
 		s.rollbackCase)
-	rest.Post(at, "/cases/{id}/clean", "clean-case", "Remove the workspace of a task; what is in it is kept on a ref",
+	rest.Post(at, "/cases/{id}/clean", "clean-case", "Remove the workspace of a task; its content is saved under a ref",
 		s.cleanCase)
 	rest.Post(at, "/cases/{id}/actions", "move-case",
 		"Block, unblock, defer, undefer, retry, start; for work in review: approve, redo, reject; for what landed: revert",
 		s.moveCase)
-	rest.Post(at, "/cases/{id}/extend", "extend-case", "Give a task more iterations or time; a timed-out one goes on",
+	rest.Post(at, "/cases/{id}/extend", "extend-case", "Give a task more iterations or time; a timed-out one continues",
 		s.extendCase)
 }
 
@@ -224,7 +224,7 @@ func (s caseHandlers) proposalRoutes(api huma.API) {
 	rest.Get(at, "/proposal", "get-proposal", "The tasks that an agent proposed for a goal (pawl plan)", s.proposal)
 	rest.Post(at, "/proposal", "edit-proposal", "Replace the proposed tasks", s.editProposal)
 	rest.Post(at, "/proposal/add", "add-proposal", "Add the proposed tasks to the board, all or none", s.addProposal)
-	rest.Delete(at, "/proposal", "drop-proposal", "Throw the proposed tasks away", s.dropProposal)
+	rest.Delete(at, "/proposal", "drop-proposal", "Discard the proposed tasks", s.dropProposal)
 }
 
 func (s caseHandlers) proposal(context.Context, *rest.Nothing) (*rest.Body[view.Proposal], error) {

@@ -50,7 +50,7 @@ func (r *rig) rests(files, theirs map[string]string) {
 	if _, err := w.BringIn(ctx, 1); err != nil {
 		r.t.Fatal(err)
 	}
-	if err := w.Release(ctx, "its run rests"); err != nil {
+	if err := w.Release(ctx, "its run is paused"); err != nil {
 		r.t.Fatal(err)
 	}
 	setup, err := json.Marshal(action.Setup{Setup: engine.Setup{Private: id, Undelivered: "it is not verified"}})
@@ -133,7 +133,7 @@ func TestApplyIsForeseen(t *testing.T) {
 	var done view.Done
 	r.ask(http.MethodPost, "/runs/abc123/apply?confirmed=true", `{}`, &done)
 	if r.file(".envrc") != "x" || r.file("new") != "n" {
-		t.Errorf("it is not there: %s", done.Message)
+		t.Errorf("it does not exist: %s", done.Message)
 	}
 }
 

@@ -30,19 +30,19 @@ type diffHandlers struct{ *core }
 
 func (s diffHandlers) diffRoutes(api huma.API) {
 	at := rest.Tagged(api, "diffs")
-	rest.Get(at, "/runs/{run}/snapshots", "list-snapshots", "The states that a run can go back to", s.listSnapshots)
-	rest.Get(at, "/runs/{run}/diff", "diff-run", "Which files a run changed, or two of its states differ in", s.diffRun)
-	rest.Get(at, "/runs/{run}/diff/file", "diff-run-file", "What differs in one file", s.diffRunFile)
-	rest.Get(at, "/runs/{run}/iterations/{number}/diff", "diff-iteration", "Which files an iteration changed",
+	rest.Get(at, "/runs/{run}/snapshots", "list-snapshots", "The snapshots that a run can go back to", s.listSnapshots)
+	rest.Get(at, "/runs/{run}/diff", "diff-run", "Files that a run changed, or that differ between snapshots", s.diffRun)
+	rest.Get(at, "/runs/{run}/diff/file", "diff-run-file", "The differences in one file", s.diffRunFile)
+	rest.Get(at, "/runs/{run}/iterations/{number}/diff", "diff-iteration", "The files that an iteration changed",
 		s.diffIteration)
 	rest.Get(at, "/runs/{run}/iterations/{number}/diff/file", "diff-iteration-file",
-		"What an iteration changed in one file", s.diffIterationFile)
+		"The changes of an iteration to one file", s.diffIterationFile)
 }
 
 // lacksRepository is the problem of a folder without snapshots.
 func (s *core) lacksRepository(what string) *rest.ProblemError {
 	return rest.Problem(http.StatusConflict, "NO_SNAPSHOTS", "There are no %s: %s is not in a git repository", what,
-		s.o.Root).Suggest("'git init' there; runs that start after it are snapshotted")
+		s.o.Root).Suggest("Run 'git init' there; later runs have snapshots")
 }
 
 // treeOf returns the history of the files that a run worked on, or why there is none.
@@ -158,7 +158,7 @@ func (s diffHandlers) findStates(ctx context.Context, run string, of Span) (c co
 	}
 	if len(snaps) == 0 {
 		return c, rest.Problem(http.StatusNotFound, "SNAPSHOT_NOT_FOUND",
-			"Run %s has no snapshots: none was made yet, or they were dropped some time after its end", r.ID).
+			"Run %s has no snapshots: none was taken yet, or they were removed after its end", r.ID).
 			Suggest("snapshot.keep in pawl.yaml says how long they are kept")
 	}
 	if of.To < 0 {
@@ -177,7 +177,7 @@ func treeOf(snaps []workspace.Snapshot, n int) (string, error) {
 		}
 	}
 	return "", rest.Problem(http.StatusNotFound, "SNAPSHOT_NOT_FOUND",
-		"There is no snapshot after iteration %d: the oldest ones are dropped, and an iteration that was cut off has none",
+		"There is no snapshot after iteration %d: the oldest ones are removed, and an interrupted iteration has none",
 		n).
 		Suggest("List them: GET /api/v1/runs/{run}/snapshots")
 }
@@ -187,8 +187,8 @@ func (c compared) refuseUnknown(err error) error {
 	unknown := c.from == "" || c.to == ""
 	if err == nil && unknown {
 		err = rest.Problem(http.StatusNotFound, "NO_DIFF",
-			"What was changed is not known: the folder is in no git repository, or the snapshots are gone").
-			Suggest("Runs in a git repository are snapshotted; snapshot.keep in pawl.yaml says for how long")
+			"The changes are unknown: the folder is not in a git repository, or the snapshots were removed").
+			Suggest("Runs in a git repository have snapshots; snapshot.keep in pawl.yaml says for how long")
 	}
 	return err
 }
@@ -231,7 +231,7 @@ func (c compared) diffFiles(ctx context.Context) (*rest.Body[view.Diff], error) 
 // explainGone explains what is most likely wrong with two trees that were recorded.
 func explainGone(err error) error {
 	return rest.Problem(http.StatusNotFound, "NO_DIFF",
-		"The states cannot be compared: their snapshots may have been dropped since").Detail(err.Error()).
+		"The snapshots cannot be compared: they may have been removed since").Detail(err.Error()).
 		Suggest("snapshot.keep in pawl.yaml says how long they are kept")
 }
 
@@ -246,9 +246,9 @@ func (c compared) diffFile(ctx context.Context, of FilePath) (*rest.Body[patch.F
 		return nil, explainGone(err)
 	}
 	if text == "" {
-		return nil, rest.Problem(http.StatusNotFound, "NO_DIFF", "%q does not differ between the two states",
+		return nil, rest.Problem(http.StatusNotFound, "NO_DIFF", "%q does not differ between the two snapshots",
 			fault.Cut(of.Path, 200)).
-			Suggest("See which files do: leave out /file")
+			Suggest("List the files that do: leave out /file")
 	}
 	out := patch.Read(text)
 	out.Path, out.Truncated = of.Path, cut

@@ -68,7 +68,7 @@ func isAttempt(root *os.Root, attempt int) bool {
 
 func noFiles(run string, n int) *rest.ProblemError {
 	return rest.Problem(http.StatusNotFound, "FILES_NOT_FOUND",
-		"Run %s has no files of iteration %d: it has not begun, or its folder was removed", run, n).
+		"Run %s has no files of iteration %d: it has not started, or its folder was removed", run, n).
 		Suggest("See what the run has: GET " + rest.Base + "/runs/" + run + "/iterations")
 }
 
@@ -116,7 +116,7 @@ func (s iterationHandlers) openFile(ctx context.Context, in *rest.IterationPath,
 	if action.WayOf(ctx) == action.MCP && isSealed(ctx, s.core, in, r, name) {
 		_ = root.Close()
 		return nil, rest.Problem(http.StatusForbidden, "SEALED",
-			"%s is of a sealed check, or may be: who asks by tools may be at work on the task", name).Suggest("A person reads it: pawl logs " + r.Name + " --gate NAME")
+			"%s may belong to a sealed check, and a tool may ask for an agent that works on the task", name).Suggest("Read it in a terminal: pawl logs " + r.Name + " --gate NAME")
 	}
 	f, err := spool.Open(root, name)
 	if err == nil {
@@ -125,7 +125,7 @@ func (s iterationHandlers) openFile(ctx context.Context, in *rest.IterationPath,
 	_ = root.Close()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, rest.Problem(http.StatusNotFound, "FILE_NOT_FOUND",
-			"Iteration %d of run %s has no %s: nothing was printed there", in.Number, r.ID, name).
+			"Iteration %d of run %s has no %s: nothing was printed", in.Number, r.ID, name).
 			Suggest(fmt.Sprintf("See what there is: GET %s/runs/%s/iterations/%d/files", rest.Base, r.ID, in.Number))
 	}
 	return nil, fmt.Errorf("cannot open %s: %v", name, err)

@@ -231,9 +231,9 @@ func (s *Server) refuseBoxed(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	}
 	rest.Problem(http.StatusForbidden, "SANDBOX_REFUSED",
-		"This server answers no program in a sandbox of pawl's, and none that cannot be seen: it would act as the person").
+		"This server answers no programs in pawl's sandbox, and none that it cannot identify: they would act as you").
 		Suggest("An agent has tools for its own task with agents.NAME.mcp: true",
-			"If an agent found the token, make a new one: pawl serve --new-token").WriteTo(w)
+			"If an agent found the token, create a new one: pawl serve --new-token").WriteTo(w)
 	return false
 }
 

@@ -48,7 +48,7 @@ func TestTheInboxHasWhatNoWorkerMayWorkOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(labels) == 1 {
-			inbox("task-002: big: no worker is there with arm, gpu")
+			inbox("task-002: big: there is no worker with arm, gpu")
 		} else {
 			inbox()
 		}

@@ -24,14 +24,14 @@ type iterationHandlers struct{ *core }
 func (s iterationHandlers) iterationRoutes(api huma.API) {
 	at := rest.Tagged(api, "iterations")
 	rest.Get(at, "/runs/{run}/iterations", "list-iterations",
-		"The attempts of a run that ended, in order, and the one under way", s.listIterations)
+		"The iterations of a run, in order, with the one in progress", s.listIterations)
 	rest.Get(at, "/runs/{run}/iterations/{number}", "get-iteration", "One iteration", s.getIteration)
 	rest.Get(at, "/runs/{run}/iterations/{number}/files", "list-iteration-files",
-		"What an iteration left: prompt, output of agent, checks and review", s.listFiles)
+		"The files of an iteration: prompt, output of agent, checks and review", s.listFiles)
 	rest.Get(at, "/runs/{run}/iterations/{number}/files/{file}", "read-iteration-file", "A part of a file, as text",
 		s.readPart)
 	rest.Get(at, "/runs/{run}/iterations/{number}/conversation", "read-conversation",
-		"A part of what the agent did: words, tool calls, usage", s.getConversation)
+		"A part of what the agent did: text, tool calls, usage", s.getConversation)
 }
 
 // before is how many iterations before a page are looked at for patterns.

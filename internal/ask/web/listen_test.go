@@ -42,7 +42,7 @@ func TestExposure(t *testing.T) {
 		t.Error("a certificate without a key is taken")
 	}
 	if d, err := listen.Open(t.Context(), listen.Address{Address: "127.0.0.1:0", Cert: "x.pem", Key: "y.pem"}); err == nil || d != nil {
-		t.Errorf("with a certificate that is not there: %v, %v", d, err)
+		t.Errorf("with a certificate that does not exist: %v, %v", d, err)
 	}
 	d, err := listen.Open(t.Context(), listen.Address{Address: "0.0.0.0:0", Insecure: true, Hosts: []string{"box.example"}})
 	if err != nil {

@@ -35,26 +35,26 @@ type pilotHandlers struct {
 
 func (s *pilotHandlers) pilotRoutes(api huma.API) {
 	at := rest.Tagged(api, "autopilot")
-	rest.Get(at, "/autopilot", "get-autopilot", "What the autopilot does: slots, tally, what it did last",
+	rest.Get(at, "/autopilot", "get-autopilot", "What the autopilot does: slots, totals, its last actions",
 		s.getAutopilot)
 	rest.Get(at, "/sprints", "list-sprints", "Sprints with their statistics, the latest first", s.getSprints)
 	rest.Post(at, "/sprints", "start-sprint", "Start a sprint in the background; it ends with the server",
 		s.startSprint)
 	rest.Post(at, "/sprints/next", "plan-sprint",
-		"Plan the sprint that begins when the one at work has come to its end; it takes the place of one that was planned",
+		"Plan the sprint that starts when the current one has ended; it replaces one that was planned before",
 		s.planSprint)
 	rest.Delete(at, "/sprints/next", "drop-sprint", "Drop the planned sprint", s.dropSprint)
 	rest.Post(at, "/autopilot/start", "start-autopilot",
 		"Start the autopilot in the background; it ends with the server", s.startAutopilot)
-	rest.Post(at, "/autopilot/pause", "pause-autopilot", "Start nothing new; runs rest at the end of their iteration",
+	rest.Post(at, "/autopilot/pause", "pause-autopilot", "Start nothing new; runs pause at the end of their iteration",
 		s.askAutopilot("pause", ""))
-	rest.Post(at, "/autopilot/resume", "resume-autopilot", "Go on after a pause", s.askAutopilot("resume", ""))
+	rest.Post(at, "/autopilot/resume", "resume-autopilot", "Continue after a pause", s.askAutopilot("resume", ""))
 	rest.Post(at, "/autopilot/stop", "stop-autopilot", "End the runs and the autopilot; the tasks go back to pending",
 		s.askAutopilot("stop", ""))
 	rest.Post(at, "/autopilot/mode", "switch-autopilot", "Who chooses tasks: the autopilot, or a person",
 		s.switchAutopilot)
 	rest.Post(at, "/autopilot/slots", "set-slots",
-		"How many tasks are worked on at once while it runs; what has begun goes on", s.setSlots)
+		"How many tasks are worked on at once while it runs; running tasks continue", s.setSlots)
 }
 
 func (s *pilotHandlers) getAutopilot(ctx context.Context, _ *rest.Nothing) (*rest.Body[view.Autopilot], error) {
@@ -179,14 +179,14 @@ func (s *pilotHandlers) storePlanned(p *view.Planned) error {
 
 func (s *pilotHandlers) planSprint(ctx context.Context, in *struct{ Body view.SprintWish }) (*done, error) {
 	return s.doAction(ctx, func(p *action.Operator) (string, error) {
-		p.Say("The sprint is planned. It begins when the one at work has come to its end.")
+		p.Say("The sprint is planned. It starts when the current one has ended.")
 		return "", s.replacePlanned(&view.Planned{SprintWish: in.Body})
 	})
 }
 
 func (s *pilotHandlers) dropSprint(ctx context.Context, _ *rest.Nothing) (*done, error) {
 	return s.doAction(ctx, func(p *action.Operator) (string, error) {
-		p.Say("The planned sprint is dropped.")
+		p.Say("The planned sprint is removed.")
 		return "", s.replacePlanned(nil)
 	})
 }
@@ -195,7 +195,7 @@ func (s *pilotHandlers) dropSprint(ctx context.Context, _ *rest.Nothing) (*done,
 func (s *pilotHandlers) beginPlanned(ctx context.Context) {
 	hub.Every(ctx, nextEvery, func() {
 		if err := s.beginNext(ctx); err != nil && ctx.Err() == nil {
-			s.log.Error("cannot begin the planned sprint", "error", err)
+			s.log.Error("cannot start the planned sprint", "error", err)
 		}
 	})
 }
@@ -214,7 +214,7 @@ func (s *pilotHandlers) beginNext(ctx context.Context) error {
 	}
 	cutOff := pilot.EndedAt.IsZero() || pilot.Exit >= stopped
 	if ok && cutOff {
-		next.Held = "The sprint before it was stopped, or broke off."
+		next.Held = "The sprint before it was stopped, or failed."
 		return s.storePlanned(next)
 	}
 	if _, err := s.launchAutopilot(ctx, append([]string{"sprint"}, view.FlagsOf(next.SprintWish)...),

@@ -30,7 +30,7 @@ type placeHandlers struct{ *core }
 func (s placeHandlers) placeRoutes(api huma.API) {
 	at := rest.Tagged(api, "overview")
 	rest.Get(at, "/overview", "get-overview", "What runs, what needs a person, what was used today", s.overview)
-	rest.Get(at, "/inbox", "get-inbox", "What waits for a person, the most urgent first", s.getInbox)
+	rest.Get(at, "/inbox", "get-inbox", "What waits for a person, most urgent first", s.getInbox)
 	rest.Get(at, "/config", "get-config", "Every setting in force and where it comes from", s.getSettings)
 	rest.Get(at, "/procedures", "list-procedures", "What can be started", s.getProcedures)
 }
@@ -142,7 +142,7 @@ func (s placeHandlers) getProcedures(context.Context, *rest.Nothing) (*rest.Body
 	if err != nil {
 		return nil, rest.Problem(409, "INVALID_CONFIGURATION",
 			"The configuration cannot be read").Detail(err.Error()).
-			Suggest("Repair pawl.yaml; 'pawl config' says what is in force")
+			Suggest("Repair pawl.yaml; 'pawl config' shows what is in effect")
 	}
 	for name, p := range c.Procedures {
 		one := view.ProcedureSpec{Name: name, Summary: p.Summary, Agent: p.Agent, Max: c.Loop.MaxIterations}

@@ -32,7 +32,7 @@ func TestProposal(t *testing.T) {
 	write(`{"ref":"tabs","title":"Accept <tabs>"}`)
 	r.get("/proposal", &p)
 	if len(p.Tasks) != 0 || len(p.Problems) != 1 || !strings.Contains(p.Problems[0], "no acceptance criterion") {
-		t.Errorf("a list that is not in order: %+v", p)
+		t.Errorf("a list that is not valid: %+v", p)
 	}
 	r.refused(http.MethodPost, "/proposal/add?version="+p.Version, "", http.StatusConflict)
 	write(`{"ref":"tabs","title":"Accept <tabs>","acceptance":["go test"]}` + "\n" +

@@ -89,9 +89,9 @@ func (s queueHandlers) askQueue(ctx context.Context, in *struct {
 
 // queueSaid is what is answered to a request about the merge queue.
 var queueSaid = map[string]string{
-	"hold": "%s is held back.", "release": "%s goes on.", "retry": "%s is tried again.",
+	"hold": "%s is held back.", "release": "%s is released.", "retry": "%s is tried again.",
 	"drop":  "%s is out of the queue; its work is kept.",
-	"pause": "Nothing lands until the queue is resumed.", "resume": "The queue goes on.",
+	"pause": "Nothing lands until the queue is resumed.", "resume": "The queue is resumed.",
 }
 
 func (s queueHandlers) tellQueue(ctx context.Context, wish, id, why string) (*done, error) {

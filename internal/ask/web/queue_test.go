@@ -94,7 +94,7 @@ func TestActionsOfTheBoard(t *testing.T) {
 		{"/queue/actions", `{"action":"land"}`, "pawl queue land", "Landing has begun."},
 		{"/cases/1/clean", `{}`, "", "task-001 has no workspace."},
 		{"/cases/1/rollback", `{}`, "", "so no files were changed. task-001 is ready."},
-		{"/cases/1/extend", `{"max_iterations":"80","timeout":"1h"}`, "", "task-001 has its new limits."},
+		{"/cases/1/extend", `{"max_iterations":"80","timeout":"1h"}`, "", "task-001 has new limits."},
 		{"/sprints", `{"count":"3","tags":["ui"]}`, "pawl sprint --count=3 --tag=ui", "The sprint has started."},
 		{"/autopilot/start", `{"max_parallel":2,"keep":true,"mode":"semi-auto"}`, "pawl autopilot --semi-auto --keep=true --max-parallel=2", "The autopilot has started."},
 	})
@@ -165,7 +165,7 @@ func TestActionsOfTheAutopilot(t *testing.T) {
 	r.autopilot("paused")
 	r.acts([]act{
 		{"/autopilot/pause", `{}`, "autopilot pause", "starts nothing new"},
-		{"/autopilot/resume", `{}`, "autopilot resume", "The autopilot goes on."},
+		{"/autopilot/resume", `{}`, "autopilot resume", "The autopilot is resumed."},
 		{"/autopilot/stop", `{}`, "autopilot stop", "The autopilot is stopping"},
 		{"/autopilot/mode", `{"mode":"semi-auto"}`, "autopilot mode semi-auto", "mode is semi-auto"},
 	})

@@ -136,7 +136,7 @@ func inboxOf(ctx context.Context, session Session) (inbox view.Inbox, err error)
 		return inbox, fmt.Errorf("its server answers with status %d", res.StatusCode)
 	}
 	if err := json.NewDecoder(io.LimitReader(res.Body, maxNeighbourInbox)).Decode(&inbox); err != nil {
-		return view.Inbox{}, fmt.Errorf("its server answers in another way than this one: %w", err)
+		return view.Inbox{}, fmt.Errorf("its server gives an unknown answer: %w", err)
 	}
 	return inbox, nil
 }

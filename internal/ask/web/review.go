@@ -23,7 +23,7 @@ type reviewHandlers struct{ *core }
 
 func (s reviewHandlers) reviewRoutes(api huma.API) {
 	at := rest.Tagged(api, "reviews")
-	rest.Get(at, "/reviews", "list-reviews", "Verified work that waits for a person's decision, the oldest first",
+	rest.Get(at, "/reviews", "list-reviews", "Verified work that waits for a person's decision, oldest first",
 		s.getReviews)
 	rest.Get(at, "/cases/{id}/diff", "diff-case", "Which files the work of a task changes", s.diffCase)
 	rest.Get(at, "/cases/{id}/diff/file", "diff-case-file", "What the work of a task changes in one file",

@@ -32,8 +32,8 @@ type runHandlers struct{ *core }
 
 func (s runHandlers) runRoutes(api huma.API) {
 	at := rest.Tagged(api, "runs")
-	rest.Get(at, "/runs", "list-runs", "Runs, the last started first", s.listRuns)
-	rest.Get(at, "/runs/{run}", "get-run", "One run with its question, limits and what was asked of it", s.getRun)
+	rest.Get(at, "/runs", "list-runs", "Runs, newest first", s.listRuns)
+	rest.Get(at, "/runs/{run}", "get-run", "One run with its task, question and limits", s.getRun)
 }
 
 type runQuery struct {
@@ -164,7 +164,7 @@ const (
 func (s runHandlers) stepRoutes(api huma.API) {
 	runs := rest.Tagged(api, "runs")
 	overview := rest.Tagged(api, "overview")
-	rest.Get(runs, "/runs/{run}/steps", "list-steps", "The steps of a workflow's run; none of other runs", s.listSteps)
+	rest.Get(runs, "/runs/{run}/steps", "list-steps", "The steps of a workflow's run, else none", s.listSteps)
 	rest.Get(overview, "/workflows", "list-workflows", "Workflow files of the project's folder and of workflows/",
 		s.listWorkflows)
 }

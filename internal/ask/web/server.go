@@ -82,7 +82,7 @@ type Options struct {
 type Begun func(pid int) (id string, ok bool, err error)
 
 // ErrEnded is a pawl in the background that ended at once without a message.
-var ErrEnded = errors.New("pawl ended at once")
+var ErrEnded = errors.New("pawl ended immediately")
 
 // core is what all handlers act by, and what several of them ask.
 type core struct {
@@ -243,7 +243,7 @@ var types = map[string]string{
 func servePages(w http.ResponseWriter, r *http.Request) {
 	if isWrite(r) {
 		rest.Problem(http.StatusMethodNotAllowed, "METHOD_NOT_ALLOWED",
-			"Pages are read only").Suggest("What can be done is at " + rest.Base + "/openapi.json").WriteTo(w)
+			"Pages are read only").Suggest("The operations are listed at " + rest.Base + "/openapi.json").WriteTo(w)
 		return
 	}
 	name := path.Clean(r.URL.Path)

@@ -52,15 +52,15 @@ type statHandlers struct{ *core }
 func (s statHandlers) statRoutes(api huma.API) {
 	at := rest.Tagged(api, "statistics")
 	rest.Get(at, "/stats/summary", "summary-stats",
-		"What the work came to: tasks, iterations, retries, landings, waits and cost", s.summaryStats)
+		"Totals: tasks, iterations, retries, landings, waits and cost", s.summaryStats)
 	rest.Get(at, "/stats/strategies", "strategy-stats",
-		"What was learned: which strategy helped against which class of failure", s.strategyStats)
+		"Which strategy helped against which class of failure", s.strategyStats)
 	rest.Get(at, "/stats/failures", "failure-stats", "Failed iterations by class", s.failureStats)
 	rest.Get(at, "/stats/guards", "guard-stats", "Safety guards that tripped", s.guardStats)
 	rest.Get(at, "/stats/refusals", "refusal-stats",
-		"Commands that the safety level refused, and how often a person let them be run after all", s.refusalStats)
+		"Commands that the safety level refused, and how often a person allowed them later", s.refusalStats)
 	rest.Get(at, "/stats/usage", "usage-stats", "Cost, tokens and iterations by day and agent", s.usageStats)
-	rest.Get(at, "/stats/throughput", "throughput-stats", "What ended, by day", s.throughputStats)
+	rest.Get(at, "/stats/throughput", "throughput-stats", "Ended runs and tasks, by day", s.throughputStats)
 }
 
 func (s statHandlers) summaryStats(ctx context.Context, in *summaryQuery) (*rest.Body[view.SummaryStats], error) {

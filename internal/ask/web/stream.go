@@ -44,7 +44,7 @@ type streamHandlers struct {
 func (s *streamHandlers) streamRoutes(api huma.API) {
 	events := huma.Operation{
 		OperationID: "follow-events", Method: http.MethodGet, Path: rest.Base + "/events",
-		Tags: []string{"live"}, Summary: "What happens, as it happens",
+		Tags: []string{"live"}, Summary: "Live events",
 		Description: "Server-sent events. Those with an id are replayed to a reader that comes back and says in " +
 			"Last-Event-ID, or in after, which was its last. reset says that too much was missed: load the data anew. " +
 			"dropped says that the reader was too slow, bye that the server ends: in both cases come back.",
@@ -165,7 +165,7 @@ func (s *streamHandlers) sendStream(ctx context.Context, w *wire, r *hub.Reader,
 		case f, open := <-r.Queue:
 			if !open {
 				_ = w.send(hub.NewFrame("", "dropped",
-					view.Parting{Why: "This page reads more slowly than things happen; it goes on from where it was."}))
+					view.Parting{Why: "This page is slower than the events; it continues where it was."}))
 				return
 			}
 			err = w.send(f)

@@ -48,7 +48,7 @@ func (s workspaceHandlers) workspaceRoutes(api huma.API, mux *http.ServeMux) {
 	rest.Post(at, "/cases/{id}/terminal", "open-terminal",
 		"A ticket for a terminal in the workspace of a task, in the sandbox of its agent", s.openTerminal)
 	rest.Post(at, "/cases/{id}/preview", "open-preview",
-		"What a task serves on its ports now, and a link to one of them", s.openPreview)
+		"What a task serves on its ports, and a link to one of them", s.openPreview)
 	mux.Handle("GET "+rest.Base+"/terminal", s.shells)
 }
 
@@ -68,7 +68,7 @@ func (s workspaceHandlers) haveWorkspace(ctx context.Context, id string) (*view.
 	}
 	w, err := s.readWorkspace(ctx, id)
 	if err == nil && w == nil {
-		err = fault.Refuse("%s has no workspace here", id).Hint("It gets one when work on it begins")
+		err = fault.Refuse("%s has no workspace here", id).Hint("It gets one when work on it starts")
 	}
 	return w, err
 }

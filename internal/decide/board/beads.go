@@ -215,7 +215,7 @@ func parseStories(text []byte, problems *ProblemsError) (list List, ok bool) {
 	}
 	if chainStories(list.Drafts, stories) {
 		list.Notes = []string{
-			"each story needs the one before it, as a loop does them; 'pawl case edit ID --unneed OTHER' frees one",
+			"each story needs the one before it, as a loop does them; 'pawl case edit ID --unneed OTHER' drops a need",
 		}
 	}
 	return list, true

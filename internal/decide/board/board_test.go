@@ -77,7 +77,7 @@ func TestNext(t *testing.T) {
 		{"the score", []Case{task(1), task(2, score(1))}, nil, "task-002", "score 10 (1 task waits for it +10), before 0 of task-001"},
 		{"priority before the score", []Case{task(1, score(9)), task(2, func(c *Case) { c.Priority = 1 })}, nil, "task-002", "priority 1, before 0 of task-001"},
 		{"a tie: the oldest", []Case{task(1), task(2, older)}, nil, "task-002", "score 0 like task-001, but older"},
-		{"a tie: the lower id", []Case{task(1000), task(999)}, nil, "task-999", "same score (0) and age as task-1000, and the lower id"},
+		{"a tie: the lower id", []Case{task(1000), task(999)}, nil, "task-999", "same score (0) and age as task-1000, but the lower id"},
 		{"what is excluded", []Case{task(1, score(5)), task(2)}, []string{"task-001"}, "task-002", "the only ready task"},
 		{"all excluded", []Case{task(1)}, []string{"task-001"}, "", "no task is ready"},
 	} {
@@ -229,7 +229,7 @@ func TestCheck(t *testing.T) {
 		"the title is empty":            func(c *Case) { c.Title = " \t" },
 		"the title has 1048576 bytes":   func(c *Case) { c.Title = strings.Repeat("x", 1<<20) },
 		"the title has control char":    func(c *Case) { c.Title = "a\x1b[31mb" },
-		"or is no UTF-8":                func(c *Case) { c.Title = "a\xff" },
+		"or is not UTF-8":                func(c *Case) { c.Title = "a\xff" },
 		"the description has a NUL":     func(c *Case) { c.Description = "a\x00b" },
 		"the description has 300000 by": func(c *Case) { c.Description = strings.Repeat("x", 300_000) },
 		"the tag \"a b\"":               func(c *Case) { c.Tags = []string{"a b"} },

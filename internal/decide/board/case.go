@@ -110,7 +110,7 @@ func (c *Case) Holds() bool {
 func (c *Case) NotReady() string {
 	switch {
 	case c.Type == Operation:
-		return "an operation is not started itself, what it holds is"
+		return "an operation is not started itself, only its tasks are"
 	case c.Status != Pending:
 		return "it is " + string(c.Status)
 	case c.Unmet == 1:
@@ -272,19 +272,19 @@ func Check(c Case) []string {
 	case len(c.Title) > MaxTitle:
 		add("the title has %d bytes, at most %d: put the rest into the description", len(c.Title), MaxTitle)
 	case !isLine(c.Title):
-		add("the title has control characters or is no UTF-8")
+		add("the title has control characters or is not UTF-8")
 	}
 	if len(c.Description) > MaxDescription {
 		add("the description has %d bytes, at most %d", len(c.Description), MaxDescription)
 	} else if !isText(c.Description) {
-		add("the description has a NUL character or is no UTF-8")
+		add("the description has a NUL character or is not UTF-8")
 	}
 	if len(c.Acceptance) > MaxCriteria {
 		add("%d acceptance criteria, at most %d", len(c.Acceptance), MaxCriteria)
 	}
 	for i, a := range c.Acceptance[:min(len(c.Acceptance), MaxCriteria)] {
 		if len(a) > MaxCriterion || !isText(a) {
-			add("acceptance criterion %d is longer than %d bytes or no UTF-8 text", i+1, MaxCriterion)
+			add("acceptance criterion %d is longer than %d bytes or not UTF-8 text", i+1, MaxCriterion)
 		}
 	}
 	wrong = append(wrong, faultsOfChecks("verify", c.Verify)...)
@@ -318,7 +318,7 @@ func Check(c Case) []string {
 			add("an operation has no loop: iteration_control belongs to its tasks")
 		}
 		if c.Type == Task && c.Policy() != "controlled" {
-			add("iteration_control holds for policy:controlled, and the tag is %s%s",
+			add("iteration_control needs policy:controlled, and the tag is %s%s",
 				PolicyTag, cutForMessage(c.Policy()))
 		}
 	}

@@ -86,7 +86,7 @@ func TestControlIsAPersonsWord(t *testing.T) {
 	}
 	for _, own := range []string{`"iteration_control":{"max_iterations":900}`, `"policy":"controlled"`} {
 		_, err := Propose([]byte(`{"ref":"a","title":"A","acceptance":["x"],` + own + `}`))
-		if err == nil || !strings.Contains(err.Error(), "which only a person gives") {
+		if err == nil || !strings.Contains(err.Error(), "which only a person sets") {
 			t.Errorf("%s: %v", own, err)
 		}
 	}

@@ -152,7 +152,7 @@ func (r *resolver) tidyDrafts() error {
 			continue
 		}
 		if first, twice := r.refs[c.Ref]; twice {
-			r.problems.add(line, "the ref %q is there already, in line %d", cutForMessage(c.Ref), r.drafts[first].Line)
+			r.problems.add(line, "the ref %q is already used in line %d", cutForMessage(c.Ref), r.drafts[first].Line)
 			continue
 		}
 		r.refs[c.Ref] = i
@@ -161,7 +161,7 @@ func (r *resolver) tidyDrafts() error {
 			return err
 		}
 		if ok && old.Ref == c.Ref {
-			r.problems.add(line, "the ref %q is on the board already, as %s", cutForMessage(c.Ref), old.ID)
+			r.problems.add(line, "the ref %q is already on the board, as %s", cutForMessage(c.Ref), old.ID)
 			r.problems.known++
 		}
 	}
@@ -196,7 +196,7 @@ func (r *resolver) resolveRefs() error {
 			case parent == "":
 				r.problems.add(line, "the parent %q is neither in the list nor on the board", cutForMessage(c.Parent))
 			case typ != Operation:
-				r.problems.add(line, "the parent %s is a task; only an operation holds others", r.nameInMessage(parent))
+				r.problems.add(line, "the parent %s is a task; only operations have children", r.nameInMessage(parent))
 			}
 			c.Parent = parent
 		}
@@ -269,7 +269,7 @@ func (r *resolver) checkDepth() error {
 			id = c.Parent
 		}
 		if deep > MaxDepth {
-			r.problems.add(r.drafts[i].Line, "it is nested in itself, or in more than %d operations", MaxDepth)
+			r.problems.add(r.drafts[i].Line, "it is nested in itself, or more than %d operations deep", MaxDepth)
 		}
 	}
 	return nil

@@ -143,7 +143,7 @@ func (m *markdown) readField(n int, l string) bool {
 	case "priority":
 		p, err := strconv.Atoi(value)
 		if err != nil {
-			m.problems.add(n, "the priority %q is no whole number", cutForMessage(value))
+			m.problems.add(n, "the priority %q is not a whole number", cutForMessage(value))
 		}
 		c.Priority = p
 	case "iteration_control":

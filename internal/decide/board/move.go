@@ -67,33 +67,33 @@ var (
 )
 
 // RetryWithout is the reason of a retry for which a person gave none.
-const RetryWithout = "it is to be tried again"
+const RetryWithout = "it is tried again"
 
 // Rules is the transition table: what is not here is refused. Of two lines for
 // one action, the first that fits holds.
 var Rules = []Rule{
-	{Start, Task, anyone, []Status{Pending}, Active, false, true, "a loop begins to work on it"},
-	{Stop, Task, anyone, []Status{Active}, Pending, false, false, "its loop was stopped; the work is kept"},
-	{Crash, Task, pawl, []Status{Active}, Pending, true, false, "its loop is gone; the workspace is kept"},
+	{Start, Task, anyone, []Status{Pending}, Active, false, true, "a run works on it"},
+	{Stop, Task, anyone, []Status{Active}, Pending, false, false, "its run was stopped; the work is kept"},
+	{Crash, Task, pawl, []Status{Active}, Pending, true, false, "its run ended unexpectedly; the workspace is kept"},
 	{Verify, Task, pawl, []Status{Active}, Review, false, false, "COMPLETE, and all required gates passed"},
-	{Enqueue, Task, anyone, []Status{Pending, Active, Blocked, Failed, Timeout, Deferred}, Review, false, false, "its change waits to be landed"},
+	{Enqueue, Task, anyone, []Status{Pending, Active, Blocked, Failed, Timeout, Deferred}, Review, false, false, "it waits to land"},
 	{Land, Task, pawl, []Status{Pending, Active, Blocked, Review, Failed, Timeout, Deferred}, Done, false, false, "its change is on the target branch"},
 	{Block, Task, pawl, []Status{Active, Review}, Blocked, false, false, "BLOCKED, a guard, or a conflict that needs a person"},
-	{Block, "", person, []Status{Pending, Review, Failed, Timeout, Deferred}, Blocked, false, false, "a person holds it back"},
-	{Fail, Task, pawl, []Status{Active}, Failed, false, false, "its loop failed"},
-	{Expire, Task, pawl, []Status{Active}, Timeout, false, false, "its loop reached its maximum of iterations or time"},
-	{Approve, Task, person, []Status{Review, Pending, Blocked, Deferred}, Review, false, false, "the review lets it land"},
-	{Redo, Task, person, []Status{Review}, Pending, false, false, "the review asks for more"},
-	{Reject, Task, person, []Status{Review}, Blocked, false, false, "the review refuses it"},
-	{Unblock, "", person, []Status{Blocked}, Pending, false, false, "what was in its way is gone"},
-	{Defer, "", person, []Status{Pending, Blocked}, Deferred, false, false, "it is put off"},
+	{Block, "", person, []Status{Pending, Review, Failed, Timeout, Deferred}, Blocked, false, false, "put on hold"},
+	{Fail, Task, pawl, []Status{Active}, Failed, false, false, "its run failed"},
+	{Expire, Task, pawl, []Status{Active}, Timeout, false, false, "its run reached its limit of iterations or time"},
+	{Approve, Task, person, []Status{Review, Pending, Blocked, Deferred}, Review, false, false, "it was approved"},
+	{Redo, Task, person, []Status{Review}, Pending, false, false, "the review asked for changes"},
+	{Reject, Task, person, []Status{Review}, Blocked, false, false, "the review rejected it"},
+	{Unblock, "", person, []Status{Blocked}, Pending, false, false, "it was unblocked"},
+	{Defer, "", person, []Status{Pending, Blocked}, Deferred, false, false, "it was deferred"},
 	{Undefer, "", person, []Status{Deferred}, Pending, false, false, "it is wanted again"},
 	{Retry, Task, person, []Status{Failed, Timeout, Blocked}, Pending, true, false, RetryWithout},
-	{Rollback, Task, person, []Status{Failed, Timeout, Blocked}, Pending, false, false, "its work was taken back"},
-	{Finish, Operation, pawl, []Status{Pending, Blocked, Deferred}, Done, false, false, "all that it holds is done"},
-	{Reopen, Operation, pawl, []Status{Done}, Pending, false, false, "it holds something that is not done"},
-	{Revert, Task, anyone, []Status{Done}, Review, false, false, "its landing is to be taken back"},
-	{Reopen, Task, pawl, []Status{Review, Blocked, Deferred, Done}, Pending, false, false, "its landing was taken back"},
+	{Rollback, Task, person, []Status{Failed, Timeout, Blocked}, Pending, false, false, "its work was rolled back"},
+	{Finish, Operation, pawl, []Status{Pending, Blocked, Deferred}, Done, false, false, "all its tasks are done"},
+	{Reopen, Operation, pawl, []Status{Done}, Pending, false, false, "not all its tasks are done"},
+	{Revert, Task, anyone, []Status{Done}, Review, false, false, "its landing is queued to be reverted"},
+	{Reopen, Task, pawl, []Status{Review, Blocked, Deferred, Done}, Pending, false, false, "its landing was reverted"},
 }
 
 // Change asks for an action. Time comes in with it.
@@ -187,12 +187,12 @@ func findRule(c *Case, ch Change) (Rule, *RefusalError) {
 func whatToDoInstead(c *Case, ch Change) string {
 	switch c.Status {
 	case Active:
-		return "A loop works on it; to stop that first: pawl stop " + c.ID
+		return "A run works on it; stop that first: pawl stop " + c.ID
 	case Done:
 		return "It has landed; for more work add a new task that needs it"
 	case Blocked:
 		if ch.Action == Block {
-			return "It is blocked already; to open it: pawl case unblock " + c.ID
+			return "It is already blocked; to open it: pawl case unblock " + c.ID
 		}
 		return "To open it: pawl case unblock " + c.ID
 	case Deferred:
@@ -200,9 +200,9 @@ func whatToDoInstead(c *Case, ch Change) string {
 	case Failed, Timeout:
 		return "To try it again: pawl case retry " + c.ID
 	case Review:
-		return "Its work waits for a review or to be landed; to hold it back: pawl case block " + c.ID
+		return "Its work waits for a review or to land; to stop that: pawl case block " + c.ID
 	case Pending:
-		return "It is open already"
+		return "It is already open"
 	}
 	return ""
 }
@@ -225,7 +225,7 @@ func CanRemove(c *Case, dependents []string) error {
 		return &RefusalError{c.ID, why, whatToDoInstead(c, Change{Action: Remove})}
 	case c.Children > 0:
 		return &RefusalError{
-			c.ID, fmt.Sprintf("cannot remove %s: it holds %d tasks", c.ID, c.Children),
+			c.ID, fmt.Sprintf("cannot remove %s: it contains %d tasks", c.ID, c.Children),
 			"Remove those first, or move them: pawl case edit ID --parent ''",
 		}
 	case len(dependents) > 0:
@@ -236,7 +236,7 @@ func CanRemove(c *Case, dependents []string) error {
 		}
 		return &RefusalError{
 			c.ID, fmt.Sprintf("cannot remove %s: it is needed by %s", c.ID, list),
-			"Take the need away first: pawl case edit " + dependents[0] + " --unneed " + c.ID,
+			"Remove the need first: pawl case edit " + dependents[0] + " --unneed " + c.ID,
 		}
 	}
 	return nil

@@ -124,7 +124,7 @@ func reasonForFirst(best, second *Case, next Choice) string {
 	case !best.CreatedAt.Equal(second.CreatedAt):
 		return fmt.Sprintf("score %d like %s, but older", next.Score, second.ID)
 	}
-	return fmt.Sprintf("same score (%d) and age as %s, and the lower id", next.Score, second.ID)
+	return fmt.Sprintf("same score (%d) and age as %s, but the lower id", next.Score, second.ID)
 }
 
 // Because is the parts of a score as an aside: " (2 cases wait for it +20)";

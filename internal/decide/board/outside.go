@@ -58,7 +58,7 @@ func (c *Case) IsOutside() bool { return strings.HasPrefix(c.Ref, issueRef) }
 // name among all; parent is the ref of the agent's own task.
 func FollowUp(parent, key, head, text string) Case {
 	c := Case{Type: Task, Status: Blocked, Title: titleFromOutside(head), Ref: "follow-up " + key,
-		Why: "an agent proposes it; to allow it, unblock it"}
+		Why: "an agent proposed it; to allow it, unblock it"}
 	if strings.HasPrefix(parent, issueRef) {
 		c.Ref = issueRef + " " + c.Ref
 	}
@@ -115,7 +115,7 @@ func (i *Issue) Case() Case {
 func (c TaskCheck) OfIssue() bool { return strings.HasPrefix(c.Name, issueCheck) }
 
 // ChecksToConfirm is why a task of an issue with checks waits for a person.
-const ChecksToConfirm = "its issue names commands that check it; see them, and unblock it to have them run"
+const ChecksToConfirm = "its issue contains commands that check it; look at them, then unblock it to run them"
 
 // describeIssue writes the description of an issue's task.
 func (i *Issue) describeIssue(body string) string {

@@ -61,7 +61,7 @@ func Parse(text []byte) (List, error) {
 	if n := len(list.Drafts); n > MaxDrafts {
 		problems.add(list.Drafts[MaxDrafts].Line, "more than %d tasks at once; add them in parts", MaxDrafts)
 	} else if n == 0 && len(problems.Problems) == 0 && len(list.Notes) == 0 {
-		problems.add(0, "no tasks are in it: write '- [ ] title' lines, one JSON object a line, or a table (CSV) "+
+		problems.add(0, "it has no tasks: write '- [ ] title' lines, one JSON object a line, or a table (CSV) "+
 			"whose first line names its columns: title, and id, description, status, priority, labels, parent or needs")
 	}
 	return list, problems.orNil()
@@ -100,7 +100,7 @@ func parseLines(text []byte, problems *ProblemsError) List {
 		}
 		var keys map[string]json.RawMessage
 		if err := json.Unmarshal(line, &keys); err != nil {
-			problems.add(i+1, "no JSON object: %s", jsonError(err))
+			problems.add(i+1, "not a JSON object: %s", jsonError(err))
 			continue
 		}
 		format := Lines
@@ -110,7 +110,7 @@ func parseLines(text []byte, problems *ProblemsError) List {
 		list.Format = cmp.Or(list.Format, format)
 		switch {
 		case format != list.Format:
-			problems.add(i+1, "an object of another kind than the first: "+
+			problems.add(i+1, "a different kind of object than the first: "+
 				"with pawl's fields there is a ref and no id, in an export of beads an id and no ref")
 		case format == Beads:
 			issues.readIssue(i+1, line, problems)
@@ -301,7 +301,7 @@ func parseTable(text []byte, problems *ProblemsError) List {
 			at[id] = len(list.Drafts)
 			line, _ := r.FieldPos(0)
 			if p := field("priority"); notWhole(p) {
-				problems.add(line, "the priority %s is no whole number", p)
+				problems.add(line, "the priority %s is not a whole number", p)
 			}
 			list.Drafts = append(list.Drafts, Draft{Line: line, Case: tableCase(field)})
 		}
@@ -344,7 +344,7 @@ func tableCase(field func(string) string) Case {
 	case slices.Contains([]string{"done", "closed", "resolved", "completed"}, status), field("completed") != "":
 		c.Status, c.Why = Done, "done in the table"
 	case status == "backlog", status == "deferred":
-		c.Status, c.Why = Deferred, "put off in the table"
+		c.Status, c.Why = Deferred, "deferred in the table"
 	}
 	return c
 }

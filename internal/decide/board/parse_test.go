@@ -141,19 +141,19 @@ func TestParseTrouble(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                "the list is empty",
 		" \n\t\n":                         "the list is empty",
-		"some words\n":                    "no tasks are in it",
-		"- no box\n":                      "no tasks are in it",
+		"some words\n":                    "it has no tasks",
+		"- no box\n":                      "it has no tasks",
 		"Number,Status\na,b\n":            `a table (CSV) whose first line names its columns: title,`,
 		"a\nb\xff\n":                      "line 2: the text is not UTF-8",
 		"[{\"title\":\"x\"}]":             "this is a JSON list",
-		"{\"title\":\"x\"}\n{bad\n":       "line 2: no JSON object",
-		"{\"title\":\"x\"}\n[1]\n":        "line 2: no JSON object",
+		"{\"title\":\"x\"}\n{bad\n":       "line 2: not a JSON object",
+		"{\"title\":\"x\"}\n[1]\n":        "line 2: not a JSON object",
 		"{\"titel\":\"x\"}\n":             `line 1: unknown field "titel"`,
 		"{\"title\":1}\n":                 "line 1: number into Go",
 		"{\"title\":\"x\",\"needs\":{}}":  "line 1: write a text or a list of texts",
-		"{\"id\":\"b\"}\n{\"ref\":\"r\"}": "line 2: an object of another kind",
+		"{\"id\":\"b\"}\n{\"ref\":\"r\"}": "line 2: a different kind of object",
 		"{\"id\":\"\"}":                   "line 1: the issue has no id",
-		"- [ ] a\n  priority: high\n":     `line 2: the priority "high" is no whole number`,
+		"- [ ] a\n  priority: high\n":     `line 2: the priority "high" is not a whole number`,
 	} {
 		_, err := Parse([]byte(text))
 		var problems *ProblemsError
@@ -185,7 +185,7 @@ func TestResolveTrouble(t *testing.T) {
 		deep += strings.Repeat("  ", i) + "- [ ] x\n"
 	}
 	for text, want := range map[string]string{
-		`{"ref":"a","title":"x"}` + "\n" + `{"ref":"a","title":"y"}`:                          `line 2: the ref "a" is there already, in line 1`,
+		`{"ref":"a","title":"x"}` + "\n" + `{"ref":"a","title":"y"}`:                          `line 2: the ref "a" is already used in line 1`,
 		`{"ref":"a","title":"x","needs":"b"}`:                                                 `line 1: it needs "b", which is neither in the list nor on the board`,
 		`{"title":"x","parent":"b"}`:                                                          `line 1: the parent "b" is neither`,
 		`{"ref":"a","title":"x","type":"task"}` + "\n" + `{"title":"y","parent":"a"}`:         "line 2: the parent a is a task",
@@ -197,7 +197,7 @@ func TestResolveTrouble(t *testing.T) {
 		`{"title":"x","type":"epic"}`:                                                         `the type "epic" is unknown`,
 		`{"title":""}`:                                                                        "the title is empty",
 		"- [ ] " + strings.Repeat("x", 1<<20):                                                 "the title has 1048576 bytes",
-		deep:                                                                                  "nested in itself, or in more than 16",
+		deep:                                                                                  "nested in itself, or more than 16",
 	} {
 		list, err := Parse([]byte(text))
 		if err != nil {
@@ -346,7 +346,7 @@ highest,Lexer,,,B-2,Closed
 		t.Errorf("got %v\n%s", err, got)
 	}
 	if _, err = Parse([]byte("title\tpriority\none\tNaN\ntwo\t1.5\nthree\t1e20\n")); err == nil ||
-		strings.Count(err.Error(), "no whole number") != 3 {
+		strings.Count(err.Error(), "not a whole number") != 3 {
 		t.Errorf("got %v", err)
 	}
 	list, err = Parse([]byte("title,status\none,\ntwo,backlog\n"))

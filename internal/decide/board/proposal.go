@@ -38,15 +38,15 @@ func Propose(text []byte) ([]Draft, error) {
 		case c.Type == Operation, c.Parent != "", d.In != 0:
 			problems.add(d.Line, "it is nested; write a flat list of tasks")
 		case c.Status != "" && c.Status != Pending:
-			problems.add(d.Line, "it is %s; list only what is to be done", c.Status)
+			problems.add(d.Line, "it is %s; list only open tasks", c.Status)
 		case len(c.Tags) > 0, c.Control != nil: // some tags say who works, and how
-			problems.add(d.Line, "it has tags, a policy or iteration_control, which only a person gives; leave them out")
+			problems.add(d.Line, "it has tags, a policy or iteration_control, which only a person sets; leave them out")
 		case len(c.Sealed) > 0:
-			problems.add(d.Line, "it has sealed checks, which only a person gives; write the checks under verify")
+			problems.add(d.Line, "it has sealed checks, which only a person sets; write the checks under verify")
 		case c.Ref == "":
-			problems.add(d.Line, "it has no ref, by which others could need it")
+			problems.add(d.Line, "it has no ref, so no other task can need it")
 		case titles[name]:
-			problems.add(d.Line, "the title %q is there already", cutForMessage(c.Title))
+			problems.add(d.Line, "the title %q is already used", cutForMessage(c.Title))
 		case len(c.Acceptance) == 0:
 			problems.add(d.Line, "it has no acceptance criterion: say how a check can tell that it is done")
 		case len(c.Acceptance) > maxCriteria, len(c.Description) > maxTaskText:
@@ -56,7 +56,7 @@ func Propose(text []byte) ([]Draft, error) {
 		titles[name] = true
 	}
 	if n := len(list.Drafts); n > MaxProposed {
-		problems.add(0, "%d tasks are too many to read; at most %d", n, MaxProposed)
+		problems.add(0, "%d tasks are too many to review; at most %d", n, MaxProposed)
 	}
 	if err := problems.orNil(); err != nil {
 		return nil, err

@@ -29,7 +29,7 @@ func TestPropose(t *testing.T) {
 		`{"ref":"a","title":"x","acceptance":["1"],"description":"` + strings.Repeat("d", 4001) + `"}`:                                               "split it",
 		good + "\n" + `{"ref":"b","title":"y","acceptance":["x"],"needs":["c"]}` + "\n" + `{"ref":"c","title":"z","acceptance":["x"],"needs":["b"]}`: "b → c → b",
 		many.String():                         "51 tasks are too many",
-		"nothing":                             "no tasks are in it",
+		"nothing":                             "it has no tasks",
 		strings.Repeat(" ", maxProposalLen+1): "256 KiB",
 	} {
 		drafts, err := Propose([]byte(text))

@@ -141,17 +141,17 @@ func faultsOfChecks(key string, list []TaskCheck) (wrong []string) {
 		case c.Command == "":
 			add(i, "has no command")
 		case len(c.Command) > maxCommand, !isText(c.Command):
-			add(i, "has a command of more than %d bytes, or one that is no UTF-8 text", maxCommand)
+			add(i, "has a command of more than %d bytes, or one that is not UTF-8 text", maxCommand)
 		}
 		if len(c.Name) > maxCheckName || !isLine(c.Name) {
 			add(i, "has a name of more than %d bytes or lines", maxCheckName)
 		}
 		if names[c.Label()] {
-			add(i, "is there twice: %s", c.Label())
+			add(i, "is repeated: %s", c.Label())
 		}
 		names[c.Label()] = true
 		if len(c.Criterion) > MaxCriterion || !isText(c.Criterion) {
-			add(i, "has a criterion that is longer than %d bytes or no UTF-8 text", MaxCriterion)
+			add(i, "has a criterion that is longer than %d bytes or not UTF-8 text", MaxCriterion)
 		}
 		if text := faultOfFiles(c.Files); text != "" {
 			add(i, "%s", text)
@@ -172,7 +172,7 @@ func faultOfFiles(list map[string]string) string {
 				cutForMessage(name))
 		}
 		if !isText(list[name]) {
-			return fmt.Sprintf("has a file %s that is no UTF-8 text", cutForMessage(name))
+			return fmt.Sprintf("has a file %s that is not UTF-8 text", cutForMessage(name))
 		}
 	}
 	if size > maxCheckFiles {

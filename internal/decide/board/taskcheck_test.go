@@ -49,7 +49,7 @@ func TestFaultsOfChecks(t *testing.T) {
 		}
 	}
 	two := []TaskCheck{{Command: "true"}, {Command: "true"}}
-	if got := faultsOfChecks("verify", two); len(got) != 1 || !strings.Contains(got[0], "is there twice") {
+	if got := faultsOfChecks("verify", two); len(got) != 1 || !strings.Contains(got[0], "is repeated") {
 		t.Errorf("%q", got)
 	}
 }

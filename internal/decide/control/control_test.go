@@ -181,11 +181,11 @@ func TestPattern(t *testing.T) {
 		"": "", "test_failure/a/": "", "test_failure/a/x.go": "",
 		"test_failure/a/ test_failure/a/":                             "the same failure 2 times in a row: a!",
 		"lint/b/ test_failure/a/ test_failure/a/":                     "the same failure 2 times in a row: a!",
-		"lint/a/ lint/b/ lint/a/ lint/b/":                             "two failures take turns: a! / b!",
-		"test_failure/a/ test_failure/b/ test_failure/c/":             "the same sort of failure each time (test failure), in different forms",
+		"lint/a/ lint/b/ lint/a/ lint/b/":                             "two failures alternate: a! / b!",
+		"test_failure/a/ test_failure/b/ test_failure/c/":             "the same kind of failure each time (test failure), in different forms",
 		"test_failure/a/x.go test_failure/b/x.go test_failure/c/x.go": "always x.go, in different forms",
 		"test_failure/a/x.go test_failure/b/x.go":                     "always x.go, in different forms",
-		"lint/a/x.go crash/b/x.go lint/c/y.go":                        "each attempt failed in another way than the one before",
+		"lint/a/x.go crash/b/x.go lint/c/y.go":                        "each attempt failed in a different way than the one before",
 		"test_failure/a/ test_failure/b/":                             "",
 	} {
 		if got := control.Pattern(past(words)); got != want {

@@ -83,7 +83,7 @@ var cures = map[failure.Class]string{
 func Choices(o Offer) []Choice {
 	var list []Choice
 	if o.Cured != "" {
-		list = append(list, Choice{Text: "Go on: " + cmp.Or(cures[o.Cured], "the cause is gone"), Do: TryAgain})
+		list = append(list, Choice{Text: "Continue: " + cmp.Or(cures[o.Cured], "the cause is fixed"), Do: TryAgain})
 	}
 	list = append(list, Choice{Text: "Try again, with guidance", Do: TryAgain, Advice: true})
 	return append(list, otherChoices(o)...)
@@ -94,10 +94,10 @@ func otherChoices(o Offer) []Choice {
 	var list []Choice
 	if o.Best > 0 {
 		list = append(list, Choice{Do: GoBack, To: o.Best, Advice: true,
-			Text: fmt.Sprintf("Go back to iteration %d, the best so far, and try again from there", o.Best)})
+			Text: fmt.Sprintf("Go back to iteration %d, the best so far, and try again", o.Best)})
 	}
 	if o.Limit != "" {
-		list = append(list, Choice{Text: "Raise the limit of " + o.Limit + ", and go on", Do: Raise, Advice: true})
+		list = append(list, Choice{Text: "Raise the limit of " + o.Limit + ", and continue", Do: Raise, Advice: true})
 	}
 	if o.Green {
 		list = append(list, Choice{Text: "Accept the work as it is", Do: Accept})
@@ -163,7 +163,7 @@ func askTests(lead string, last Outcome, offer Offer) Question {
 		if h := mainFinding(last.Failure); h != "" {
 			what += ": " + clipText(oneLine(h), maxSummary)
 		}
-		return Question{fmt.Sprintf("%s, %s\n\nHow should it go on?", lead, what), Choices(offer)}
+		return Question{fmt.Sprintf("%s, %s\n\nHow should it continue?", lead, what), Choices(offer)}
 	}
 	where := strings.TrimSpace(strings.Join([]string{f.placeText(), f.Test}, " "))
 	if where != "" {
@@ -231,15 +231,15 @@ func Pattern(past []Past) string {
 		}
 		return clipText(text, maxLine)
 	case failure.OscillationPattern:
-		return clipText(fmt.Sprintf("two failures take turns: %s / %s",
+		return clipText(fmt.Sprintf("two failures alternate: %s / %s",
 			oneLine(past[n-2].Summary), oneLine(past[n-1].Summary)), maxLine)
 	case failure.ConsistentFailure:
 		if where := sameWhere(past); where != "" {
 			return where
 		}
-		return fmt.Sprintf("the same sort of failure each time (%s), in different forms", classWords(past[n-1].Class))
+		return fmt.Sprintf("the same kind of failure each time (%s), in different forms", classWords(past[n-1].Class))
 	case failure.AlternatingErrors:
-		return "each attempt failed in another way than the one before"
+		return "each attempt failed in a different way than the one before"
 	}
 	return sameWhere(past)
 }

@@ -110,9 +110,9 @@ const (
 // ResumeHint returns the commands for a person who wants to continue a run that rests.
 func (d Decision) ResumeHint(run string) string {
 	if d.Back == "" {
-		return "go on from what is checked out now: pawl resume " + run
+		return "continue from what is checked out now: pawl resume " + run
 	}
-	return fmt.Sprintf("bring it onto what is checked out now: pawl apply %s; or switch back and go on: "+
+	return fmt.Sprintf("apply it to what is checked out now: pawl apply %s; or switch back and continue: "+
 		"git checkout %s && pawl resume %s", run, d.Back, run)
 }
 
@@ -137,7 +137,7 @@ func Decide(f Facts) Decision {
 	}
 	switch {
 	case f.Busy != "":
-		return Decision{Kind: Wait, Why: fmt.Sprintf("a %s is going on in the checkout", f.Busy)}
+		return Decision{Kind: Wait, Why: fmt.Sprintf("a %s is in progress in the checkout", f.Busy)}
 	case f.Commits > 0 && f.Broken != "":
 		return Decision{Kind: Wait, Why: "the commits of the agent cannot be read: " + f.Broken}
 	case len(f.Apart) > 0:
@@ -147,7 +147,7 @@ func Decide(f Facts) Decision {
 		return Decision{Kind: Ask, Paths: f.Unseen, Why: "it changes " + Some(f.Unseen) + ", which programs of yours " +
 			"run by themselves"}
 	case f.Unjudged && !f.Requested:
-		return Decision{Kind: Combine, Why: "what you changed meanwhile came in after the gates judged it"}
+		return Decision{Kind: Combine, Why: "your changes in the meantime came in after the gates ran"}
 	case f.isElsewhere():
 		return Decision{Kind: Combine, Why: f.whyElsewhere()}
 	case f.Place == Ahead && f.Commits > 0:
@@ -164,7 +164,7 @@ func Decide(f Facts) Decision {
 	case f.Files == 0:
 		return Decision{Kind: Nothing, Paths: f.Loose, Why: "its commits alone are not verified"}
 	}
-	return Decision{Kind: Deliver, AsFiles: true, Paths: f.Loose, Why: "it is verified, but for its commits alone"}
+	return Decision{Kind: Deliver, AsFiles: true, Paths: f.Loose, Why: "it is verified, but not its commits alone"}
 }
 
 // isElsewhere is true where the branch cannot be moved from what is checked out to the work.

@@ -50,15 +50,15 @@ func TestDecide(t *testing.T) {
 		"the branch was rebased, and files alone":   {func(f *deliver.Facts) { f.Place, f.Commits = deliver.Rewritten, 0 }, deliver.Deliver, ""},
 		"the person committed":                      {func(f *deliver.Facts) { f.Place = deliver.Ahead }, deliver.Combine, "you committed on main meanwhile"},
 		"the person committed, and files alone":     {func(f *deliver.Facts) { f.Place, f.Commits = deliver.Ahead, 0 }, deliver.Deliver, ""},
-		"came in since the verdict":                 {func(f *deliver.Facts) { f.Unjudged = true }, deliver.Combine, "what you changed meanwhile came in"},
+		"came in since the verdict":                 {func(f *deliver.Facts) { f.Unjudged = true }, deliver.Combine, "your changes in the meantime came in"},
 		"came in, and a person asked":               {func(f *deliver.Facts) { f.Unjudged, f.Requested = true, true }, deliver.Deliver, ""},
 		"came in, and it was red":                   {func(f *deliver.Facts) { f.Unjudged, f.Green = true, false }, deliver.Nothing, "it is not verified"},
 		"a file that the person changed, too":       {func(f *deliver.Facts) { f.Overlap = []string{"a"} }, deliver.Combine, `you changed "a" meanwhile, too`},
 		"a file that the person staged":             {func(f *deliver.Facts) { f.Staged = []string{"a", "b", "c", "d"} }, deliver.Wait, `you have staged something else for "a", "b", "c" and 1 more`},
-		"commits that are not green alone":          {func(f *deliver.Facts) { f.Loose = []string{"a"} }, deliver.Deliver, "it is verified, but for its commits alone"},
+		"commits that are not green alone":          {func(f *deliver.Facts) { f.Loose = []string{"a"} }, deliver.Deliver, "it is verified, but not its commits alone"},
 		"commits that are not green, and no file":   {func(f *deliver.Facts) { f.Loose, f.Files = []string{"a"}, 0 }, deliver.Nothing, "its commits alone are not verified"},
 		"such commits, and a person asked":          {func(f *deliver.Facts) { f.Loose, f.Requested = []string{"a"}, true }, deliver.Deliver, "it is verified"},
-		"a rebase goes on":                          {func(f *deliver.Facts) { f.Busy = "rebase" }, deliver.Wait, "a rebase is going on in the checkout"},
+		"a rebase goes on":                          {func(f *deliver.Facts) { f.Busy = "rebase" }, deliver.Wait, "a rebase is in progress in the checkout"},
 		"commits that cannot be read":               {func(f *deliver.Facts) { f.Broken = "it is garbage" }, deliver.Wait, "the commits of the agent cannot be read: it is garbage"},
 		"files, where no commit is":                 {func(f *deliver.Facts) { f.Broken, f.Commits = "it is garbage", 0 }, deliver.Deliver, ""},
 		"a file that a program filters":             {func(f *deliver.Facts) { f.Apart = []string{"s"} }, deliver.Wait, `it commits "s", which .gitattributes gives to a program`},
@@ -109,7 +109,7 @@ func FuzzDecide(f *testing.F) {
 			d.Kind == deliver.Deliver && facts.Place == deliver.Switched:
 			t.Errorf("it goes to a branch that it was not made for: %+v", facts)
 		case goes && (facts.Busy != "" || len(facts.Apart) > 0 || len(facts.Unseen) > 0 && !facts.Requested):
-			t.Errorf("it goes though a person has to act: %+v", facts)
+			t.Errorf("it goes though a person is needed: %+v", facts)
 		case d.Kind == deliver.Deliver && len(facts.Overlap)+len(facts.Staged) > 0:
 			t.Errorf("it goes over what the person did: %+v", facts)
 		case d.Kind == deliver.Deliver && facts.Commits > 0 && (facts.Place != deliver.Same || facts.Broken != ""):

@@ -52,8 +52,8 @@ func TestHeadlines(t *testing.T) {
 		{"another language", "Prüfe Vorlagen ...\n  start.html ... ok\n  preise.html ... FEHLER: Platzhalter {{summe}} fehlt\n" +
 			"1 von 2 Vorlagen fehlerhaft\n", "", "preise.html ... FEHLER: Platzhalter {{summe}} fehlt"},
 		{"the end of a trace", "Traceback (most recent call last):\n  File \"/x/check.py\", line 12, in <module>\n    main()\n" +
-			"  File \"/x/check.py\", line 7, in main\n    raise Odd(\"layout\")\n__main__.Odd: layout wide is not there\n", "",
-			"layout wide is not there"},
+			"  File \"/x/check.py\", line 7, in main\n    raise Odd(\"layout\")\n__main__.Odd: layout wide does not exist\n", "",
+			"layout wide does not exist"},
 		{"what is there when it is green", "probe: mirror error rate over the limit\nlayouts: 3\nabout wide\n",
 			"probe: mirror error rate over the limit\nlayouts: 4\n", "about wide"},
 		{"a newer npm", "\n> x@1.0.0 test\n> node check.js\n\nthe index is stale\nnpm notice\nnpm notice New minor version of npm available! 11.18.0 -> 11.21.2\n" +

@@ -410,15 +410,15 @@ func describeEnding(e Evidence) string {
 	case e.Signal != "":
 		return "ended by signal " + e.Signal
 	case e.CutOff && e.ExitCode == 0 && !e.TimedOut:
-		return "it exited 0, but its output has no end that can be read: is `output` right for this agent?"
+		return "it exited 0, but its output has no readable end: is `output` right for this agent?"
 	case e.CutOff:
-		const cut = "its output ended before its end was announced"
+		const cut = "its output ended early"
 		if last := LastLines(e.Output, 1); last != "" {
 			return cut + "; it wrote last: " + last
 		}
 		return cut
 	case e.ExitCode > 0:
-		return "exit status " + strconv.Itoa(e.ExitCode) + " without a cause in the output"
+		return "exit status " + strconv.Itoa(e.ExitCode) + ", without a cause in the output"
 	}
 	return "no cause in the output"
 }

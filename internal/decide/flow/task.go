@@ -236,7 +236,7 @@ func isLost(err error) bool {
 
 // failedResult is the result of a run that no worker could take up.
 func (t *task) failedResult(err error) Result {
-	why := fmt.Sprintf("no worker could carry it out: %v", errors.Unwrap(err))
+	why := fmt.Sprintf("no worker could do it: %v", errors.Unwrap(err))
 	return Result{Outcome: schedule.Outcome{NotStarted: true, Machine: true, Why: why}}
 }
 

@@ -33,7 +33,7 @@ func Adapt(p *Policy, seen []Tripped) (changes []string) {
 		}
 		if *at != was {
 			changes = append(changes, fmt.Sprintf("guard %s stops at %d instead of %d: of %d runs that it ended, %d "+
-				"went on and are complete though nobody helped", t.Guard, *at, was, t.Runs, t.Completed))
+				"completed later without any help", t.Guard, *at, was, t.Runs, t.Completed))
 		}
 	}
 	*p = s.Policy

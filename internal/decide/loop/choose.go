@@ -46,7 +46,7 @@ func (s tactics) chooseStrategy(r *Record) (why string, rewind int) {
 	case s.Policy.Strategy != "":
 	case r.Exit.Ended == EndedDestructive, f.Class == failure.LimitExceeded:
 		s.Trial = Trial{}
-		return "no strategy helps against what pawl ended: the next prompt says what is not allowed", 0
+		return "no strategy helps when pawl stopped the iteration: the next prompt says what is not allowed", 0
 	case elsewhere:
 		name, why = strategy.FallbackProviders, "made for "+string(f.Class)+": the next agent of agents.fallback"
 	default:

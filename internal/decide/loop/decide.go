@@ -309,7 +309,7 @@ func (s turn) endBySignal(r *Record) *Command {
 			c.Warnings = []string{warning}
 		}
 		if !s.Changed {
-			c.Warnings = append(c.Warnings, "the agent claimed COMPLETE, and no iteration has changed a file")
+			c.Warnings = append(c.Warnings, "the agent claimed COMPLETE, but no iteration has changed a file")
 		}
 		return c
 	}

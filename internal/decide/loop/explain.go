@@ -74,7 +74,7 @@ func (s *State) sameAgain() string {
 	if n < 2 || last == "" {
 		return ""
 	}
-	return fmt.Sprintf("The same failure for the %s time in a row: what was done against it did not help.", ordinal(n))
+	return fmt.Sprintf("The same failure for the %s time in a row: earlier repairs did not help.", ordinal(n))
 }
 
 func ordinal(n int) string {
@@ -98,7 +98,7 @@ func (s tactics) noteRewind(f *Feedback) {
 			note += "; what was wrong then: " + p.Summary
 		}
 	}
-	f.Notes = append(f.Notes, note+".", fmt.Sprintf("What iteration %d did was thrown away: %s", f.Iteration, was))
+	f.Notes = append(f.Notes, note+".", fmt.Sprintf("The work of iteration %d was discarded: %s", f.Iteration, was))
 }
 
 // withInstruction adds what the strategy of the next iteration asks for. A fixed own
@@ -172,7 +172,7 @@ func (s turn) askAfterStop(text, guard string) *Question {
 	if hint := s.hintFor(guard); hint != "" {
 		text += s.savingsText() + "\n\n" + hint
 	}
-	return s.newQuestion(text+"\n\nHow should it go on?", control.Choices(s.offerAfter(guard)))
+	return s.newQuestion(text+"\n\nHow should it continue?", control.Choices(s.offerAfter(guard)))
 }
 
 // newQuestion makes an escalation from what was tried. Without choices any
@@ -309,7 +309,7 @@ var hints = map[string]string{
 		"approach.",
 	GuardThrashing: "What often helps: the same file is changed again and again, so its design may stand in the way. " +
 		"Say where the code belongs, or have it split first.",
-	GuardOscillation: "What often helps: two approaches undo each other. Decide for one of them.",
+	GuardOscillation: "What often helps: two approaches undo each other. Choose one of them.",
 	GuardRepeated: "What often helps: nothing that was tried reaches the cause. It may be outside of the code: the " +
 		"environment, a fixture, a protected file, or what the test expects.",
 	GuardStuck:      hintStuck,
@@ -328,7 +328,7 @@ func (s *State) hintFor(guard string) string {
 // unchecked are the hints for work that no check has judged.
 var unchecked = map[string]string{
 	GuardBreaker: "What often helps: read what the agent printed last ('pawl logs'). If the task is too large, split " +
-		"it; if something that it needs is missing here, say so.",
+		"it; if something that it needs is missing, say so.",
 	GuardRepeated: "What often helps: nothing that was tried reaches the cause. It may be outside of the code: the " +
 		"environment, a program, a login.",
 }

@@ -273,7 +273,7 @@ func (g *Guards) Idling(threshold int, uncounted string) (Trip, bool) {
 
 // Standstill trips after limit iterations without progress, also when the agent acts or claims; 0 is off.
 func (g *Guards) Standstill(limit int) (Trip, bool) {
-	return tripAt(limit, g.Stands, GuardStandstill, "The loop stands still: %d iterations in a row brought no new "+
+	return tripAt(limit, g.Stands, GuardStandstill, "No progress: %d iterations in a row brought no new "+
 		"commit, no new state of the files, no better score and no higher PROGRESS.", g.Stands)
 }
 
@@ -381,7 +381,7 @@ func (s turn) endIfPermanent(r *Record) *Command {
 	if class := strings.ReplaceAll(string(f.Class), "_", " "); f.Class != failure.Unknown && !strings.HasPrefix(said, class) {
 		said = class + ": " + said
 	}
-	c := &Command{Status: FailedRun, Why: "a person must act: " + said}
+	c := &Command{Status: FailedRun, Why: "a person is needed: " + said}
 	ran := r.Exit.Code >= 0 || s.Policy.Kind == Workflow
 	// A board offers what helps; before the first action there is nothing to choose, and
 	// no answer reaches a run whose folder or database is gone.

@@ -86,10 +86,10 @@ func (l *Limited) Reason() string { return l.limitName() + l.sourceText() }
 func (l *Limited) sourceText() string {
 	text := ""
 	if l.Run != "" {
-		text = ", met by run " + l.Run
+		text = ", hit by run " + l.Run
 	}
 	if l.Probe != "" {
-		text += "; run " + l.Probe + " tries whether it is over"
+		text += "; run " + l.Probe + " checks whether it is over"
 	}
 	return text
 }
@@ -225,7 +225,7 @@ func (s turn) longWait(l *Limited) {
 		s.restUntilLimit(l, why)
 		return
 	}
-	q := s.newQuestion(why+". How should it go on?", control.Choices(s.offerAfter("")))
+	q := s.newQuestion(why+". How should it continue?", control.Choices(s.offerAfter("")))
 	s.finishSession(&Command{Status: Pending, Why: why, Question: q})
 }
 

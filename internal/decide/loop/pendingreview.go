@@ -272,7 +272,7 @@ func (s turn) personReviewed(e *Event) {
 		s.addMemory(Said{Iteration: h.Record.Number, Question: "Is the work good?", Text: a.Text})
 	}
 	s.PendingReview = &h
-	s.issueReview(e, "a person asks for it again")
+	s.issueReview(e, "requested again by a person")
 }
 
 // chosenOver ends the run without a verdict, when that was chosen: the next

@@ -44,7 +44,7 @@ func (s *turn) takeChange(ev *Event) {
 	if ev.Done {
 		why := "it has landed already; for more work add a task that needs it"
 		if e.Revert != "" {
-			why = "it was taken back already"
+			why = "it was already reverted"
 		}
 		s.addNote(NoteRefused, e.ID, why)
 		return
@@ -64,10 +64,10 @@ func (s *turn) takeChange(ev *Event) {
 	e.Order, e.AddedAt, e.Passed, e.Ahead = s.Arrived, ev.At, 0, nil
 	e.Needs = slices.Clone(e.Needs)
 	if s.Policy.Ask {
-		e.Status, e.Why = OnHold, "it lands when a person says so: pawl queue release "+e.ID
+		e.Status, e.Why = OnHold, "it lands when you release it: pawl queue release "+e.ID
 	}
 	s.Entries = append(s.Entries, e)
-	s.moveEntry(e.ID, MoveQueued, "it waits to be landed on "+branchName(s.Target))
+	s.moveEntry(e.ID, MoveQueued, "it waits to land on "+branchName(s.Target))
 	s.joinBatch(&e, ev.At)
 	s.issueNext(ev.At)
 }
@@ -112,7 +112,7 @@ func (s *turn) takeRequest(ev *Event) {
 			if s.Stop.Cause == Diverged {
 				s.Ignored, s.Theirs = s.Stop.Theirs, ""
 			}
-			s.goOn(cmp.Or(a.Why, "a person resumed it"))
+			s.goOn(cmp.Or(a.Why, "resumed by a person"))
 			s.Green, s.Fresh = "", true
 		}
 		s.Rest, s.Stumbles, s.Stumbled = time.Time{}, 0, ""
@@ -123,7 +123,7 @@ func (s *turn) takeRequest(ev *Event) {
 }
 
 func (s *turn) pauseOrResume(a *Ask, now time.Time) {
-	s.stopQueue(ByPerson, cmp.Or(a.Why, "a person paused it"), "", now)
+	s.stopQueue(ByPerson, cmp.Or(a.Why, "paused by a person"), "", now)
 	if !s.isLanding() {
 		s.dropBatch()
 		s.Command = Command{}
@@ -143,10 +143,10 @@ func (s *turn) askedOf(a *Ask) {
 	switch a.Wish {
 	case WishHold:
 		if e.Status == Waiting {
-			e.Status, e.Why, e.Until = OnHold, cmp.Or(a.Why, "a person holds it"), time.Time{}
+			e.Status, e.Why, e.Until = OnHold, cmp.Or(a.Why, "held by a person"), time.Time{}
 			return
 		}
-		s.addNote(NoteRefused, a.ID, fmt.Sprintf("it is %s, and only what waits can be held", e.Status))
+		s.addNote(NoteRefused, a.ID, fmt.Sprintf("it is %s, and only waiting entries can be held", e.Status))
 	case WishRelease:
 		if e.Status == OnHold {
 			e.Status, e.Why = Waiting, ""
@@ -154,16 +154,16 @@ func (s *turn) askedOf(a *Ask) {
 		}
 		s.addNote(NoteRefused, a.ID, fmt.Sprintf("it is %s and not held", e.Status))
 	case WishRetry:
-		s.tryAnew(e, cmp.Or(a.Why, "a person asked for another try"))
+		s.tryAnew(e, cmp.Or(a.Why, "retried by a person"))
 	case WishSettle:
 		if e.Status != Parked || e.Commit != a.From || a.Commit == "" {
-			s.addNote(NoteRefused, a.ID, "its conflict is not what it was when it was settled")
+			s.addNote(NoteRefused, a.ID, "its conflict has changed since it was settled")
 			return
 		}
-		s.tryAnew(e, "a person settled its conflict")
+		s.tryAnew(e, "its conflict was settled by a person")
 		e.Commit, e.Ahead = a.Commit, nil
 	case WishDrop:
-		s.dropEntry(e, cmp.Or(a.Why, "a person took it out of the queue"))
+		s.dropEntry(e, cmp.Or(a.Why, "removed from the queue by a person"))
 		s.removeEntry(e.ID)
 	default:
 		s.addNote(NoteRefused, a.ID, "unknown wish "+string(a.Wish))
@@ -189,7 +189,7 @@ func (e *Entry) forgetAttempts() {
 func (s *State) dropEntry(e *Entry, why string) {
 	s.addNote(NoteDropped, e.ID, why)
 	if e.Revert != "" {
-		s.moveEntry(e.ID, MoveLanded, "its landing is not taken back: "+why)
+		s.moveEntry(e.ID, MoveLanded, "its landing is not reverted: "+why)
 		return
 	}
 	s.moveEntry(e.ID, MoveBlocked, "not landed: "+why)

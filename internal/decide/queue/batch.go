@@ -139,7 +139,7 @@ func (s *turn) takeMergeOfEntry(m *Merged, now time.Time) {
 	case m.Conflict != nil:
 		s.handOutConflict(e, m.Conflict, now)
 	case m.Later:
-		e.Why = "it conflicts with an entry that is tried before it"
+		e.Why = "it conflicts with an entry before it"
 	default:
 		e.Ahead = nil
 		if len(m.Settled) > 0 {
@@ -147,7 +147,7 @@ func (s *turn) takeMergeOfEntry(m *Merged, now time.Time) {
 				Text: "a simple conflict was settled, and is verified: " + firstOfList(m.Settled)})
 		}
 		if len(m.Regenerated) > 0 {
-			text := fmt.Sprintf("made anew, and verified: %s (%s)", firstOfList(m.Regenerated), firstOfList(m.Commands))
+			text := fmt.Sprintf("regenerated, verified: %s (%s)", firstOfList(m.Regenerated), firstOfList(m.Commands))
 			s.Out.Notes = append(s.Out.Notes, Note{Kind: NoteMade, ID: e.ID, Paths: m.Regenerated, Text: text})
 		}
 		if m.Many != "" {
@@ -155,7 +155,7 @@ func (s *turn) takeMergeOfEntry(m *Merged, now time.Time) {
 		}
 		if len(m.Kept) > 0 {
 			s.Out.Notes = append(s.Out.Notes, Note{Kind: NoteKept, ID: e.ID, Paths: m.Kept,
-				Text: "protected files stay as the target has them: " + firstOfList(m.Kept)})
+				Text: "protected files keep the version of the target: " + firstOfList(m.Kept)})
 		}
 	}
 }
@@ -209,7 +209,7 @@ func (s *turn) takeGreen(v *Verdict, now time.Time) {
 	case v.Empty:
 		why = "there are no gates"
 	case v.Cached:
-		why = "this very tree passed before"
+		why = "the same tree passed before"
 	}
 	if s.Policy.Propose {
 		s.openCommand(Command{Kind: DoPropose, Why: why, Batch: s.Batch.N, IDs: idsOf(s.Batch.Steps),
@@ -327,7 +327,7 @@ func (s *turn) takeLanding(e *Event) {
 		s.Due = []CommandKind{DoForesee}
 		if b.Theirs != "" {
 			target := branchName(s.Target)
-			s.addNote(NoteMoved, "", "what the remote has is brought together with "+target+", and verified")
+			s.addNote(NoteMoved, "", "the commits of the remote are merged with "+target+", and verified")
 		}
 		if s.Policy.Push {
 			s.toPush(idsOf(b.Steps))
@@ -344,7 +344,7 @@ func (s *State) endEntry(e Entry, l Landing) {
 		why = fmt.Sprintf("nothing to change: %s has it already, at %s", branchName(s.Target), shortCommit(l.Commit))
 	}
 	if len(l.Regenerated) > 0 {
-		why += ", with files made anew: " + firstOfList(l.Regenerated)
+		why += ", with regenerated files: " + firstOfList(l.Regenerated)
 	}
 	if l.Many != "" {
 		why += ", with " + l.Many
@@ -352,7 +352,7 @@ func (s *State) endEntry(e Entry, l Landing) {
 	move, note := MoveLanded, NoteLanded
 	if l.Revert = e.Revert != ""; l.Revert {
 		move, note = MoveReopen, NoteReverted
-		why = fmt.Sprintf("taken back on %s by %s: %s", branchName(s.Target), shortCommit(l.Commit), e.Revert)
+		why = fmt.Sprintf("reverted on %s by %s: %s", branchName(s.Target), shortCommit(l.Commit), e.Revert)
 	}
 	s.Out.Landings = append(s.Out.Landings, l)
 	s.Out.Cases = append(s.Out.Cases, CaseMove{ID: e.ID, Move: move, Why: why})

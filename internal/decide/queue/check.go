@@ -112,7 +112,7 @@ func (s *State) canTry(e *Entry, now time.Time) bool {
 func (s *State) setApart(b *Batch) {
 	for _, id := range b.IDs {
 		if e := s.entryOf(id); e != nil && e.Status == Waiting {
-			e.Apart, e.Why = b.Tip, "it does not go with what the forge checks now, and waits for that"
+			e.Apart, e.Why = b.Tip, "it conflicts with what the forge is checking now, and waits for that"
 		}
 	}
 	s.dropBatch()

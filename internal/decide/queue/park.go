@@ -18,7 +18,7 @@ func (s *turn) handOutConflict(e *Entry, c *Conflict, now time.Time) {
 	}
 	if e.Solved != "" && e.Solved != s.Tip {
 		e.Outrun++
-		why += "; others landed while it was brought together"
+		why += "; others landed while it was merged"
 	}
 	s.Out.Notes = append(s.Out.Notes, Note{Kind: NoteConflict, ID: e.ID, Text: why, Paths: c.Paths(), Class: class})
 	told := len(s.Out.Notes) - 1
@@ -29,7 +29,7 @@ func (s *turn) handOutConflict(e *Entry, c *Conflict, now time.Time) {
 // namedForWhy names the entry at the beginning of a sentence.
 func (e *Entry) namedForWhy() string {
 	if e.Revert != "" {
-		return "taking it back"
+		return "reverting it"
 	}
 	return "it"
 }
@@ -51,7 +51,7 @@ func (s *turn) askToResolve(e *Entry, why string, p *Problem, now time.Time) {
 		s.Policy.Retries,
 		why))
 	if e.Outrun >= outrunLimit {
-		s.addNote(NoteWaiting, e.ID, "the queue waits for this agent, whose work was outrun before")
+		s.addNote(NoteWaiting, e.ID, "the queue waits for this agent, since others landed before its work")
 	}
 }
 
@@ -96,7 +96,7 @@ func (s *State) endOverdue(e *Entry, now time.Time) {
 		s.addNote(NoteEscalated, e.ID, "still: "+e.Why)
 		e.Until = now.Add(s.Policy.Timeout)
 	default:
-		s.addNote(NoteEscalated, e.ID, "nobody answered in time; it stays aside until: pawl queue retry "+e.ID)
+		s.addNote(NoteEscalated, e.ID, "nobody answered in time; it stays parked until: pawl queue retry "+e.ID)
 		e.Until = time.Time{}
 	}
 }
@@ -194,6 +194,6 @@ func (s *turn) takeProposal(e *Entry, r *Request, now time.Time) {
 		problem := &Problem{Class: Medium, Tip: s.Tip, Said: r.Red}
 		s.askToResolve(e, "the checks of its pull request are red", problem, now)
 	case r.Behind:
-		e.Status, e.Why = Waiting, "its pull request is brought up to date with "+branchName(s.Target)
+		e.Status, e.Why = Waiting, "its pull request is updated to "+branchName(s.Target)
 	}
 }

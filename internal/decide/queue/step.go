@@ -203,7 +203,7 @@ func (s *turn) takeOpening(e *Event) {
 		}
 	}
 	if s.isLanding() {
-		s.askToLand("finish what was begun")
+		s.askToLand("finish what was started")
 		return
 	}
 	s.dropBatch()
@@ -241,7 +241,7 @@ func (s *State) seeTarget(f *Facts, now time.Time) bool {
 	}
 	switch {
 	case f.Tip == "":
-		s.stopQueue(Missing, "there is no branch "+name+"; "+do+", and the queue goes on", "", now)
+		s.stopQueue(Missing, "there is no branch "+name+"; "+do+", and the queue continues", "", now)
 		return false
 	case diverged && s.Stop.isFor(f):
 		return false
@@ -253,7 +253,7 @@ func (s *State) seeTarget(f *Facts, now time.Time) bool {
 	case !f.Past && !known:
 		s.Tip, s.Green, s.Suspects = f.Tip, "", nil
 		s.stopQueue(Rewritten, fmt.Sprintf("%s was rewritten: %s is not a descendant of %s, where the queue left it; "+
-			"look at it, then: pawl queue resume",
+			"check it, then: pawl queue resume",
 			name, shortCommit(f.Tip), shortCommit(before)), f.Tip, now)
 		s.warnOfLost(f.Lost)
 		return false
@@ -268,7 +268,7 @@ func (s *State) seeTarget(f *Facts, now time.Time) bool {
 	if s.Stop != nil && s.Stop.awaitsTarget() {
 		switch {
 		case s.Stop.Cause == Diverged && !diverged:
-			s.goOn("the target and its remote are together again")
+			s.goOn("the target and its remote have the same commits again")
 		case s.Stop.Cause == Missing, s.Stop.Cause == Diverged, s.Stop.Tip != f.Tip:
 			s.goOn("the target has changed")
 		}
@@ -279,7 +279,7 @@ func (s *State) seeTarget(f *Facts, now time.Time) bool {
 func (s *State) warnOfLost(list []string) {
 	if len(list) > 0 {
 		s.Out.Notes = append(s.Out.Notes, Note{Kind: NoteWarning,
-			Text: fmt.Sprintf("%d done tasks are not on %s any more", len(list), branchName(s.Target)), Paths: list})
+			Text: fmt.Sprintf("%d done tasks are no longer on %s", len(list), branchName(s.Target)), Paths: list})
 	}
 }
 
@@ -290,7 +290,7 @@ func (s *turn) nextCommand(now time.Time) {
 		return
 	}
 	if s.isLanding() {
-		s.askToLand("finish what was begun")
+		s.askToLand("finish what was started")
 		return
 	}
 	for len(s.Due) > 0 {
@@ -340,7 +340,7 @@ func (s *turn) issueWait(now time.Time) {
 		}
 	}
 	if now.Before(s.Rest) {
-		s.openCommand(Command{Kind: DoWait, Why: "pawl could not do its part; it tries again", Until: s.Rest})
+		s.openCommand(Command{Kind: DoWait, Why: "an operation failed; the queue tries again", Until: s.Rest})
 		return
 	}
 	for i := range s.Entries {
@@ -358,7 +358,7 @@ func (s *turn) issueWait(now time.Time) {
 	}
 	goesOn := s.Stop == nil || s.redTarget()
 	if goesOn && len(s.Checking) > 0 {
-		why = "the forge's checks go on"
+		why = "the forge's checks are still running"
 		soon(s.Ask)
 	}
 	if s.Stop != nil {
@@ -407,7 +407,7 @@ func (s *turn) takeOwnFailure(e *Event, over CommandKind) {
 	s.Rest = e.At.Add(rest)
 	switch {
 	case e.Lasting && s.Stumbles >= triesOfLasting && !s.isLanding():
-		s.stopQueue(Broken, e.Why+"; repair that, then: pawl queue resume", s.Tip, e.At)
+		s.stopQueue(Broken, e.Why+"; fix that, then: pawl queue resume", s.Tip, e.At)
 		s.Rest = time.Time{}
 	case s.Stumbles == 1, s.Stumbles == triesOfLasting:
 		s.addNote(NoteTrouble, "", fmt.Sprintf("%s; the queue tries again in %s", e.Why, rest))
@@ -438,7 +438,7 @@ func (s *State) stopQueue(cause Cause, why, tip string, now time.Time) {
 func (s *State) goOn(why string) {
 	s.Stop = nil
 	s.Stumbles, s.Stumbled, s.Rest = 0, "", time.Time{}
-	s.addNote(NoteResumed, "", "the queue goes on: "+why)
+	s.addNote(NoteResumed, "", "the queue continues: "+why)
 }
 
 func (s *State) addNote(kind NoteKind, id, text string) {

@@ -55,7 +55,7 @@ func (s *turn) judgeTarget(v *Verdict, now time.Time) {
 	if s.redTarget() {
 		why := "the target is green again"
 		if s.Stop.Tip == b.Tip {
-			why += " at the same commit: a gate is flaky, or what it needs is back"
+			why += " at the same commit: a gate is flaky, or what it needs works again"
 		}
 		s.goOn(why)
 	}
@@ -71,17 +71,17 @@ func (s *turn) judgeTarget(v *Verdict, now time.Time) {
 // no author, and neither has what passes.
 func (s *State) alarmText(v *Verdict, tip string) string {
 	if v.Absent {
-		return branchName(s.Target) + " cannot be judged: " + v.Summary + "; repair that, then: pawl queue resume"
+		return branchName(s.Target) + " cannot be judged: " + v.Summary + "; fix that, then: pawl queue resume"
 	}
 	if v.Transient {
-		return fmt.Sprintf("%s cannot be judged, as what a gate needs is away: %s; it looks again every 2 minutes, "+
-			"and goes on when that is back", branchName(s.Target), v.Summary)
+		return fmt.Sprintf("%s cannot be judged, as a gate lacks what it needs: %s; checked again every 2 minutes; "+
+			"the queue continues when it works", branchName(s.Target), v.Summary)
 	}
 	at := ""
 	if v.By != "" {
 		at = " at " + shortCommit(tip) + " " + v.By
 	}
-	return fmt.Sprintf("%s is red itself%s: %s; repair it, and the queue goes on (it looks again every 15 minutes; "+
+	return fmt.Sprintf("%s itself is red%s: %s; repair it, and the queue continues (checked again every 15 minutes; "+
 		"for a flaky gate raise verification.retries)", branchName(s.Target), at, v.Summary)
 }
 
@@ -160,7 +160,7 @@ func (s *turn) takePush(e *Event) {
 		return
 	}
 	if u.Why != why && p.Diverged == "" {
-		s.addNote(NoteWarning, "", "the landing is here, and was not pushed: "+why)
+		s.addNote(NoteWarning, "", "the landing is only here, and was not pushed: "+why)
 	}
 	u.Until = e.At.Add(min(firstPushWait<<min(u.Tries, 10), lastPushWait))
 	u.Tries++
@@ -182,7 +182,7 @@ func (s *turn) askToJoin(now time.Time) bool {
 	if s.Unpushed != nil { // somebody was quicker: that is no push that fails
 		s.Unpushed.Until, s.Unpushed.Tries = time.Time{}, 0
 	}
-	s.openCommand(Command{Kind: DoPrepare, Why: "somebody else pushed: both are brought together", Batch: s.Batches,
+	s.openCommand(Command{Kind: DoPrepare, Why: "somebody else pushed: both are merged", Batch: s.Batches,
 		Commit: s.Theirs})
 	return true
 }
@@ -191,7 +191,7 @@ func (s *turn) askToJoin(now time.Time) bool {
 func (s *turn) redTogether(b *Batch, now time.Time) {
 	s.dropBatch()
 	s.stopQueue(Diverged, fmt.Sprintf("%s here (%s) and at its remote (%s) each have commits of their own, and "+
-		"together they are red: %s; repair that, and the queue goes on",
+		"together they are red: %s; repair that, and the queue continues",
 		branchName(s.Target), shortCommit(b.Tip), shortCommit(b.Theirs), b.Red), b.Tip, now)
 	s.Stop.Theirs = b.Theirs
 	s.nextCommand(now)

@@ -246,7 +246,7 @@ func stepStatus(e Execution, active bool) (status string, tone Tone, mark string
 		if active {
 			return "running", Going, "●"
 		}
-		return "cut off", Wait, "–"
+		return "interrupted", Wait, "–"
 	}
 	return e.Status, Wait, "–"
 }

@@ -64,7 +64,7 @@ func ProofsOf(criteria []string, records []loop.Record) (list []Proof) {
 // String says it in one line.
 func (p Proof) String() string {
 	if p.Check == "" {
-		return p.Criterion + ": nobody checked"
+		return p.Criterion + ": not checked"
 	}
 	text := fmt.Sprintf("%s %s", Line(p.Check, 200), p.After)
 	if p.Criterion != "" {

@@ -76,7 +76,7 @@ func sample() Input {
 			{At: at(165), Kind: Ended, Number: 2, Attempt: 1}, {At: at(165), Kind: Chosen, Number: 3, Attempt: 1, Text: "made for timeout; helped in 80 % of its uses here"},
 			{At: at(172), Kind: Warned, Text: "80 % of the allowed cost is used: $4.10 of $5.00"},
 			{At: at(294), Kind: Ended, Number: 3, Attempt: 1},
-			{At: at(300), Kind: Resumed, Text: "interrupted"}, {At: at(301), Kind: Recovered, Text: "the agent and its supervisor were gone"},
+			{At: at(300), Kind: Resumed, Text: "interrupted"}, {At: at(301), Kind: Recovered, Text: "the agent and its supervisor had ended"},
 			{At: at(388), Kind: Ended, Number: 4, Attempt: 1}, {At: at(389), Kind: Asked, Text: "The same failure came back 5 times"}, {At: at(389), Kind: Rested, Text: "blocked"},
 		},
 		Changes: &Changes{Added: 31, Deleted: 12, Files: []File{
@@ -84,7 +84,7 @@ func sample() Input {
 			{Status: "added", Path: "docs/calc.md"}, {Status: "deleted", Path: "calc/old.go"},
 		}},
 		Next: []Advice{
-			{"Choose an option", "pawl answer 6h8w7p2r NUMBER"}, {"Go on as before", "pawl resume 6h8w7p2r"},
+			{"Choose an option", "pawl answer 6h8w7p2r NUMBER"}, {"Continue as before", "pawl resume 6h8w7p2r"},
 			{"See what it changed", "pawl show 6h8w7p2r --diff"}, {"Undo what it changed", "pawl rollback 6h8w7p2r --to 0"},
 		},
 		Sandbox: "normal: files, processes and network by the operating system", Version: "v0.1.0",
@@ -95,7 +95,7 @@ func sample() Input {
 		Question: &loop.Question{
 			Text: "The same failure came back: is the mean of nothing 0, or an error?", Pattern: "the same test fails in iterations 1 and 2",
 			Attempts: []string{"1 default: 2 tests failed", "2 diagnose: 2 tests failed"},
-			Choices:  []control.Choice{{Text: "Go on with advice"}, {Text: "Change the test"}, {Text: "Give the task up"}},
+			Choices:  []control.Choice{{Text: "Continue with advice"}, {Text: "Change the test"}, {Text: "Give the task up"}},
 		},
 	}
 	return in

@@ -198,7 +198,7 @@ func (t Times) Shares() []Share {
 		first = "steps"
 	}
 	if t.Going {
-		last = "under way, and the rest"
+		last = "in progress, and the rest"
 	}
 	var out []Share
 	for _, s := range []Share{

@@ -35,7 +35,7 @@ type Past struct {
 	Answered bool
 	// RaisedAt is the time of the last change of the task's own limits.
 	RaisedAt time.Time
-	// Anew: the workspace that its run worked in is gone.
+	// Anew: the workspace of its run no longer exists.
 	Anew bool
 	// Sent: what was done there was sent to other machines.
 	Sent bool
@@ -60,22 +60,22 @@ func Approach(p Past, pol *loop.Policy) (mode StartMode, why string) {
 		return Fresh, why
 	}
 	if done && slices.Contains([]board.Action{board.Stop, board.Crash}, again) {
-		return Accept, "its work is complete, and was not collected"
+		return Accept, "its work is complete, but was not collected"
 	}
 	raised := !p.RestedAt.IsZero() && p.RaisedAt.After(p.RestedAt)
 	if slices.Contains([]board.Action{board.Retry, board.Redo, board.Rollback}, again) && !raised {
-		return Fresh, fmt.Sprintf("it begins anew after %q", again)
+		return Fresh, fmt.Sprintf("it starts over after %q", again)
 	}
 	switch active := p.Run.Status.Active(); {
 	case active && p.Anew && !p.Sent: // what its agent did is not in the new one
-		return Fresh, "the workspace that its run worked in is gone"
+		return Fresh, "the workspace of its run no longer exists"
 	case active:
-		return GoOn, "its run was cut off"
+		return GoOn, "its run was interrupted"
 	}
 	if err := p.Run.CanResume(pol); err != nil {
 		return Fresh, err.Error()
 	}
-	return GoOn, fmt.Sprintf("its run is %s and can go on", p.Run.Status)
+	return GoOn, fmt.Sprintf("its run is %s and can continue", p.Run.Status)
 }
 
 // Uncollectable is in the reason of a task that goes back since its work cannot be taken over as it is.
@@ -137,12 +137,12 @@ func Recover(found []Found, slots int) []Recovery {
 	list := make([]Recovery, len(found))
 	for i, f := range found {
 		own := f.Run != nil && !f.TouchedAt.Before(f.ActiveAt)
-		r := Recovery{Case: f.Case, Action: board.Crash, Why: "pawl was gone; its workspace is kept"}
+		r := Recovery{Case: f.Case, Action: board.Crash, Why: "pawl had ended; its workspace is kept"}
 		switch {
 		case f.Ordered && slots > 0:
-			r, slots = Recovery{Case: f.Case, Adopt: true, Why: "it is being worked"}, slots-1
+			r, slots = Recovery{Case: f.Case, Adopt: true, Why: "it is being worked on"}, slots-1
 		case !own: // nothing was tried that could have failed
-			r.Action, r.Why = board.Stop, "pawl was gone before its run began"
+			r.Action, r.Why = board.Stop, "pawl ended before its run started"
 		case f.Run.Status.Active() && f.Alive && slots > 0:
 			r, slots = Recovery{Case: f.Case, Adopt: true, Why: "its agent is still running"}, slots-1
 		case f.Run.Status.Active():
@@ -181,7 +181,7 @@ func RaceTrouble(tags []string) string {
 		if !ok {
 			continue
 		}
-		wrong := fmt.Sprintf("with the tag %.60q nobody races: write race:2 to race:%d, or race:claude+codex",
+		wrong := fmt.Sprintf("the tag %.60q starts no race: write race:2 to race:%d, or race:claude+codex",
 			t, board.MaxRacers)
 		names := strings.Split(list, "+")
 		n, err := strconv.Atoi(list)
@@ -191,7 +191,7 @@ func RaceTrouble(tags []string) string {
 		case err != nil && len(names) == 1:
 			return fmt.Sprintf("%s; for one agent write agent:%.60s", wrong, list)
 		case max(n, len(names)) > board.MaxRacers:
-			return fmt.Sprintf("with the tag %.60q %d agents race, and no more: that is the most", t, board.MaxRacers)
+			return fmt.Sprintf("the tag %.60q asks for too many agents: %d race, which is the most", t, board.MaxRacers)
 		}
 	}
 	return ""

@@ -123,7 +123,7 @@ func joinWithAnd(ids []string) string {
 
 // adviceFor names what a person can set or do against a fault of the environment.
 func adviceFor(c failure.Class) string {
-	const setup = "A workspace has what git holds: workspace.copy brings ignored files of your checkout, " +
+	const setup = "A workspace has only what is in git: workspace.copy brings ignored files of your checkout, " +
 		"workspace.setup runs commands (npm ci); both reach kept workspaces at the next start."
 	switch c {
 	case failure.Network, failure.ServiceUnavailable:
@@ -133,9 +133,9 @@ func adviceFor(c failure.Class) string {
 	case failure.Auth:
 		return "Log in again; 'pawl doctor' shows which agents can work."
 	case failure.ResourceExhausted:
-		return "Give the machine more room, or set autopilot.max_parallel lower."
+		return "Free some disk or memory, or lower autopilot.max_parallel."
 	case failure.PortConflict:
-		return "Take the ports from PAWL_PORT_BASE, which each workspace has of its own."
+		return "Use ports from PAWL_PORT_BASE on; each workspace has its own."
 	}
 	return setup
 }
@@ -168,7 +168,7 @@ func (s *State) noteHalt(id string, end *Outcome) {
 		return
 	}
 	s.pauseFor(end.Why)
-	s.Alerts = append(s.Alerts, fmt.Sprintf("paused: %s. No task is to blame for it, and none has failed. %s Then: "+
+	s.Alerts = append(s.Alerts, fmt.Sprintf("paused: %s. No task caused it, and none has failed. %s Then: "+
 		"pawl autopilot resume%s", s.Why, agentAdvice(end.Person), s.limitPause()))
 }
 
@@ -184,7 +184,7 @@ func (s *State) noteLimit(e *Event) {
 	switch {
 	case e.Why != "" && i < 0:
 		s.Outages = append(s.Outages, Outage{Agent: e.Named, Since: s.At})
-		s.Tells = append(s.Tells, e.Why+": tasks wait for it, and go on by themselves")
+		s.Tells = append(s.Tells, e.Why+": tasks wait for it, and continue by themselves")
 	case e.Why == "" && i >= 0:
 		took := s.At.Sub(s.Outages[i].Since)
 		s.Tells = append(s.Tells, "the provider of "+e.Named+" answers again, after "+loop.Duration(took))

@@ -12,7 +12,7 @@ import (
 // starts, and alerts come first.
 func (s *State) nextCommand() Command {
 	if s.Phase == "" || s.Phase == Finished {
-		return Command{Kind: Rest, Why: "nothing has begun, or all is over"}
+		return Command{Kind: Rest, Why: "nothing has started, or all has ended"}
 	}
 	for _, step := range []func() (Command, bool){
 		s.settleEndedRun, s.alertPerson, s.sayNotes, s.instructRuns, s.fillFreeSlot, s.verifyTarget, s.endSession,
@@ -85,7 +85,7 @@ func (s *State) instructRuns() (Command, bool) {
 			return Command{Kind: Pause, Case: l.Case, Why: s.Why}, true
 		case s.Phase == Running && l.Phase == Resting:
 			l.Phase, l.End = Working, nil
-			return Command{Kind: Resume, Case: l.Case, Why: "the autopilot goes on"}, true
+			return Command{Kind: Resume, Case: l.Case, Why: "the autopilot resumes"}, true
 		}
 	}
 	return Command{}, false
@@ -97,7 +97,7 @@ func (s *State) fillFreeSlot() (Command, bool) {
 		id := s.Adopt[0]
 		s.Adopt = s.Adopt[1:]
 		s.Slots = append(s.Slots, Slot{Case: id, Phase: Working, Since: s.At})
-		return Command{Kind: Start, Case: id, Adopt: true, Why: "what an earlier pawl left of it is taken up"}, true
+		return Command{Kind: Start, Case: id, Adopt: true, Why: "it continues what an earlier pawl process left"}, true
 	}
 	if s.Phase != Running {
 		s.dropChosen()
@@ -117,7 +117,7 @@ func (s *State) fillFreeSlot() (Command, bool) {
 		return Command{}, false
 	}
 	if len(s.Assigned) > 0 {
-		return Command{Kind: Pick, Case: s.Assigned[0], Why: "a person assigned it"}, true
+		return Command{Kind: Pick, Case: s.Assigned[0], Why: "assigned by a person"}, true
 	}
 	if s.Mode != Auto || s.Dry != "" || s.reasonTargetReached() != "" || s.isInDoubt() {
 		return Command{}, false
@@ -141,10 +141,10 @@ func (s *State) reasonTargetReached() string {
 		return fmt.Sprintf("%d of %d tasks are complete or run", s.Tally.Completed+len(s.Slots), n)
 	}
 	if t := s.Settings.Until; !t.IsZero() && !t.After(s.At) {
-		return "its time is over"
+		return "its time is up"
 	}
 	if most := s.Settings.Plan; most > 0 && s.Counts.Plan >= most {
-		return fmt.Sprintf("%d %% of the plan are used, of %d %%", s.Counts.Plan, most)
+		return fmt.Sprintf("%d %% of the plan is used, of %d %%", s.Counts.Plan, most)
 	}
 	return ""
 }
@@ -162,7 +162,7 @@ func (s *State) endSession() (Command, bool) {
 	}
 	if s.Stale && s.reasonTargetReached() != "" {
 		s.Stale = false
-		return Command{Kind: Count, Why: "what is left is to be known"}, true
+		return Command{Kind: Count, Why: "looking for what is left"}, true
 	}
 	if s.onItsWay() || s.awaitsTarget() {
 		return Command{}, false
@@ -261,7 +261,7 @@ func (s *State) reasonIdle() string {
 		return fmt.Sprintf("the first iterations of %s failed in the same way: it may be the environment",
 			joinWithAnd(s.Environment.Cases))
 	case s.Mode == SemiAuto:
-		return "semi-auto: a person assigns tasks"
+		return "semi-auto: you assign the tasks"
 	case s.Dry != "":
 		return s.Dry
 	}

@@ -36,15 +36,15 @@ func TestRacers(t *testing.T) {
 
 func TestRaceTrouble(t *testing.T) {
 	t.Parallel()
-	const nobody = " nobody races: write race:2 to race:5, or race:claude+codex"
+	const nobody = " starts no race: write race:2 to race:5, or race:claude+codex"
 	for tag, want := range map[string]string{
 		"docs": "", "race:1": "", "race:0": "", "race:5": "", "race:claude+codex": "", "race:2+3": "",
-		"race:6":           `with the tag "race:6" 5 agents race, and no more: that is the most`,
-		"race:a+b+c+d+e+f": `with the tag "race:a+b+c+d+e+f" 5 agents race, and no more: that is the most`,
-		"race:-1":          `with the tag "race:-1"` + nobody,
-		"race:":            `with the tag "race:"` + nobody,
-		"race:claude+":     `with the tag "race:claude+"` + nobody,
-		"race:claude":      `with the tag "race:claude"` + nobody + "; for one agent write agent:claude",
+		"race:6":           `the tag "race:6" asks for too many agents: 5 race, which is the most`,
+		"race:a+b+c+d+e+f": `the tag "race:a+b+c+d+e+f" asks for too many agents: 5 race, which is the most`,
+		"race:-1":          `the tag "race:-1"` + nobody,
+		"race:":            `the tag "race:"` + nobody,
+		"race:claude+":     `the tag "race:claude+"` + nobody,
+		"race:claude":      `the tag "race:claude"` + nobody + "; for one agent write agent:claude",
 	} {
 		if got := RaceTrouble([]string{"old", tag}); got != want {
 			t.Errorf("%s: %q, want %q", tag, got, want)

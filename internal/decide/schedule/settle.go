@@ -112,7 +112,7 @@ func Judge(o Outcome, m Manner) Settlement {
 	case loop.Interrupted, loop.Stopped:
 		return settleStopped(o, m)
 	case loop.Running, loop.Waiting: // its pawl died
-		return Settlement{Action: board.Crash, Why: "its loop is gone"}
+		return Settlement{Action: board.Crash, Why: "its run ended unexpectedly"}
 	}
 	return Settlement{Action: board.Fail, Why: o.Why, Failed: true, Alert: "it failed: " + o.Why}
 }
@@ -141,7 +141,7 @@ func settleCompleted(o Outcome, m Manner) Settlement {
 func settleBlocked(why string, m Manner) Settlement {
 	alert := why
 	if m.Mode == SemiAuto {
-		alert += "; say how it goes on"
+		alert += "; decide how it continues"
 	}
 	return Settlement{Action: board.Block, Why: why, Alert: alert}
 }

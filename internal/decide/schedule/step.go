@@ -52,7 +52,7 @@ func (s *State) takeEvent(e *Event) {
 		s.lookAtBoardAgain()
 	case Gone:
 		if l := s.slotOf(e.Case); l != nil && l.Gone == "" {
-			l.Gone = cmp.Or(e.Why, "it is active no more")
+			l.Gone = cmp.Or(e.Why, "it is no longer active")
 			s.Alerts = append(s.Alerts, fmt.Sprintf("%s: %s; its run is ended", e.Case, l.Gone))
 		}
 	case Changed:
@@ -97,7 +97,7 @@ func (s *State) takeSlot(e *Event) {
 
 func reasonChosen(e *Event, assigned bool) string {
 	if assigned {
-		return "a person assigned it"
+		return "assigned by a person"
 	}
 	return cmp.Or(e.Why, "it is the best ready task")
 }
@@ -273,7 +273,7 @@ func (s *State) afterError(end Outcome, v Settlement) {
 	default:
 		return
 	}
-	s.Alerts = append(s.Alerts, "paused: "+s.Why+"; look at what failed, then: pawl autopilot resume"+s.limitPause())
+	s.Alerts = append(s.Alerts, "paused: "+s.Why+"; see what failed, then: pawl autopilot resume"+s.limitPause())
 }
 
 // limitPause has a pause end by itself, and says so.
@@ -316,7 +316,7 @@ func (s *State) takeRequest(e *Event) {
 	switch e.Ask {
 	case AskPause:
 		if s.Phase == Running {
-			s.pauseFor("a person paused it")
+			s.pauseFor("paused by a person")
 		}
 		s.Ends = time.Time{} // a person knows of it
 	case AskResume:
@@ -373,5 +373,5 @@ func whoAsked(cause loop.Cause) string {
 	case loop.CauseHangup:
 		return "the terminal hung up"
 	}
-	return "a person stopped it"
+	return "stopped by a person"
 }

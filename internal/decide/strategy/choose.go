@@ -196,7 +196,7 @@ func (s *Situation) reasonIneffective(c *Strategy) string {
 	return why
 }
 
-const unheard = "what failed is a command, and no agent is told"
+const unheard = "what failed is a command, not an agent"
 
 func reasonUnless(can bool, why, otherwise string) string {
 	if can {
@@ -245,7 +245,7 @@ func (s *Situation) Reaches(name string, timedOut bool) bool {
 func (s *Situation) reasonNoLonger(c *Strategy) string {
 	switch ofGates := s.Gate || s.Steps; {
 	case s.Fixed:
-		return "the time limit is the gate's own"
+		return "the time limit belongs to the gate"
 	case ofGates && c.TimeoutFactor > 1:
 		return ""
 	case s.IterationTimeout <= 0:

@@ -253,7 +253,7 @@ func (c *checker) checkReference(at where, r reference) *expressionError {
 	root := r.path[0]
 	switch {
 	case root == "output" && !at.outputs:
-		return &expressionError{message: "output is known under outputs only; use steps.ID.output"}
+		return &expressionError{message: "output is available only under outputs; use steps.ID.output"}
 	case root == "output":
 		return nil
 	case len(r.path) == 1 && slices.Contains([]string{"steps", "needs"}, root):
@@ -268,7 +268,7 @@ func (c *checker) checkReference(at where, r reference) *expressionError {
 		return nil
 	case "env":
 		if !slices.Contains(at.env, name) {
-			return &expressionError{message: fmt.Sprintf("env.%s is not set before here in this file; in a command write $%s",
+			return &expressionError{message: fmt.Sprintf("env.%s is not set above in this file; in a command write $%s",
 				name, name), word: name, among: at.env}
 		}
 		return nil
@@ -280,7 +280,7 @@ func (c *checker) checkReference(at where, r reference) *expressionError {
 
 func (c *checker) matrixName(at where, name string) *expressionError {
 	if at.step < 0 || c.file.Steps[at.step].Matrix == nil {
-		return &expressionError{message: "matrix is known in steps that have one"}
+		return &expressionError{message: "matrix is available only in steps that have one"}
 	}
 	names := c.file.Steps[at.step].Matrix.axisNames()
 	if !slices.Contains(names, name) {

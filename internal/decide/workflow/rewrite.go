@@ -229,7 +229,7 @@ func (r *rewriter) rewriteCall(name string, start int) error {
 	}
 	if strings.EqualFold(name, "hashFiles") {
 		return &expressionError{offset: start,
-			message: "hashFiles is not known: a workflow is planned without looking at files"}
+			message: "hashFiles is not supported: a workflow is planned without reading files"}
 	}
 	r.emitText(name, start)
 	return nil

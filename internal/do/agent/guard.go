@@ -19,7 +19,7 @@ type Guards struct {
 	// calls of tools with the same arguments and results, the same words.
 	Repeats int `json:"repeats,omitempty"`
 	// Retries and RetryTime are how often, and for how long, the program may try
-	// failed model calls again with nothing new between.
+	// failed model calls again without any change between.
 	Retries   int           `json:"retries,omitempty"`
 	RetryTime time.Duration `json:"retry_time,omitempty"`
 	// EmptyCalls is how many model calls in a row may bring nothing new.
@@ -170,7 +170,7 @@ func (g *Guard) countRetry(e Event, at time.Time) (Trip, bool) {
 
 func (g *Guard) retryTrip(how string) Trip {
 	const advice = "see whether the provider can be reached from here, or raise loop.retry_timeout or loop.max_retries"
-	why := "the program tried a failed model call again " + how + " with nothing new"
+	why := "the program tried a failed model call again " + how + " without any change"
 	return Trip{Ended: loop.EndedRetries, Why: why + reasonOf(g.refusal) + "; " + advice}
 }
 

@@ -82,7 +82,7 @@ func TestGuardTrips(t *testing.T) {
 		{"calls with an error each", all, times(20, call, Event{Kind: Error, Error: &failure.APIError{Type: "context_length_exceeded", Message: "too long"}}), loop.EndedRequests, 13, "(too long)"},
 		{"calls that bring something", all, append(times(5, call), append(poll(1), append(times(5, call), poll(1)...)...)...), loop.NotEnded, 0, ""},
 
-		{"retries by number", all, times(9, refused(0)), loop.EndedRetries, 5, "again 5 times in a row with nothing new (503 try later)"},
+		{"retries by number", all, times(9, refused(0)), loop.EndedRetries, 5, "again 5 times in a row without any change (503 try later)"},
 		{"retries by time", Guards{RetryTime: 10 * time.Second}, times(30, refused(0)), loop.EndedRetries, 11, "again for 10s"},
 		{"a retry that is far off", all, times(1, refused(3*time.Hour)), loop.EndedRetries, 1, "and waits 3h0m0s for it"},
 		{"retries that help", all, times(20, refused(time.Second), refused(time.Second), Event{Kind: Thinking, Text: "hm"}, Event{Kind: ToolStart}), loop.NotEnded, 0, ""},

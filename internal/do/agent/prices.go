@@ -130,8 +130,8 @@ func NoPrice(model, tier string) string {
 	if tier != "" {
 		what += " in the tier " + strconv.Quote(tier)
 	}
-	const text = "the price of %s is not known, so no limit of money would hold; say in pawl.yaml what a million " +
-		"tokens cost (prices: {%s: {input: 3, output: 15}}), or let it run by limits.tokens and limits.calls alone " +
+	const text = "the price of %s is not known, so no cost limit can hold; set in pawl.yaml what a million " +
+		"tokens cost (prices: {%s: {input: 3, output: 15}}), or let it run with limits.tokens and limits.calls alone " +
 		"(safety: {allow_unpriced: true})"
 	return fmt.Sprintf(text, what, strconv.Quote(cmp.Or(model, "NAME")))
 }
@@ -218,7 +218,7 @@ type tokenPrices struct {
 func FromLiteLLM(list []byte) (Prices, error) {
 	var models map[string]json.RawMessage
 	if err := json.Unmarshal(list, &models); err != nil {
-		return nil, fmt.Errorf("it is no list of LiteLLM's: %v", err)
+		return nil, fmt.Errorf("it is not a price list of LiteLLM: %v", err)
 	}
 	all := Prices{}
 	for _, name := range slices.Sorted(maps.Keys(models)) {

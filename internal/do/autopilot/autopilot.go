@@ -136,7 +136,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		p.quit()
 		p.working.Wait()
 		p.handOn(ctx)
-		return Result{Why: "another process goes on with the autopilot"}, nil
+		return Result{Why: "another process has taken over the autopilot"}, nil
 	}
 	p.working.Wait()
 	p.drainLanded(context.WithoutCancel(ctx))
@@ -405,7 +405,7 @@ func (p *reporter) currentStatus(ctx context.Context, id string) string {
 	if err != nil {
 		return err.Error()
 	}
-	return fmt.Sprintf("it is %s by now: %s", c.Status, c.Why)
+	return fmt.Sprintf("it is now %s: %s", c.Status, c.Why)
 }
 
 func stopEvent(cause loop.Cause, kill bool) schedule.Event {

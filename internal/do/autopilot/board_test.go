@@ -147,7 +147,7 @@ const greets = `
 `
 
 // Work that is verified lands, unless somebody has to look at it first: because
-// the settings say so, or because nothing lands unseen at the level paranoid.
+// the settings say so, or because everything is reviewed at the level paranoid.
 func TestWhatLandsAndWhatWaitsForAReview(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -158,7 +158,7 @@ func TestWhatLandsAndWhatWaitsForAReview(t *testing.T) {
 		alert  string // what a person is told at once
 	}{
 		{"normal", func(*desk) {}, board.Done, "greet.txt", ""},
-		{"paranoid", func(d *desk) { d.plan.Safety = sandbox.Paranoid }, board.Review, "", "nothing lands unseen at the level paranoid"},
+		{"paranoid", func(d *desk) { d.plan.Safety = sandbox.Paranoid }, board.Review, "", "everything is reviewed at the level paranoid"},
 		{"review", func(d *desk) { d.o.Settings.Review = true }, board.Review, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

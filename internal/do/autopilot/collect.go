@@ -74,7 +74,7 @@ func (w *ReviewWhen) reason(task *board.Case, paths []string, lines int) string 
 	case w.Lines > 0 && lines > w.Lines:
 		return fmt.Sprintf("it changes %d lines, more than review.when.lines: %d", lines, w.Lines)
 	case w.Unproved && criterion != "":
-		return fmt.Sprintf("no check of it shows that %q (review.when.unproved)", fault.Cut(criterion, 200))
+		return fmt.Sprintf("none of its checks shows that %q (review.when.unproved)", fault.Cut(criterion, 200))
 	}
 	return ""
 }
@@ -94,9 +94,9 @@ func (p *reporter) reasonToConfirm(ctx context.Context, task *board.Case, base, 
 	}
 	switch {
 	case err != nil:
-		return "it cannot be told whether it changes what programs run by themselves: " + err.Error()
+		return "it is unknown whether it changes files that programs run by themselves: " + err.Error()
 	case len(found) > 0:
-		return "it changes " + deliver.Some(found) + ", which programs of yours run by themselves"
+		return "it changes " + deliver.Some(found) + ", which your own programs run by themselves"
 	}
 	return p.o.ReviewWhen.reason(task, paths, size.Added+size.Deleted)
 }

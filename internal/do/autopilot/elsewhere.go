@@ -67,7 +67,7 @@ type elsewhere struct {
 func (p *attempts) workElsewhere(ctx context.Context, l *slot) schedule.Outcome {
 	if n := len(schedule.Racers(l.task.Tags, nil)); n > 1 {
 		p.notify(Notice{Kind: Warning, Case: l.task.ID, Text: fmt.Sprintf(
-			"%d agents are to race for %s, but those of an engine do not race: one works on it alone", n, l.task.ID)})
+			"%d agents should race for %s, but agents of an engine cannot: one works on it", n, l.task.ID)})
 	}
 	work, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -213,7 +213,7 @@ func Work(ctx context.Context, o Options, id, run, base string, k engine.Kernel)
 }
 
 // errTurnOver is that a task is not to be worked.
-var errTurnOver = errors.New("the autopilot that ordered it is not the board's any more")
+var errTurnOver = errors.New("the autopilot that started it no longer drives the board")
 
 // slotFor is the slot of a task whose autopilot is elsewhere.
 func (p *attempts) slotFor(ctx context.Context, id, run string) (*slot, error) {

@@ -146,7 +146,7 @@ func TestIdle(t *testing.T) {
 	}
 	idle, err := IdleOf(t.Context(), db)
 	want := []string{
-		"nothing is started until " + soon.Local().Format(time.TimeOnly) + ": m1: no room",
+		"nothing starts until " + soon.Local().Format(time.TimeOnly) + ": m1: no room",
 		"task-002 is not started: stopped by 'pawl stop'. Give it back: pawl case start task-002",
 	}
 	if err != nil || len(idle.KeptOut) != 2 || !slices.Equal(idle.Lines(), want) {

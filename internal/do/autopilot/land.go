@@ -100,9 +100,9 @@ func queueLeft(ctx context.Context, db *store.Store, target string, now time.Tim
 	added := slices.ContainsFunc(asks, func(a store.QueueAsk) bool { return a.Event.Kind == queue.Added })
 	if s.Stop != nil && !s.Repairing() {
 		if added || slices.ContainsFunc(s.Entries, func(e queue.Entry) bool { return e.Status != queue.Parked }) {
-			left.held = "the merge queue stands still: " + s.Stop.Why
+			left.held = "the merge queue is blocked: " + s.Stop.Why
 		} else if s.Unpushed != nil {
-			left.held = "what landed is here, and is not pushed: the merge queue stands still: " + s.Stop.Why
+			left.held = "what landed is only here, not pushed: the merge queue is blocked: " + s.Stop.Why
 		}
 		return left, nil
 	}
@@ -131,7 +131,7 @@ func queueLeft(ctx context.Context, db *store.Store, target string, now time.Tim
 		held = ""
 	}
 	if n == 0 && held == "" && s.Unpushed.Stuck() {
-		held = "what landed is here, and is not pushed: " + s.Unpushed.Why
+		held = "what landed is only here, not pushed: " + s.Unpushed.Why
 	}
 	left.queued, left.held = n, held
 	return left, nil

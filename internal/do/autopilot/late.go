@@ -116,7 +116,7 @@ func (p *pilot) blameLanding(ctx context.Context, commit string, rep gate.Report
 		return err
 	}
 	text := fmt.Sprintf("the gate %s is red on what has landed: %s", spec.Name, rep.Summary)
-	p.warnAbout("", text+"; the landing that made it red is looked for")
+	p.warnAbout("", text+"; looking for the landing that made it red")
 	found, err := p.queue.Bisect(ctx, []gate.Spec{spec}, r.Verdict.Tree, func(string, gate.Report) {})
 	switch {
 	case ctx.Err() != nil:
@@ -124,16 +124,16 @@ func (p *pilot) blameLanding(ctx context.Context, commit string, rep gate.Report
 	case errors.Is(err, merge.ErrGreen): // it is flaky, or what landed meanwhile repaired it
 		return nil
 	case err != nil:
-		found = merge.Culprit{Commit: commit, Title: "nobody knows which: " + err.Error()}
+		found = merge.Culprit{Commit: commit, Title: "the landing is unknown: " + err.Error()}
 	}
 	text = fmt.Sprintf("the gate %s is red since %.10s (%s): %s", spec.Name, found.Commit, found.Title, rep.Summary)
 	if p.o.Late.Revert && len(found.Tasks) == 1 {
 		if err = p.takeBack(ctx, found.Tasks[0], text); err == nil {
 			needing, err := p.queue.DoneNeeding(ctx, found.Tasks[0])
-			p.warnAbout(found.Tasks[0], text+"; it is taken back."+needing)
+			p.warnAbout(found.Tasks[0], text+"; it is reverted."+needing)
 			return err
 		}
-		text += "; it is not taken back: " + err.Error()
+		text += "; it is not reverted: " + err.Error()
 	}
 	return p.askAboutLanding(ctx, spec, found, text)
 }
@@ -146,7 +146,7 @@ func (p *pilot) takeBack(ctx context.Context, id, why string) error {
 		return err
 	}
 	if slices.ContainsFunc(history, func(e board.Entry) bool { return e.Action == board.Reopen }) {
-		return errors.New("that was done once already")
+		return errors.New("that was already done once")
 	}
 	c, err := p.o.Store.Case(ctx, id)
 	if err != nil {
@@ -170,7 +170,7 @@ func (p *pilot) askAboutLanding(ctx context.Context, spec gate.Spec, found merge
 		Why:    text + ". Unblock this to have an agent repair it",
 	}
 	for _, id := range found.Tasks {
-		c.Why += "; or take it back: pawl revert " + id
+		c.Why += "; or revert it: pawl revert " + id
 	}
 	_, err := p.o.Store.AddCases(ctx, []board.Draft{{Case: c}}, board.Pawl, time.Now())
 	if problems, ok := errors.AsType[*board.ProblemsError](err); ok && problems.AllKnown() {

@@ -28,7 +28,7 @@ func (p *pilot) performCommand(ctx context.Context, c schedule.Command) schedule
 	case schedule.Verify:
 		if !p.verifies {
 			p.verifies = true
-			p.notify(Notice{Kind: Told, Text: "The checks run on the target first"})
+			p.notify(Notice{Kind: Told, Text: "Running the checks on the target first"})
 		}
 		if err := p.queue.Ask(ctx, queue.Ask{Wish: queue.WishVerify}); err != nil {
 			p.o.Log.Warn(err.Error()) // it is asked again
@@ -130,7 +130,7 @@ func (p *reporter) excludeUnserved(ctx context.Context, exclude []string) (all [
 		why = fmt.Sprintf("%s waits for a worker with %s", c.ID, strings.Join(c.Labels(), ", "))
 	}
 	if len(cases) > 1 {
-		why += fmt.Sprintf(", and %d more for such ones", len(cases)-1)
+		why += fmt.Sprintf(", and so do %d more", len(cases)-1)
 	}
 	return exclude, why, err
 }

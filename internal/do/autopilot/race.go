@@ -134,7 +134,7 @@ func (p *attempts) runRace(ctx, ready context.Context, l *slot, agents []string)
 	}
 	for _, r := range all {
 		if r != winner {
-			p.releaseRacer(ctx, r, pool.GivenUp("another agent has won the race"))
+			p.releaseRacer(ctx, r, pool.GivenUp("another agent won the race"))
 		}
 	}
 	won := winner.racerLabel()
@@ -151,7 +151,7 @@ func (p *attempts) runRace(ctx, ready context.Context, l *slot, agents []string)
 		}
 	}
 	if n == 1 {
-		o.Why = fmt.Sprintf("%s raced alone: %s", won, o.Why)
+		o.Why = fmt.Sprintf("%s ran alone: %s", won, o.Why)
 	} else {
 		o.Why = fmt.Sprintf("%s %s of %d agents: %s", won, how, n, o.Why)
 	}

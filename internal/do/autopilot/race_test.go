@@ -161,7 +161,7 @@ func TestARaceGoesOnWithoutAnAgentThatIsNotThere(t *testing.T) {
 		t.Errorf("a person is told %q, want %q", warned, want)
 	}
 	d.won("slow")
-	if !strings.HasPrefix(settled, "slow raced alone: ") {
+	if !strings.HasPrefix(settled, "slow ran alone: ") {
 		t.Errorf("the task ended with %q", settled)
 	}
 }
@@ -255,7 +255,7 @@ func TestATaskDoesNotRaceElsewhere(t *testing.T) {
 	if got := d.work(); got.Status != board.Blocked || got.Why != "no idea" {
 		t.Errorf("the task is %s: %s", got.Status, got.Why)
 	}
-	want := "3 agents are to race for task-001, but those of an engine do not race: one works on it alone"
+	want := "3 agents should race for task-001, but agents of an engine cannot: one works on it"
 	for _, n := range d.told {
 		if n.Kind == autopilot.Warning && n.Text == want {
 			return

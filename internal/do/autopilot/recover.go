@@ -89,7 +89,7 @@ func (p *attempts) endLost(ctx context.Context, workers []store.Worker) error {
 		works, err := p.o.Elsewhere.Works(ctx, task)
 		if err == nil && !works {
 			nobody := func(store.Owner) bool { return false } // drives it: the engine says so
-			err = engine.ArchiveOf(ctx, p.o.Store, r.ID, "the database lost how it ended", nobody)
+			err = engine.ArchiveOf(ctx, p.o.Store, r.ID, "its end is missing from the database", nobody)
 		}
 		if err != nil {
 			return err

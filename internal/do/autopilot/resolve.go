@@ -60,7 +60,7 @@ func (r *Resolver) Resolve(ctx context.Context, p merge.Problem) (string, error)
 // unmergedError is how a run ended that brought nothing together.
 type unmergedError struct{ why string }
 
-func (e *unmergedError) Error() string { return "the agent did not bring it together: " + e.why }
+func (e *unmergedError) Error() string { return "the agent did not merge it: " + e.why }
 
 func (r *Resolver) resolveConflict(ctx context.Context, p merge.Problem) (string, error) {
 	w, err := r.takeWorkspace(ctx, p.Entry.ID+pool.MergeSuffix, p.Tip)
@@ -88,7 +88,7 @@ func (r *Resolver) takeWorkspace(ctx context.Context, id, tip string) (pool.Work
 	if err != nil || !w.Kept {
 		return w, err
 	}
-	if err := r.Pool.Release(ctx, w, pool.GivenUp("a new attempt begins at the target as it is now")); err != nil {
+	if err := r.Pool.Release(ctx, w, pool.GivenUp("a new attempt starts from the current target")); err != nil {
 		return w, err
 	}
 	return r.Pool.Take(ctx, id, tip)
@@ -152,7 +152,7 @@ func (r *Resolver) refuseUnseen(ctx context.Context, p merge.Problem, commit str
 	}
 	found, err := delivery.RunsItself(ctx, r.Repo, paths, r.Confirm)
 	if err == nil && len(found) > 0 {
-		err = &unmergedError{"its merge changes " + deliver.Some(found) + ", which programs of yours run by themselves"}
+		err = &unmergedError{"its merge changes " + deliver.Some(found) + ", which your own programs run by themselves"}
 	}
 	return err
 }

@@ -23,7 +23,7 @@ import (
 const setupWithin = 30 * time.Minute
 
 // errSetup is that a command of workspace.setup failed.
-var errSetup = errors.New("setting the workspace up")
+var errSetup = errors.New("setting up the workspace")
 
 // longStep is how long a step before a run takes until there is a notice.
 const longStep = 3 * time.Second
@@ -50,7 +50,7 @@ func (p *workspaces) setUp(ctx context.Context, w pool.Workspace, plan engine.Pl
 		Unboxed: plan.Box == nil,
 	})
 	if err != nil {
-		return fmt.Errorf("cannot set the workspace up: %v", err)
+		return fmt.Errorf("cannot set up the workspace: %v", err)
 	}
 	for i, line := range w.Setup {
 		if err = setupCommand(ctx, client, dir, i, line, w, plan); err != nil {
@@ -82,9 +82,9 @@ func setupCommand(ctx context.Context, client *supervisor.Client, dir string, i 
 	}, nil)
 	switch {
 	case err != nil:
-		return fmt.Errorf("cannot set the workspace up with %q: %v", line, err)
+		return fmt.Errorf("cannot set up the workspace with %q: %v", line, err)
 	case res.Error != "":
-		return fmt.Errorf("cannot set the workspace up with %q: %s", line, res.Error)
+		return fmt.Errorf("cannot set up the workspace with %q: %s", line, res.Error)
 	case res.Exit.Code != 0 || res.Exit.Ended != loop.NotEnded:
 		said := fmt.Sprintf("with %q failed with status %d: %s", line, res.Exit.Code, lastLines(res.Stdout))
 		return fmt.Errorf("%w %s", errSetup, strings.TrimSuffix(said, ": "))

@@ -164,7 +164,7 @@ func (p *attempts) endAttempt(ctx context.Context, l *slot, w pool.Workspace, s 
 	case err != nil && w.ID == "":
 		return notBegun(err)
 	case errors.Is(err, engine.ErrTaken):
-		p.releaseWorkspace(ctx, w, pool.Keep("another process works in it"))
+		p.releaseWorkspace(ctx, w, pool.Keep("another process uses it"))
 		return schedule.Outcome{Taken: true, Why: err.Error()}
 	case errors.Is(err, engine.ErrWaits):
 		p.releaseWorkspace(ctx, w, pool.Keep("its run waits"))
@@ -213,7 +213,7 @@ func (p *attempts) reasonClaimed(ctx context.Context, l *slot) string {
 	defer cancel()
 	why, err := p.o.Claim(bounded, l.task)
 	if err != nil && ctx.Err() == nil {
-		p.warnAbout(l.task.ID, "its issue does not say that work begins: "+err.Error())
+		p.warnAbout(l.task.ID, "cannot report on its issue that work starts: "+err.Error())
 	}
 	return why
 }
@@ -237,7 +237,7 @@ func (p *workspaces) takeWorkspace(ctx context.Context, id string) (pool.Workspa
 func (p *workspaces) baseCommit(ctx context.Context) (string, error) {
 	base, err := p.o.Base(ctx)
 	if err == nil && base == "" {
-		err = fmt.Errorf("the branch that work lands on, %s, is not there", p.queue.Target())
+		err = fmt.Errorf("the branch that work lands on, %s, does not exist", p.queue.Target())
 	}
 	return base, err
 }
@@ -306,7 +306,7 @@ func (p *attempts) driveRun(ctx, ready context.Context, l *slot, w pool.Workspac
 	err = p.setUp(ready, w, plan)
 	switch {
 	case ready.Err() != nil:
-		stopped := loop.State{Status: loop.Interrupted, Why: "it was stopped before its run began"}
+		stopped := loop.State{Status: loop.Interrupted, Why: "it was stopped before its run started"}
 		return stopped, nil //nolint:nilerr // what was cut off by that is no error
 	case err != nil:
 		return loop.State{}, err
@@ -357,7 +357,7 @@ func (p *attempts) setOthersUse(ctx context.Context, l *slot, pol *loop.Policy, 
 // noteLevel notes the safety level of the slot's work.
 func (l *slot) noteLevel(level string) {
 	if l.closed = level == sandbox.Paranoid; l.closed {
-		l.hold = "nothing lands unseen at the level paranoid"
+		l.hold = "everything is reviewed at the level paranoid"
 	}
 }
 

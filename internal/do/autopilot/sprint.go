@@ -62,7 +62,7 @@ func (p *pilot) makeCheckpoint(ctx context.Context, id string) error {
 		err = p.o.Repo.UpdateRef(ctx, CheckpointRef(id), base, "", "pawl: before sprint "+id)
 	}
 	if err != nil {
-		return fmt.Errorf("cannot make the checkpoint of the sprint: %v", err)
+		return fmt.Errorf("cannot create the checkpoint of the sprint: %v", err)
 	}
 	p.notify(Notice{Kind: Checkpoint, Text: CheckpointRef(id)})
 	return nil

@@ -69,7 +69,7 @@ func standBy(ctx context.Context, db *store.Store, log *slog.Logger, open opener
 			err = goOn(ctx, open)
 		}
 		if err != nil && ctx.Err() == nil {
-			log.Warn("this worker does not go on with the autopilot: " + err.Error())
+			log.Warn("this worker does not take over the autopilot: " + err.Error())
 			wait = standAgain
 		}
 		drive.Sleep(ctx, time.Now().Add(wait))
@@ -96,7 +96,7 @@ func (p *pilot) inheritState(ctx context.Context) (err error) {
 	}
 	var h handed
 	if err := errors.Join(json.Unmarshal(p.row.Options, &h), json.Unmarshal(p.row.State, &p.state)); err != nil {
-		return fmt.Errorf("cannot read what the autopilot was: %v", err)
+		return fmt.Errorf("cannot read the state of the autopilot: %v", err)
 	}
 	p.o.Filter, p.o.Sprint, p.o.Asked, p.o.Settings = h.Filter, h.Sprint, h.Asked, p.state.Settings
 	return nil

@@ -58,7 +58,7 @@ type View struct {
 
 // Idle is why an autopilot does not start what is ready.
 type Idle struct {
-	// Held is why nothing is started until a time; "" something may be.
+	// Held is why nothing starts until a time; "" something may be.
 	Held  string    `json:"held,omitempty"`
 	Until time.Time `json:"held_until,omitzero"`
 	// KeptOut are tasks that are ready, and not started.
@@ -81,7 +81,7 @@ func IdleOf(ctx context.Context, db *store.Store) (i Idle, err error) {
 	if len(workers) > 0 { // where none ever was, labels have no meaning
 		cases, cerr := db.Unserved(ctx)
 		for _, c := range cases {
-			i.KeptOut = append(i.KeptOut, KeptOut{c.ID, "no worker is there with " + strings.Join(c.Labels(), ", "),
+			i.KeptOut = append(i.KeptOut, KeptOut{c.ID, "there is no worker with " + strings.Join(c.Labels(), ", "),
 				time.Time{}, true})
 		}
 		err = cerr
@@ -127,7 +127,7 @@ func (i *Idle) LinesOf(task string) []string {
 // Lines say it in words.
 func (i *Idle) Lines() (lines []string) {
 	if i.Held != "" {
-		lines = append(lines, "nothing is started until "+i.Until.Local().Format(time.TimeOnly)+": "+i.Held)
+		lines = append(lines, "nothing starts until "+i.Until.Local().Format(time.TimeOnly)+": "+i.Held)
 	}
 	for _, k := range i.KeptOut {
 		switch {
@@ -136,7 +136,7 @@ func (i *Idle) Lines() (lines []string) {
 		case k.Until.IsZero():
 			lines = append(lines, k.Case+" is not started: "+k.Why+". Give it back: pawl case start "+k.Case)
 		case k.Why != i.Held:
-			lines = append(lines, fmt.Sprintf("%s is not started until %s: %s", k.Case,
+			lines = append(lines, fmt.Sprintf("%s does not start until %s: %s", k.Case,
 				k.Until.Local().Format(time.TimeOnly), k.Why))
 		}
 	}

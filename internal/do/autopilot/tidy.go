@@ -26,7 +26,7 @@ func (p *workspaces) tidyWorkspaces(ctx context.Context) {
 	}
 	for _, v := range all {
 		if !v.Remove {
-			p.warnAbout(v.ID, fmt.Sprintf("the workspace of %s stays: %s", v.ID, v.Reason))
+			p.warnAbout(v.ID, fmt.Sprintf("the workspace of %s is kept: %s", v.ID, v.Reason))
 			continue
 		}
 		if err := Forget(p.o.StateDir, v.ID); err != nil {
@@ -81,7 +81,7 @@ func (p *workspaces) syncIssues(ctx context.Context, limit time.Duration) {
 	defer cancel()
 	err := p.o.Sync(ctx, func(text string) { p.notify(Notice{Kind: Told, Text: text}) })
 	if err != nil && ctx.Err() == nil {
-		p.warnAbout("", "issues are not read: "+err.Error())
+		p.warnAbout("", "cannot read issues: "+err.Error())
 	}
 }
 

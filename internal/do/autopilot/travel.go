@@ -43,7 +43,7 @@ func (o *Options) retryPush(ctx context.Context, task string, push func() error)
 		if err == nil || over || errors.Is(err, pool.ErrRefused) {
 			return err
 		}
-		o.Log.Warn("the work is pushed again", "task", task, "error", err)
+		o.Log.Warn("pushing the work works again", "task", task, "error", err)
 		drive.Sleep(ctx, time.Now().Add(wait))
 	}
 }
@@ -63,7 +63,7 @@ func (o *Options) Push(ctx context.Context, task, run string) *loop.Pushed {
 		return err
 	})
 	if err != nil {
-		o.Log.Warn("other machines do not get the work", "task", task, "error", err)
+		o.Log.Warn("cannot push the work for other machines", "task", task, "error", err)
 		pushed.Commit = ""
 	}
 	return pushed
@@ -156,9 +156,9 @@ func (p *workspaces) takeHere(ctx context.Context, l *slot) (pool.Workspace, err
 	}
 	red, err := p.beganRed(ctx, w)
 	if err == nil && red {
-		err = p.o.Pool.Release(ctx, w, pool.GivenUp("it began at a commit that is red"))
+		err = p.o.Pool.Release(ctx, w, pool.GivenUp("it started from a red commit"))
 		if err == nil {
-			p.warnAbout(w.ID, "its workspace began at a commit that is red; it begins anew")
+			p.warnAbout(w.ID, "its workspace started from a red commit; it starts over")
 			w, err = p.takeWorkspace(ctx, l.name)
 		}
 	}
@@ -203,9 +203,9 @@ func (p *attempts) bringWorkspace(ctx context.Context, l *slot) (pool.Workspace,
 		}
 		found = !red
 	}
-	why := "another machine went on with it"
+	why := "another machine continued it"
 	if at.landed {
-		why = "what it had was taken back"
+		why = "its work was rolled back"
 	}
 	if !here || at.landed {
 		if err := p.giveUp(ctx, id, base, why); err != nil {
@@ -222,9 +222,9 @@ func (p *attempts) bringWorkspace(ctx context.Context, l *slot) (pool.Workspace,
 
 // warnOfLost: the work of an iteration is lost, and done again.
 func (p *attempts) warnOfLost(ctx context.Context, task string, at whereabouts, found bool) {
-	from := "begins anew"
+	from := "starts over"
 	if found {
-		from = "goes on from an earlier one"
+		from = "continues from an earlier one"
 	}
 	text := fmt.Sprintf("what the last iteration left on %s is not at %s, so the work %s", at.holder, p.o.Remote, from)
 	p.warnAbout(task, text)
@@ -242,7 +242,7 @@ func (p *attempts) decidedComplete() bool {
 
 // errAway is that a run is complete whose work is on a machine that does not have the
 // task any more, and was not pushed.
-var errAway = errors.New("it was complete, but its work did not leave the machine that did it; it is done again")
+var errAway = errors.New("it was complete, but its work never left its machine; it is done again")
 
 // giveUp removes the workspace of a task that is not gone on with here, for the reason. What is in it goes to a
 // recovery ref.

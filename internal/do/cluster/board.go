@@ -77,7 +77,7 @@ func (p Program) Work(
 	}
 	host, _ := os.Hostname()
 	w.Seen = seenIn(o, f)
-	w.Waits = func(why error) { w.Warn(why.Error() + "; waits half a minute at most to see whether it is gone") }
+	w.Waits = func(why error) { w.Warn(why.Error() + "; waits up to half a minute to see whether it has ended") }
 	plan := o.Plan
 	o.Plan = func(ctx context.Context, task autopilot.Task) (engine.Plan, *workspace.Checkout, error) {
 		p, tree, err := plan(ctx, task)

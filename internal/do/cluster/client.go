@@ -32,7 +32,7 @@ func ParseAddress(text string) (Address, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "temporal" || u.Hostname() == "" || u.User != nil || strings.Count(u.Path, "/") > 1 ||
 		u.RawQuery != "" || u.Fragment != "" {
-		return Address{}, fault.Refuse("cluster.engine is no address of an engine: write temporal://host:port/namespace")
+		return Address{}, fault.Refuse("cluster.engine is not an address: write temporal://host:port/namespace")
 	}
 	a := Address{u.Host, cmp.Or(strings.TrimPrefix(u.Path, "/"), "default")}
 	if u.Port() == "" {
@@ -81,7 +81,7 @@ func Dial(ctx context.Context, at autopilot.EngineAt, log *slog.Logger) (client.
 	if errors.As(err, &none) { // any other answer is reported where the engine is used
 		c.Close()
 		return nil, fault.Refuse("the engine at %s has no namespace %s", a.HostPort, a.Namespace).
-			Hint("Make it there: temporal operator namespace create --address %s --namespace %s", a.HostPort, a.Namespace).
+			Hint("Create it: temporal operator namespace create --address %s --namespace %s", a.HostPort, a.Namespace).
 			Hint("Or write another one at the end of cluster.engine")
 	}
 	return c, nil

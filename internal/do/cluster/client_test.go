@@ -86,7 +86,7 @@ func TestAnEngineThatIsAway(t *testing.T) {
 	}
 }
 
-// An address that is none, a namespace that is not there and a server that is no engine
+// An address that is none, a namespace that does not exist and a server that is no engine
 // are each told in words, with what was written.
 func TestAnEngineThatIsNone(t *testing.T) {
 	t.Parallel()
@@ -102,11 +102,11 @@ func TestAnEngineThatIsNone(t *testing.T) {
 	}
 	at := autopilot.EngineAt{Address: strings.TrimSuffix(startEngine(t, t.TempDir()).at(), "/pawl") + "/elsewhere"}
 	if _, _, err := (cluster.Program{}).Join(t.Context(), at, "repo", nil, nil); err == nil || !strings.Contains(err.Error(), "has no namespace elsewhere") {
-		t.Errorf("a namespace that is not there: %v", err)
+		t.Errorf("a namespace that does not exist: %v", err)
 	}
 	err := cluster.Program{}.Work(t.Context(), at, "repo", autopilot.Offer{Slots: 1}, autopilot.Options{StateDir: t.TempDir()})
 	if err == nil || !strings.Contains(err.Error(), "has no namespace elsewhere") {
-		t.Errorf("a worker of a namespace that is not there: %v", err)
+		t.Errorf("a worker of a namespace that does not exist: %v", err)
 	}
 	at.Address = strings.TrimSuffix(at.Address, "elsewhere") + "pawl"
 	s, err := cluster.Program{}.Inspect(t.Context(), at, "repo")

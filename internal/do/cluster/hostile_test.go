@@ -61,7 +61,7 @@ func orders(ctx workflow.Context, queue string, o map[string]any) error {
 }
 
 // Somebody who reaches the engine starts workflows of their own: for a task that is worked, one that
-// nobody works, one that is not there, and a run that nobody knows. No worker carries one out, each
+// nobody works, one that does not exist, and a run that nobody knows. No worker carries one out, each
 // task is told once, and what the board has ordered goes on.
 func TestAForeignOrder(t *testing.T) {
 	t.Parallel()

@@ -271,7 +271,7 @@ func TestAMachineIsLostWithItsWork(t *testing.T) {
 			warned = append(warned, string(e.Data))
 		}
 	}
-	if len(warned) != 1 || !strings.Contains(warned[0], "is not at origin, so the work begins anew") {
+	if len(warned) != 1 || !strings.Contains(warned[0], "is not at origin, so the work starts over") {
 		t.Errorf("the run warns of %q", warned)
 	}
 }

@@ -59,19 +59,19 @@ func (b *Board) Work(
 			return schedule.Outcome{NotStarted: n.NotStarted, Machine: n.Machine, Lacks: n.Lacks, Setup: n.Setup,
 				Taken: n.Taken, Why: n.Why}, e, nil
 		case nerr != nil || now.Workflow != o.Workflow:
-			return r, e, fmt.Errorf("cannot have %s worked on the engine: %v", task.ID, cmp.Or(nerr, store.ErrNoOrder))
+			return r, e, fmt.Errorf("cannot start %s on the engine: %v", task.ID, cmp.Or(nerr, store.ErrNoOrder))
 		}
-		b.log.Warn("the engine ended the work on a task, and no worker did; it is ordered again", "task", task.ID)
+		b.log.Warn("the engine ended a task that no worker ended; it is started again", "task", task.ID)
 		if last, err = b.runSince(ctx, task.ID, o.At); err == nil {
 			err = b.store.DropOrder(ctx, task.ID)
 		}
 		if err != nil {
 			break
 		}
-		err = errors.New("others end its workflow again and again: close the engine to them (docs/cluster.md)")
+		err = errors.New("somebody else keeps ending its workflow: restrict access to the engine (docs/cluster.md)")
 		drive.Sleep(ctx, time.Now().Add(dialAgain))
 	}
-	return r, e, fmt.Errorf("cannot have %s worked on the engine: %w", task.ID, err)
+	return r, e, fmt.Errorf("cannot start %s on the engine: %w", task.ID, err)
 }
 
 // runSince is the run of a task that an order has led to; "" is none.
@@ -125,7 +125,7 @@ func (b *Board) awaitEnd(ctx context.Context, o store.Order) (said flow.Result, 
 }
 
 // errForeign: an order is not from the board.
-var errForeign = errors.New("no autopilot of this board gave it")
+var errForeign = errors.New("no autopilot of this board sent it")
 
 // nameBy is how long an order may come before the board has the name of its execution.
 const nameBy = 10 * time.Second
@@ -196,9 +196,9 @@ func (w *Worker) warnRefused(task string) {
 	if !isNew {
 		return
 	}
-	w.o.Log.Warn("refused an order that the board did not give", "task", task)
+	w.o.Log.Warn("refused an order that the board did not send", "task", task)
 	if w.o.Warn != nil {
-		w.o.Warn(fmt.Sprintf("refused an order for %.40s: %v. Somebody else reaches the engine; close it to them "+
+		w.o.Warn(fmt.Sprintf("refused an order for %.40s: %v. Somebody else reaches the engine; restrict access to it "+
 			"(docs/cluster.md)", task, errForeign))
 	}
 }
@@ -258,7 +258,7 @@ func (s *session) decideAs(st loop.State, e loop.Event, said *loop.Decision) (lo
 	}
 	s.strayed = said == nil || !bytes.Equal(encodeJSON(said.State), encodeJSON(d.State))
 	if s.strayed {
-		s.w.o.Log.Warn("the engine says otherwise what follows; it is decided here", "task", s.task, "event", e.Kind)
+		s.w.o.Log.Warn("the engine disagrees about the next step; this worker decides", "task", s.task, "event", e.Kind)
 	}
 	return s.followDecision(d)
 }

@@ -440,7 +440,7 @@ func openOrders(dir string) (map[string]openOrder, error) {
 	for _, path := range left {
 		var o openOrder
 		if err := files.ReadJSON(path, &o); err != nil {
-			return nil, fmt.Errorf("cannot read what the worker before left in %s: %v", path, err)
+			return nil, fmt.Errorf("cannot read what the previous worker left in %s: %v", path, err)
 		}
 		orders[path] = o
 	}

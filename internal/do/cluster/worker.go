@@ -118,7 +118,7 @@ type openOrder struct {
 func Run(ctx context.Context, o Options) error {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
-		return fmt.Errorf("cannot make the worker's folder: %v", err)
+		return fmt.Errorf("cannot create the worker's folder: %v", err)
 	}
 	lock, err := lockFolder(ctx, o.Dir)
 	if err != nil {
@@ -224,8 +224,8 @@ func lockFolder(ctx context.Context, dir string) (*os.File, error) {
 		if id, err := ownerOf(dir); err == nil {
 			by = fmt.Sprintf("process %d", id.PID)
 		}
-		return nil, fault.Refuse("a worker of this repository runs here already: %s", by).
-			Hint("To work on more tasks at once end it, and start it with more slots: pawl-cluster worker --slots N")
+		return nil, fault.Refuse("a worker of this repository is already running here: %s", by).
+			Hint("To work on more tasks at once, stop it and start it with more slots: pawl-cluster worker --slots N")
 	}
 	return lock, err
 }
@@ -254,7 +254,7 @@ func (w *Worker) carryOut(ctx context.Context, o openOrder, limited bool) (flow.
 		return flow.Answer{}, err
 	}
 	if err := files.Replace(path, encodeJSON(o), 0o600, true); err != nil {
-		return flow.Answer{}, fmt.Errorf("cannot write down the order: %v", err)
+		return flow.Answer{}, fmt.Errorf("cannot store the order: %v", err)
 	}
 	s, c := w.sessionFor(ctx, o, limited)
 	if s == nil {
@@ -415,7 +415,7 @@ func (w *Worker) beatOrder(ctx context.Context, s *session, o openOrder) {
 		case err == nil:
 			accepted = asked
 		case ended, time.Since(accepted) >= w.o.cutOff():
-			w.o.Log.Warn("the order is given up", "task", s.task, "error", err)
+			w.o.Log.Warn("the order is dropped", "task", s.task, "error", err)
 			s.abandon(errLost)
 			return
 		}
@@ -445,7 +445,7 @@ func (w *Worker) mayComeAgain(ctx context.Context, o openOrder) bool {
 func (w *Worker) adoptOrders(ctx context.Context) error {
 	left, err := openOrders(w.o.Dir)
 	for _, o := range left {
-		w.o.Log.Info("goes on with what the worker before began", "task", o.Order.Case)
+		w.o.Log.Info("continues what the previous worker started", "task", o.Order.Case)
 		w.busy.Go(func() { w.completeOrder(ctx, o) })
 	}
 	return err
@@ -459,6 +459,6 @@ func (w *Worker) completeOrder(ctx context.Context, o openOrder) {
 	}
 	if cerr := w.o.Engine.CompleteActivity(context.WithoutCancel(ctx), o.Token, a, err); cerr != nil {
 		text := strings.TrimSpace(cerr.Error())
-		w.o.Log.Warn("the answer does not reach the engine", "task", o.Order.Case, "error", text)
+		w.o.Log.Warn("cannot send the answer to the engine", "task", o.Order.Case, "error", text)
 	}
 }

@@ -282,7 +282,7 @@ func TestASecondWorker(t *testing.T) {
 	}
 	defer lock.Close()
 	err = Run(t.Context(), Options{Dir: dir, Gone: func(context.Context) { gone = true }})
-	want := fmt.Sprintf("a worker of this repository runs here already: process %d", os.Getpid())
+	want := fmt.Sprintf("a worker of this repository is already running here: process %d", os.Getpid())
 	if err == nil || err.Error() != want || gone {
 		t.Errorf("it was refused with %v, and was forgotten: %v", err, gone)
 	}

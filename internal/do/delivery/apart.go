@@ -56,7 +56,7 @@ func (w apartFiles) withApart(ctx context.Context, u Undelivered) (Undelivered, 
 		u.Apart, u.Only, err = w.tree.ApartWork(ctx, w.o.Person, w.run, u.skipped, was, w.agreed.Tree)
 	}
 	if err != nil {
-		return u, fmt.Errorf("cannot find what the run did to files that no snapshot has: %w", err)
+		return u, fmt.Errorf("cannot find the run's changes to files outside of snapshots: %w", err)
 	}
 	if len(u.Apart)+len(u.Only) == 0 {
 		return u, files.UnlessGone(os.Remove(file))
@@ -169,14 +169,14 @@ func OnlyThere(only []workspace.Conflict, dir, top, run string) (lines []string)
 	for _, c := range only {
 		if dir == "" {
 			lines = append(lines,
-				fmt.Sprintf("Only in the workspace, which is gone or a later run's: %q (%s)", c.Path, c.Why))
+				fmt.Sprintf("Only in the workspace, which is gone or belongs to a later run: %q (%s)", c.Path, c.Why))
 			continue
 		}
 		lines = append(lines, fmt.Sprintf("Only in the workspace: %q (%s). Copy it: cp -R %s %s", c.Path, c.Why,
 			fault.QuoteShell(filepath.Join(dir, c.Path)), fault.QuoteShell(filepath.Join(top, filepath.Dir(c.Path)))))
 	}
 	if len(lines) > 0 && dir != "" {
-		lines = append(lines, "Look at what an agent made first: pawl run shell "+run)
+		lines = append(lines, "Check what the agent made first: pawl run shell "+run)
 	}
 	return lines
 }

@@ -30,7 +30,7 @@ type BroughtIn struct {
 
 // Text says it to the person.
 func (in BroughtIn) Text() string {
-	text := "what you changed meanwhile is in the workspace"
+	text := "the workspace has your latest changes"
 	if in.Files > 0 {
 		text += ": " + fault.Numbered(in.Files, "file")
 	}
@@ -152,7 +152,7 @@ func (w *Workspace) mergeSides(ctx context.Context, f deliver.Facts) (m merged, 
 	if err == nil && len(paths) == 0 {
 		m.head = head
 	} else if err == nil { // the files could be merged: they are what counts
-		w.o.Tell(fmt.Sprintf("the agent's commits and yours both change %s, so the agent's work comes as "+
+		w.o.Tell(fmt.Sprintf("the agent's commits and yours both change %s, so the agent's work arrives as "+
 			"uncommitted files",
 			deliver.Some(paths)))
 	}
@@ -166,7 +166,7 @@ func (w *Workspace) repairClone(ctx context.Context) error {
 	if _, err := w.tree.Head(ctx); err != nil || w.tree.Broken() == "" {
 		return err
 	}
-	w.o.Tell("an agent left the repository of its workspace in a state that git cannot read (" + w.tree.Broken() +
+	w.o.Tell("an agent left the repository of its workspace unreadable for git (" + w.tree.Broken() +
 		"); it has a new one, and the files stay")
 	apart, err := w.filteredFiles(ctx, w.agreed.Tree)
 	if err == nil {

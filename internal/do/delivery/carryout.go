@@ -84,7 +84,7 @@ func (d Delivered) Text() string {
 			" only, which the agent did not commit"
 	}
 	if len(d.Left) > 0 {
-		text += "; left as they are, since you changed them just then: " + deliver.Some(d.Left)
+		text += "; not changed, since you changed them at the same moment: " + deliver.Some(d.Left)
 	}
 	if len(d.Only) > 0 {
 		paths := lists.Each(d.Only, func(c workspace.Conflict) string { return c.Path })
@@ -242,7 +242,7 @@ func (w carrier) carryOut(ctx context.Context, d Delivered, u Undelivered, f del
 	if u.Commits > 0 {
 		changed, err := w.moveBranch(ctx, d)
 		if err != nil || changed {
-			d.Decision = deliver.Decision{Kind: deliver.Combine, Why: "the branch was moved in that moment"}
+			d.Decision = deliver.Decision{Kind: deliver.Combine, Why: "the branch moved at the same moment"}
 			return d, errors.Join(err, w.dropIntention())
 		}
 		w.o.point("branch")
@@ -360,7 +360,7 @@ func (w carrier) syncFiles(written []string) error {
 
 func (w carrier) storeIntention(i intention) error {
 	if err := files.ReplaceJSON(filepath.Join(w.at.Own, intentionFile), i, true); err != nil {
-		return fmt.Errorf("cannot store what is about to be delivered, so nothing was: %w", err)
+		return fmt.Errorf("cannot record the delivery, so nothing was delivered: %w", err)
 	}
 	return nil
 }
@@ -381,7 +381,7 @@ func (w carrier) finishInterrupted(ctx context.Context) error {
 		err = w.finishDelivery(ctx, i)
 	}
 	if err != nil {
-		return fmt.Errorf("cannot finish the delivery that was cut off: %w", err)
+		return fmt.Errorf("cannot finish the interrupted delivery: %w", err)
 	}
 	return nil
 }
@@ -422,7 +422,7 @@ func (w carrier) finishDelivery(ctx context.Context, i intention) error {
 	if err == nil {
 		i.Delivered = d
 		w.finished = &i
-		w.o.Tell(fmt.Sprintf("the delivery of run %s after iteration %d, which was cut off, is finished: %d files",
+		w.o.Tell(fmt.Sprintf("finished the interrupted delivery of run %s after iteration %d: %d files",
 			i.Run, i.Iteration, d.Files-len(d.Left)))
 	}
 	return err

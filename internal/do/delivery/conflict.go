@@ -115,7 +115,7 @@ func (w *Workspace) Settle(ctx context.Context, path string, choice Choice, text
 	}
 	i := slices.IndexFunc(all, func(c Conflict) bool { return c.Path == path })
 	if i < 0 {
-		return 0, fmt.Errorf("%q is in no conflict", path)
+		return 0, fmt.Errorf("%q has no conflict", path)
 	}
 	side, err := w.chooseSide(ctx, all[i], choice, text)
 	if err != nil {
@@ -146,7 +146,7 @@ func (w *Workspace) chooseSide(ctx context.Context, c Conflict, choice Choice, t
 			return Side{}, err
 		}
 	default:
-		return Side{}, fmt.Errorf("%q is no way to settle a conflict: mine, agent, both or edit", choice)
+		return Side{}, fmt.Errorf("%q cannot settle a conflict: use mine, agent, both or edit", choice)
 	}
 	if choice != Edited {
 		text = linesOf(text, choice)
@@ -182,7 +182,7 @@ func (w *Workspace) Text(ctx context.Context, c Conflict) ([]byte, error) {
 	switch {
 	case err != nil || text != nil:
 	case c.isOfFiles():
-		err = fmt.Errorf("%q is no text, or too large: choose mine or agent", c.Path)
+		err = fmt.Errorf("%q is not text, or too large: choose mine or agent", c.Path)
 	case c.Mine.Object == "" || c.Agent.Object == "" || c.Base.Object == "":
 		err = fmt.Errorf("%q was removed or made by one side: choose mine or agent", c.Path)
 	default:

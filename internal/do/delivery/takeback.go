@@ -110,7 +110,7 @@ func foresee(person *workspace.Checkout, changes []git.Change) (b workspace.Carr
 	for _, ch := range changes {
 		switch {
 		case differs[ch.Path]:
-			b.Left = append(b.Left, workspace.Conflict{Path: ch.Path, Why: "it was changed meanwhile"})
+			b.Left = append(b.Left, workspace.Conflict{Path: ch.Path, Why: "it was changed in the meantime"})
 		case person.Has(ch.Path, ch.NewMode, ch.NewObject):
 		case ch.NewObject == "":
 			b.Removed = append(b.Removed, ch.Path)
@@ -207,7 +207,7 @@ func branchBack(ctx context.Context, person *workspace.Checkout,
 		return nil, fmt.Sprintf("its tip %.10s is not the commit that was delivered last", head.Commit), nil
 	}
 	if op := person.Repo.Busy(); op != "" {
-		return nil, "a " + op + " is going on", nil
+		return nil, "a " + op + " is in progress", nil
 	}
 	chain := []Delivered{newest}
 	for _, d := range slices.Backward(moved[:len(moved)-1]) {
@@ -216,7 +216,7 @@ func branchBack(ctx context.Context, person *workspace.Checkout,
 		}
 	}
 	if chain[0].From != moved[0].From {
-		return nil, "there are commits of yours between those that were delivered", nil
+		return nil, "you made commits between those that were delivered", nil
 	}
 	return chain, "", nil
 }

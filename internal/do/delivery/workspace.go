@@ -145,7 +145,7 @@ func keptDir(stateDir, run string) string { return filepath.Join(stateDir, "runs
 func (w *Workspace) readAgreed() error {
 	err := files.ReadJSON(filepath.Join(w.at.Own, agreedFile), &w.agreed)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("cannot read what is known of the workspace: %w", err)
+		return fmt.Errorf("cannot read the state of the workspace: %w", err)
 	}
 	return nil
 }
@@ -280,7 +280,7 @@ func (w *Workspace) Continue(ctx context.Context, run string) error {
 }
 
 // ErrGone is that the workspace of a run is not there any more.
-var ErrGone = errors.New("the workspace of the run is gone, or a later run of the same name has it")
+var ErrGone = errors.New("the workspace of the run is gone, or a later run of the same name uses it")
 
 // keepAgreed stores what the checkout and the workspace have in common, as of the snapshot n.
 func (w *Workspace) keepAgreed(ctx context.Context, n int, a Agreed) error {
@@ -309,7 +309,7 @@ func (w *Workspace) storeAgreed(a Agreed) error {
 		err = errors.Join(err, files.ReplaceJSON(filepath.Join(in, agreedFile), a, true))
 	}
 	if err != nil {
-		return fmt.Errorf("cannot store what the workspace began with: %w", err)
+		return fmt.Errorf("cannot store the start of the workspace: %w", err)
 	}
 	w.agreed = a
 	return nil

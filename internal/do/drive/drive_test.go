@@ -150,7 +150,7 @@ func TestAskedBeforeTheEnd(t *testing.T) {
 	})
 }
 
-// A home that fails ends the drive, after the command under way has ended.
+// A home that fails ends the drive, after the command in progress has ended.
 func TestAHomeThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		full, ended := errors.New("disk full"), false

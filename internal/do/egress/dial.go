@@ -169,7 +169,7 @@ func notPublic(a netip.Addr) string {
 	case a.Zone() != "":
 		return "an address with a zone"
 	case a.Is4In6():
-		return "an IPv4 address in IPv6 clothes"
+		return "an IPv4 address in IPv6 form"
 	case nat64.Contains(a):
 		b := a.As16()
 		return notPublic(netip.AddrFrom4([4]byte(b[12:])))
@@ -207,7 +207,7 @@ func UpstreamFrom(getenv func(string) string) (Upstream, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Hostname() == "":
-		return Upstream{}, fmt.Errorf("cannot use %s: it is no URL of a proxy", name)
+		return Upstream{}, fmt.Errorf("cannot use %s: it is not the URL of a proxy", name)
 	case u.Scheme != "http" && u.Scheme != "https":
 		const message = "cannot use %s: a proxy by %s is not supported; name one by http:// or https://"
 		return Upstream{}, fmt.Errorf(message, name, u.Scheme)

@@ -274,7 +274,7 @@ func serverName(text string) (string, error) {
 	}
 	name, err := hostName(text)
 	if err != nil || strings.HasSuffix(text, ".") {
-		return "", errors.New("the ClientHello is malformed: its name is none")
+		return "", errors.New("the ClientHello is malformed: its name is invalid")
 	}
 	return name, nil
 }
@@ -313,7 +313,7 @@ func ParseEndpoint(s string) (Endpoint, error) {
 	if scheme, _, ok := strings.Cut(place, "://"); ok {
 		u, err := url.Parse(place)
 		if err != nil {
-			return Endpoint{}, errors.New("cannot read an endpoint: it is no valid URL")
+			return Endpoint{}, errors.New("cannot read an endpoint: it is not a valid URL")
 		}
 		switch strings.ToLower(scheme) {
 		case "https":
@@ -338,7 +338,7 @@ func ParseEndpoint(s string) (Endpoint, error) {
 	case wild && isIP(name):
 		return Endpoint{}, fmt.Errorf("cannot use %q as an endpoint: an address has no names below it", place)
 	case wild && !strings.Contains(name, "."):
-		return Endpoint{}, fmt.Errorf("cannot use %q as an endpoint: a whole top-level domain is too much", place)
+		return Endpoint{}, fmt.Errorf("cannot use %q as an endpoint: it is a whole top-level domain", place)
 	case wild:
 		name = "*." + name
 	}
@@ -430,12 +430,12 @@ func hostName(s string) (string, error) {
 	labels := strings.Split(s, ".")
 	for _, label := range labels {
 		if label == "" || len(label) > 63 || strings.ContainsFunc(label, notInName) {
-			return "", errors.New("it is no host name")
+			return "", errors.New("it is not a host name")
 		}
 	}
 	last := labels[len(labels)-1]
 	if _, err := strconv.ParseUint(last, 0, 64); err == nil || strings.Trim(last, "0123456789") == "" {
-		return "", errors.New("it is neither a name nor an address in its usual form")
+		return "", errors.New("it is not a name or an address in the usual form")
 	}
 	return s, nil
 }

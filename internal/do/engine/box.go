@@ -116,7 +116,7 @@ func (w *judge) guarded(ctx context.Context, p sandbox.Policy, scratch, from str
 // verdict.
 func (s *session) dropCaches(scratch string) {
 	if err := files.RemoveAll(scratch); err != nil {
-		s.warn(fmt.Sprintf("what gates wrote to their caches and temporary files cannot be removed: %v", err))
+		s.warn(fmt.Sprintf("cannot remove what gates wrote to their caches and temporary files: %v", err))
 	}
 }
 
@@ -125,7 +125,7 @@ func (s *session) keepEvidence(r *loop.Record, name, dir string) {
 	kept, left := outputs.KeepEvidence(dir, s.place(r.Number, r.Attempt).evidence(), name)
 	r.Evidence = append(r.Evidence, kept...)
 	if len(left) > 0 {
-		s.warn("not kept of the evidence of " + cmp.Or(name, r.Agent) + ": " + strings.Join(left, "; "))
+		s.warn("evidence not kept of " + cmp.Or(name, r.Agent) + ": " + strings.Join(left, "; "))
 	}
 }
 

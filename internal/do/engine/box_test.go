@@ -39,7 +39,7 @@ func TestRefusalsAreNamed(t *testing.T) {
 		{"a write", "sh: 1: cannot create /etc/motd: Read-only file system", open, nil,
 			failure.Permission, false, "safety.write or --unsandboxed allows it"},
 		{"a gate that writes a test", "sh: 1: cannot create tests/a.sh: Read-only file system", guarded, nil,
-			failure.Permission, false, "it is a protected file; allow of the procedure lifts one"},
+			failure.Permission, false, "it is a protected file; allow of the procedure lets it change"},
 	} {
 		f := failure.Analyse(failure.Evidence{Source: "gate", ExitCode: 1, Output: c.output})
 		c.box.NameRefusals(&f, c.output, c.unreached)

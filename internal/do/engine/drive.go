@@ -165,7 +165,7 @@ type judge struct {
 }
 
 // ErrTaken is that another process took the run over while it was driven here.
-var ErrTaken = errors.New("another pawl process drives this run now")
+var ErrTaken = errors.New("another pawl process has taken over this run")
 
 // State is the kernel's state; it may be read when no Start or Resume runs.
 func (d *Driver) State() loop.State { return d.state }
@@ -202,7 +202,7 @@ func newDriver(o Options, id string) (*Driver, error) {
 // makeRunDir makes the run's folder.
 func (s *session) makeRunDir() error {
 	if err := os.MkdirAll(s.runDir, 0o700); err != nil {
-		return fmt.Errorf("cannot make a folder for the run: %v", err)
+		return fmt.Errorf("cannot create a folder for the run: %v", err)
 	}
 	return nil
 }
@@ -396,7 +396,7 @@ func (d *Driver) leave(p place, again bool) {
 		}
 	} else if d.state.PendingReview == nil && len(d.unsaved) == 0 {
 		if err := outputs.Compact(p.dir); err != nil {
-			d.o.Log.Warn("what an iteration left stays as large as it was", "error", err)
+			d.o.Log.Warn("cannot compress the output of an iteration", "error", err)
 		}
 	}
 }
@@ -434,7 +434,7 @@ func (d *Driver) finish(ctx context.Context) error {
 	if over {
 		end.EndedAt = now
 		if err := files.RemoveAll(runTempDir(d.runDir)); err != nil {
-			d.warn(fmt.Sprintf("the run's temporary files cannot be removed: %v", err))
+			d.warn(fmt.Sprintf("cannot remove the run's temporary files: %v", err))
 		}
 	}
 	d.store(ctx, d.endEvent(kind, now), nil, &end)

@@ -75,7 +75,7 @@ func waitsOf(lines []string) []string {
 	return waits
 }
 
-// networkGate fails as a service does that is not there, once.
+// networkGate fails as a service does that does not exist, once.
 const networkGate = `test $PAWL_ITERATION -gt 1 || { echo "curl: (7) Failed to connect to db.internal port 5432: Connection refused"; exit 7; }`
 
 func TestATransientFailureIsWaitedOut(t *testing.T) {

@@ -66,7 +66,7 @@ func refused(x loop.Exit, f *safety.Finding) *failure.Analysis {
 			"inside of the workspace; if there is none, report that you are blocked, with the command that a person should run.",
 			f.Command, f.Why),
 	}}
-	a.Actions = []string{"Look at what it was to do.", "If it is as it should be, run with --safety permissive."}
+	a.Actions = []string{"Check what the command was meant to do.", "If it is right, run with --safety permissive."}
 	return a
 }
 
@@ -90,7 +90,7 @@ func (w *worker) findSecrets(ctx context.Context, r *loop.Record) {
 			w.warn(fmt.Sprintf("iteration %d added %d more; 'pawl show' lists them", r.Number, len(r.Secrets)-most))
 			break
 		}
-		w.warn(fmt.Sprintf("iteration %d added what looks like a secret: %s:%d (%s). Take it out before the work lands",
+		w.warn(fmt.Sprintf("iteration %d added what looks like a secret: %s:%d (%s). Remove it before the work lands",
 			r.Number, s.File, s.Line, s.Kind))
 	}
 }
@@ -154,7 +154,7 @@ func (p Plan) TimeUp(wall time.Duration) *failure.Analysis {
 		why = fmt.Sprintf("the safety level %s allows an iteration %s", p.Safety, wall)
 		advice = "Raise safety.limits." + p.Safety + ".max_duration_per_iteration, or do less in one iteration."
 	case pol.IterationTimeout > 0 && wall < pol.IterationTimeout:
-		why = "it had only what was left of the run's time, " + wall.Round(time.Millisecond).String()
+		why = "it had only the rest of the run's time, " + wall.Round(time.Millisecond).String()
 		advice = "Give the run more time."
 	default:
 		return nil

@@ -296,7 +296,7 @@ func (w *limitedJobs) useToday(now time.Time) (used loop.Use, over string) {
 	}
 	used, err := ratelimit.Spend(w.o.Accounts.Dir(), loop.Use{}, now)
 	if err != nil {
-		return used, "limits.per_day cannot be held: " + err.Error()
+		return used, "cannot check limits.per_day: " + err.Error()
 	}
 	if limit, words := w.plan.Day.Over(used, loop.Use{}); limit != "" {
 		return used, limit + " is reached (" + words + ")"

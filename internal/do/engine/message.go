@@ -34,7 +34,7 @@ import (
 // step that starts next is told.
 
 // ErrNoReader is that no prompt of a run follows that a message could be in.
-var ErrNoReader = errors.New("nobody would read it")
+var ErrNoReader = errors.New("no agent would read it")
 
 // LeaveMessage keeps what a person says to the agent of a run, whether it runs
 // or rests, for the next prompt. by is where it comes from, e.g. "cli".
@@ -108,7 +108,7 @@ func (h *hearing) pass(row store.Control, warn func(string)) {
 		err = appendTo(h.b.Job.Messages(), agent.UserLine(row.Text))
 	}
 	if err != nil {
-		warn(fmt.Sprintf("cannot tell the agent a message now, its next prompt has it: %v", err))
+		warn(fmt.Sprintf("cannot send the agent a message now; its next prompt has it: %v", err))
 	}
 }
 
@@ -134,7 +134,7 @@ func (d *Driver) warnOfUnread(ctx context.Context) {
 		return // it can go on
 	}
 	if texts, _ := d.waitingMessages(ctx); len(texts) > 0 {
-		d.warn(fault.Numbered(len(texts), "message") + " reached no agent: none started after that")
+		d.warn(fault.Numbered(len(texts), "message") + " reached no agent: none started after it")
 	}
 }
 
@@ -345,7 +345,7 @@ func (w *worker) layOut(c loop.Command, p place) (string, error) {
 		return "", fmt.Errorf("cannot empty the folder of the agent's tools: %v", err)
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil {
-		return "", fmt.Errorf("cannot make the folder of the agent's tools: %v", err)
+		return "", fmt.Errorf("cannot create the folder of the agent's tools: %v", err)
 	}
 	b := agent.Brief{ID: task.ID, Title: task.Title, Description: task.Description, Acceptance: task.Acceptance,
 		Iteration: c.Iteration}
@@ -409,7 +409,7 @@ func (w *worker) propose(ctx context.Context, r *loop.Record, proposed []agent.S
 		var wrong *board.ProblemsError
 		isThere := errors.As(err, &wrong) && wrong.AllKnown()
 		if err != nil && !isThere {
-			w.warn(fmt.Sprintf("a task that the agent proposes is not added: %v", err))
+			w.warn(fmt.Sprintf("cannot add a task that the agent proposed: %v", err))
 		}
 	}
 }

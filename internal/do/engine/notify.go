@@ -121,7 +121,7 @@ func (d *Driver) journalled(in input, c loop.Command, question *loop.Question) j
 		kind, data = journal.IterationEnded, iterationEnd{record, &c}
 	case loop.Recovered:
 		kind, data = journal.Recovered, journal.Recovery{Iteration: e.Record.Number, Attempt: e.Record.Attempt,
-			Why: "the agent and its supervisor were gone"}
+			Why: "the agent and its supervisor had ended"}
 	case loop.Reviewed:
 		kind, data = journal.IterationReviewed, journal.Review{
 			Number: record.Number, Attempt: record.Attempt, Outcome: record.Outcome, Review: *record.Review, Next: &c,

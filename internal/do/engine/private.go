@@ -40,8 +40,8 @@ func (d *Driver) enterNew(ctx context.Context) error {
 func (d *Driver) warnOfUndelivered(ctx context.Context, id string) {
 	run, err := d.o.Store.Run(ctx, id)
 	if err == nil && undeliveredOf(run) != "" {
-		d.notify(Notice{Kind: Note, Text: fmt.Sprintf("what run %s came to is not in your files; see it: pawl show %s --diff; "+
-			"apply it: pawl apply %s; give it up: pawl discard %s", id, id, id, id)})
+		d.notify(Notice{Kind: Note, Text: fmt.Sprintf("work of %s is not in your files; see it: pawl show %s --diff; "+
+			"apply it: pawl apply %s; discard it: pawl discard %s", id, id, id, id)})
 	}
 }
 
@@ -59,23 +59,23 @@ func (d *Driver) enterAgain(ctx context.Context) error {
 	p := d.o.Private
 	switch {
 	case d.setup.Copy && !d.o.Settles:
-		return fmt.Errorf("an older version of pawl began the run, on a copy that this one does not know; what it came to "+
+		return fmt.Errorf("an older version of pawl started the run, on a copy that this one does not know; its work "+
 			"is in the snapshots: pawl apply %s", d.id)
 	case d.o.Settles:
 		return nil
 	case p == nil && d.setup.Private != "":
-		return errors.New("the run works in a private workspace, and there is no git repository here any more")
+		return errors.New("the run works in a private workspace, but there is no git repository here any more")
 	case p == nil:
 		return nil
 	case d.setup.Private == "" && d.foreign:
 		return d.enterNew(ctx)
 	case d.setup.Private == "":
-		return fmt.Errorf("an older version of pawl began the run, in your own files, where what it did is; go on anew from "+
+		return fmt.Errorf("an older pawl started the run in your own files; its work is there. Continue from "+
 			"there: pawl run %s --fresh", d.plan.Name)
 	}
 	if err := p.Continue(ctx, d.id); err != nil {
 		if errors.Is(err, delivery.ErrGone) {
-			return fmt.Errorf("%w; what it came to is in its snapshots: pawl apply %s", err, d.id)
+			return fmt.Errorf("%w; its work is in its snapshots: pawl apply %s", err, d.id)
 		}
 		return err
 	}
@@ -269,12 +269,12 @@ func (w *worker) combine(ctx context.Context, s loop.State) (rest string, green 
 	if rest != "" || err != nil || len(w.plan.Gates) == 0 {
 		return rest, err == nil && rest == ""
 	}
-	w.notify(Notice{Kind: Note, Text: "the gates judge the agent's work together with your commits"})
+	w.notify(Notice{Kind: Note, Text: "running the gates on the agent's work together with your commits"})
 	c := s.Command
 	c.Iteration, c.Attempt = s.Iteration, s.Attempts+combinedAttempt
 	red, judged := w.judgeAgain(ctx, c)
 	if red != "" {
-		w.redAgain = "Together with what a person committed meanwhile the work is red: " + red
+		w.redAgain = "Together with commits that a person made in the meantime the work is red: " + red
 		w.warn("together with your commits the work is red, so it is not delivered: " + red)
 	}
 	if green = judged && red == ""; green {

@@ -155,7 +155,7 @@ func TestAPersonWorksMeanwhile(t *testing.T) {
 		},
 		"switches to another branch": {
 			person: func(w *world) { w.git("switch", "-qc", "feature") },
-			status: loop.Paused, why: "the work began on main, and feature is checked out now; bring it onto what is checked out now: pawl apply ",
+			status: loop.Paused, why: "the work began on main, and feature is checked out now; apply it to what is checked out now: pawl apply ",
 			branch: "first", files: "",
 			holds: func(w *world) bool { return w.subjects("feature") == "first" && w.read("repo/a.txt") == "" },
 		},

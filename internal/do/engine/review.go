@@ -104,7 +104,7 @@ func (w *worker) lookForReview(ctx context.Context, b *begun) {
 	}
 	now, err := w.o.Tree.See(ctx, w.id)
 	if err != nil {
-		w.treeWarning(ctx, fmt.Sprintf("cannot see the files before the review, so a reviewer that changes some is not "+
+		w.treeWarning(ctx, fmt.Sprintf("cannot read the files before the review, so changes by a reviewer are not "+
 			"noticed: %v", err))
 		return
 	}
@@ -162,7 +162,7 @@ func (w *worker) readReview(c loop.Command, res supervisor.Result) loop.Review {
 	case x.Ended == loop.EndedStop:
 		v.Summary = "it was stopped"
 	case x.Ended == loop.EndedLost || x.Ended == loop.EndedLease:
-		v.Summary = "it was lost with pawl's supervisor"
+		v.Summary = "it was lost when pawl's supervisor ended"
 	case !r.Valid() || x.Code != 0 || x.Terminal == loop.TerminalFailed:
 		if v.Failure = w.agentFailure(r, res); v.Failure != nil {
 			v.Summary = reviewFailure(c.Agent, x, v.Failure)
@@ -197,8 +197,8 @@ func (w *worker) unchanged(ctx context.Context, b begun, v *loop.Review) {
 	}
 	now, err := w.o.Tree.See(ctx, w.id)
 	if err != nil {
-		w.treeWarning(ctx, fmt.Sprintf("cannot see the files after the review: %v", err))
-		withdraw(v, "the files cannot be seen any more")
+		w.treeWarning(ctx, fmt.Sprintf("cannot read the files after the review: %v", err))
+		withdraw(v, "the files can no longer be read")
 		return
 	}
 	if now.Tree == b.TreeBefore && now.Head.Commit == b.HeadBefore {
@@ -211,7 +211,7 @@ func (w *worker) unchanged(ctx context.Context, b begun, v *loop.Review) {
 	}
 	w.undoReview(ctx, b, v, changes)
 	if now.Head.Commit != b.HeadBefore || err != nil || !onlyNew(changes) {
-		withdraw(v, fmt.Sprintf("%s changed what it was to review", v.Agent))
+		withdraw(v, fmt.Sprintf("%s changed what it should review", v.Agent))
 	}
 }
 
@@ -219,7 +219,7 @@ func (w *worker) unchanged(ctx context.Context, b begun, v *loop.Review) {
 const maxReverted = 100
 
 // errOthers is that files are not as they were, though nothing went wrong.
-var errOthers = errors.New("somebody else changed them meanwhile")
+var errOthers = errors.New("somebody else changed them in the meantime")
 
 // undoReview makes the tree what it was before the review.
 func (w *worker) undoReview(ctx context.Context, b begun, v *loop.Review, changes []gate.Change) {
@@ -231,11 +231,11 @@ func (w *worker) undoReview(ctx context.Context, b begun, v *loop.Review, change
 	err := w.putBack(ctx, was)
 	now, lerr := w.o.Tree.See(ctx, w.id)
 	if lerr != nil || now.Tree != was.Tree || now.Head.Commit != was.Head.Commit {
-		w.warn(fmt.Sprintf("%s, and that could not be put back: %v", what, cmp.Or(err, lerr, errOthers)))
-		withdraw(v, v.Agent+" changed files that could not be put back")
+		w.warn(fmt.Sprintf("%s, and that could not be restored: %v", what, cmp.Or(err, lerr, errOthers)))
+		withdraw(v, v.Agent+" changed files that could not be restored")
 		return
 	}
-	w.warn(what + "; all was put back")
+	w.warn(what + "; all was restored")
 	for _, c := range changes[:min(len(changes), maxReverted)] {
 		v.Reverted = append(v.Reverted, c.Path)
 	}

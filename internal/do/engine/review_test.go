@@ -192,8 +192,8 @@ func TestReviewerEditsFiles(t *testing.T) {
   say: "<promise>APPROVE</promise>"
 `)
 	p := w.start()
-	p.await("warning critic, which reviews and may change nothing, changed 3 files; all was put back")
-	p.await("review ended 1 critic pending: critic changed what it was to review")
+	p.await("warning critic, which reviews and may change nothing, changed 3 files; all was restored")
+	p.await("review ended 1 critic pending: critic changed what it should review")
 	p.await("review started 1 critic 2")
 	p.await("end completed")
 	w.holds(loop.Completed, "1.1 success")
@@ -216,7 +216,7 @@ func TestReviewerCommits(t *testing.T) {
 	w.o.Private = true
 	before := w.git("rev-parse", "HEAD")
 	p := w.start()
-	p.await("review ended 1 critic pending: critic changed what it was to review")
+	p.await("review ended 1 critic pending: critic changed what it should review")
 	p.await("end completed")
 	w.holds(loop.Completed, "1.1 success")
 	if now := w.git("rev-parse", "HEAD"); now != before || w.read("repo/work.txt") != "worked\n" {

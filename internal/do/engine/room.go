@@ -86,7 +86,7 @@ func (s *session) blameDisk(r *loop.Record, res supervisor.Result) {
 		return
 	}
 	if why := s.short(); why != "" {
-		r.Exit.Ended, r.Exit.Why = loop.EndedDisk, why+"; the agent failed meanwhile"
+		r.Exit.Ended, r.Exit.Why = loop.EndedDisk, why+"; the agent failed in the meantime"
 	}
 }
 
@@ -115,8 +115,8 @@ func (d *Driver) flushAll(ctx context.Context) {
 // removed; "" when both are there.
 func (s *session) reasonNoFolder() (why string) {
 	if _, err := os.Stat(s.watched); errors.Is(err, fs.ErrNotExist) {
-		return "the folder " + s.watched + " was removed while the run worked in it, with what had not landed; a task " +
-			"begins anew, in a new folder, by 'pawl case retry'"
+		return "the folder " + s.watched + " was removed during the run, with work that had not landed; a task " +
+			"starts over in a new folder with 'pawl case retry'"
 	}
 	if _, err := s.o.Store.DataVersion(context.Background()); errors.Is(err, store.ErrGone) {
 		return err.Error() + "; what the agent did is in " + s.watched
@@ -156,7 +156,7 @@ func (w *worker) awaitProgram(ctx context.Context, job supervisor.Job) {
 	by := time.Now().Add(AwayFor)
 	for said := false; !job.HasProgram() && time.Now().Before(by); said = true {
 		if !said {
-			w.warn(fmt.Sprintf("the agent's program %s is away, as during an update; pawl waits up to %s for it",
+			w.warn(fmt.Sprintf("the agent's program %s is missing, as during an update; pawl waits up to %s for it",
 				program, loop.Duration(AwayFor)))
 		}
 		if !process.Sleep(ctx, time.Second) {

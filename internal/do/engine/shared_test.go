@@ -55,7 +55,7 @@ func TestALimitIsWaitedForByAll(t *testing.T) {
 	p := w[0].start()
 	p.await("wait started rate limit of script")
 	q := w[1].start()
-	q.await("wait started rate limit of script, met by run " + w[0].run())
+	q.await("wait started rate limit of script, hit by run " + w[0].run())
 	if w[1].starts() != 0 || q.saw("iteration started") != 0 {
 		t.Errorf("the second run spent a call: %q", q.seen)
 	}
@@ -86,13 +86,13 @@ func TestOneRunTries(t *testing.T) {
 	}
 	p, q := w[0].start(), w[1].start()
 	for _, one := range []*pawl{p, q} {
-		one.await("wait started rate limit of script, met by run earlier; run prober tries")
+		one.await("wait started rate limit of script, hit by run earlier; run prober tries")
 	}
 	if err := shelf.Record(ctx, "script", ratelimit.Meeting{Run: "prober", Class: failure.QuotaExhausted, Began: time.Now(), Until: time.Now().Add(time.Hour), Named: true}); err != nil {
 		t.Fatal(err)
 	}
 	for i, one := range []*pawl{p, q} {
-		one.await("wait started usage limit of script, met by run prober")
+		one.await("wait started usage limit of script, hit by run prober")
 		if w[i].starts() != 0 || one.saw("iteration started") != 0 {
 			t.Errorf("a call was spent: %q", one.seen)
 		}
@@ -130,7 +130,7 @@ func TestAKilledProberHoldsUpNobody(t *testing.T) {
 	p := w[0].start()
 	p.await("agent text up")
 	q := w[1].start()
-	q.await("wait started rate limit of script, met by run earlier; run " + w[0].run() + " tries")
+	q.await("wait started rate limit of script, hit by run earlier; run " + w[0].run() + " tries")
 	p.kill()
 	q.await("end completed")
 	w[1].holds(loop.Completed, "1.1 success")

@@ -136,7 +136,7 @@ func checkContinues(s loop.State, e loop.Event) error {
 		return s.CanResume(e.Policy)
 	}
 	if _, c := loop.Step(s, e); c.Kind == loop.NoCommand {
-		return fmt.Errorf("the run cannot go on with %q: it is %s", e.Kind, s.Status)
+		return fmt.Errorf("the run cannot continue with %q: it is %s", e.Kind, s.Status)
 	}
 	return nil
 }
@@ -222,7 +222,7 @@ func (w *judge) tryBase(ctx context.Context, s loop.State) *loop.Record {
 	if tree := w.trees.base; tree != "" && spool.ReadEnd(w.greenTreeFile(), maxGreen) == tree {
 		return nil
 	}
-	w.notify(Notice{Kind: Note, Text: "the gates run once on the files as they are, before the first agent"})
+	w.notify(Notice{Kind: Note, Text: "running the gates once on the files as they are, before the first agent"})
 	base := c
 	base.Iteration = 0
 	defer w.dropCaches(w.place(0, c.Attempt).caches())
@@ -242,8 +242,8 @@ func (w *judge) tryBase(ctx context.Context, s loop.State) *loop.Record {
 		if f.Class == failure.Dependency {
 			hint = w.setUpFirst()
 		}
-		w.notify(Notice{Kind: Note, Text: "red already: " + all + hint})
-		w.red = "Red already, before you did anything: " + all
+		w.notify(Notice{Kind: Note, Text: "already red: " + all + hint})
+		w.red = "Already red, before you did anything: " + all
 	case f == nil:
 		w.keepGreen(w.trees.base)
 	}
@@ -262,7 +262,7 @@ func (s *session) setUpFirst() string {
 	if len(s.plan.SetUp) == 0 {
 		return ""
 	}
-	return "; a run begins with your files as they are, so set them up first: " + strings.Join(s.plan.SetUp, " && ")
+	return "; a run starts with your files as they are, so set them up first: " + strings.Join(s.plan.SetUp, " && ")
 }
 
 // baseGates runs gates, the ones after a red one too, and says what is red. The

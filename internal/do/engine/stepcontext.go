@@ -360,7 +360,7 @@ func (w *worker) refuse(ctx context.Context, r *loop.Record) {
 	}
 	h := &StepContext{w: w, c: loop.Command{Iteration: r.Number, Attempt: r.Attempt}, p: w.place(r.Number, r.Attempt)}
 	if err := w.o.Work.Refuse(context.WithoutCancel(ctx), h, r); err != nil {
-		w.warn(fmt.Sprintf("the refused work could not be taken back, so its steps count as done: %v", err))
+		w.warn(fmt.Sprintf("cannot undo the refused work, so its steps count as done: %v", err))
 	}
 }
 

@@ -169,7 +169,7 @@ func (d *Driver) flush(ctx context.Context) {
 	case len(d.unsaved) == 0:
 		d.unsaved, d.broken = nil, false
 	case len(d.unsaved) > maxUnsaved:
-		d.warn(fmt.Sprintf("more than %d events wait for the database: the run goes on without a record", maxUnsaved))
+		d.warn(fmt.Sprintf("more than %d events wait for the database: the run continues without a record", maxUnsaved))
 		d.unsaved, d.given = nil, true
 	}
 }
@@ -222,7 +222,7 @@ func (d *Driver) notStored(err error) {
 	}
 	if !d.broken {
 		d.broken = true
-		d.warn(fmt.Sprintf("the run is not recorded: %v. It goes on in memory, with its limits", err))
+		d.warn(fmt.Sprintf("the run is not recorded: %v. It continues in memory, with its limits", err))
 	}
 }
 
@@ -278,7 +278,7 @@ func (d *Driver) saveStateFile(last bool) {
 		err = statefile.Write(d.stateFileRoot(), d.plan.Name, d.stateFile(), !d.state.Status.Active())
 	}
 	if err != nil && !d.stale {
-		d.warn(fmt.Sprintf("the state file is not up to date: %v. The run goes on", err))
+		d.warn(fmt.Sprintf("the state file is not up to date: %v. The run continues", err))
 	}
 	d.stale = err != nil
 }
@@ -396,7 +396,7 @@ func Import(ctx context.Context, db *store.Store, root, procedure string) (store
 	st := loop.Status(f.Status)
 	if st.Active() {
 		if !f.OwnerDead() {
-			return store.Run{}, fmt.Errorf("the state file of %s says %q, and nothing proves that it does not run", procedure,
+			return store.Run{}, fmt.Errorf("the state file of %s says %q, and it may still be running", procedure,
 				f.Status)
 		}
 		st = loop.Interrupted

@@ -199,7 +199,7 @@ func (l *supervisors) findOne(ctx context.Context, number int, wanted func(job s
 	}
 	ended, err := process.Sweep(ctx, mark, sweepGrace)
 	if err == nil && ended.Left > 0 {
-		warn(fmt.Sprintf("%d process(es) that an earlier pawl left could not be ended", ended.Left))
+		warn(fmt.Sprintf("could not end %d process(es) that an earlier pawl left", ended.Left))
 	}
 	return err
 }
@@ -298,7 +298,7 @@ func gone(res supervisor.Result) bool {
 func lostFailure() *failure.Analysis {
 	return &failure.Analysis{
 		Class: failure.Unknown, Kind: failure.Transient, Transient: true, Severity: failure.Medium,
-		Summary:     "how the iteration ended is not known: the pawl or the machine that had it was gone, or was cut off",
+		Summary:     "the result of the iteration is unknown: its pawl process or machine ended or was disconnected",
 		Fingerprint: "lost",
 	}
 }
@@ -330,7 +330,7 @@ func (w *worker) warm(ctx context.Context, c loop.Command, job *supervisor.Job, 
 		err = files.ReplaceBelow(w.o.StateDir, done, nil, 0o600, false)
 	}
 	if err != nil && ctx.Err() == nil {
-		w.warn(fmt.Sprintf("%s could not be warmed up: %v", c.Agent, err))
+		w.warn(fmt.Sprintf("could not warm up %s: %v", c.Agent, err))
 	}
 }
 

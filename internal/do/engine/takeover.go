@@ -35,7 +35,7 @@ func (d *Driver) takeOver(ctx context.Context, run store.Run, e loop.Event) erro
 	}
 	adopted, err := d.takeUp(ctx)
 	if err != nil {
-		return fmt.Errorf("cannot take up run %s: %v", run.ID, err)
+		return fmt.Errorf("cannot take over run %s: %v", run.ID, err)
 	}
 	d.restoreTrees(ctx)
 	anew := d.pendingDecision() == nil // else the session goes on that another process began
@@ -62,7 +62,7 @@ func (d *Driver) takeOver(ctx context.Context, run store.Run, e loop.Event) erro
 		d.saveStateFile(false)
 		text := "crashed"
 		if adopted {
-			text = "the agent is still running and goes on"
+			text = "the agent is still running and continues"
 		}
 		d.notify(Notice{Kind: RunResumed, Text: text})
 	}
@@ -76,7 +76,7 @@ func StateOf(run store.Run) (loop.State, error) {
 		return s, fmt.Errorf("cannot read the state of run %s: %v", run.ID, err)
 	}
 	if slices.Contains(s.Recent, nil) {
-		return s, fmt.Errorf("cannot read the state of run %s: an iteration in it is null; start anew with --fresh", run.ID)
+		return s, fmt.Errorf("cannot read the state of run %s: an iteration is null; start over with --fresh", run.ID)
 	}
 	return s, nil
 }
@@ -181,7 +181,7 @@ func (d *Driver) giveBack(ctx context.Context, run store.Run, why error) {
 	e.N = run.N + 1
 	run.Owner, run.Setup = d.owner, nil
 	if err := d.o.Store.Commit(ctx, store.Step{Run: run, Event: e, Release: true}); err != nil {
-		d.warn(fmt.Sprintf("run %s could not be given back: %v", run.ID, err))
+		d.warn(fmt.Sprintf("cannot give back run %s: %v", run.ID, err))
 	}
 	if d.state.Status == loop.Completed {
 		d.saveStateFile(true)

@@ -179,7 +179,7 @@ func (w *judge) tryChecks(ctx context.Context, s loop.State) *loop.Record {
 		id := board.TaskOf(w.plan.Name)
 		again = fmt.Sprintf("(pawl case edit %s --verify COMMAND, then pawl case retry %s)", id, id)
 	}
-	text += ". Change the check and start again " + again + ", or go on with it as it is?"
+	text += ". Change the check and start again " + again + ", or continue with it?"
 	r.Signal = signal.Signal{Kind: signal.Pending, Text: text}
 	return r
 }
@@ -213,7 +213,7 @@ func (w *judge) runChecksFirst(ctx context.Context, base loop.Command) (err erro
 			return err
 		}
 	}
-	w.notify(Notice{Kind: Note, Text: "the checks of the task run once before the first agent"})
+	w.notify(Notice{Kind: Note, Text: "running the checks of the task once before the first agent"})
 	for n, s := range w.gates(base) {
 		if s.Origin == "" {
 			continue
@@ -239,10 +239,10 @@ func (w *judge) runChecksFirst(ctx context.Context, base loop.Command) (err erro
 		case gate.IsOfItsOwn(f):
 			w.warn(fmt.Sprintf("%s is red before any work, perhaps for a reason of its own: %s", s.Name, rep.Summary))
 		default:
-			w.notify(Notice{Kind: Note, Text: "red before any work, as it should be: " + rep.Summary})
+			w.notify(Notice{Kind: Note, Text: "red before any work, as expected: " + rep.Summary})
 		}
 		if len(written) > 0 {
-			w.warn(fmt.Sprintf("%s writes %s; it is taken away after it, so let git ignore what it leaves", s.Name,
+			w.warn(fmt.Sprintf("%s writes %s; it is removed afterwards, so let git ignore what it leaves", s.Name,
 				deliver.Some(written)))
 		}
 	}
@@ -314,7 +314,7 @@ func (w *judge) testsGreenBefore(ctx context.Context, c loop.Command, r *loop.Re
 	if len(tests) == 0 || onlyTests || len(judges) == 0 {
 		return nil, nil
 	}
-	w.notify(Notice{Kind: Note, Text: "the tests of the work run on the sources from before it"})
+	w.notify(Notice{Kind: Note, Text: "running the tests of the work on the sources from before it"})
 	green, err := w.greenWithout(ctx, c, base, tests, judges)
 	if !green {
 		return nil, err

@@ -141,7 +141,7 @@ func (w *treeWatch) look(ctx context.Context, c loop.Command, b *begun) {
 	}
 	now, err := w.o.Tree.See(ctx, w.id)
 	if err != nil {
-		w.treeWarning(ctx, fmt.Sprintf("cannot see the tree before the iteration, so there is no snapshot and no progress "+
+		w.treeWarning(ctx, fmt.Sprintf("cannot see the tree before the iteration, so there is no snapshot or progress "+
 			"to tell: %v", err))
 		return
 	}
@@ -173,7 +173,7 @@ func (w *treeWatch) snapshot(ctx context.Context, s loop.State, r *loop.Record, 
 		if errors.Is(err, workspace.ErrMachine) {
 			w.trees.unseen = err
 		} else if w.trees.base != "" && ctx.Err() == nil { // it could be taken at the start
-			f := gate.TamperingFailure([]gate.Violation{{Path: ".git", Why: fmt.Sprintf("what was changed cannot be seen: %v", err)}})
+			f := gate.TamperingFailure([]gate.Violation{{Path: ".git", Why: fmt.Sprintf("no changes seen: %v", err)}})
 			r.Tampered, r.Failure = append(r.Tampered, ".git"), &f
 		}
 		w.treeWarning(ctx, fmt.Sprintf("no snapshot of iteration %d: %v", r.Number, err))
@@ -256,7 +256,7 @@ func (w *treeWatch) prune(ctx context.Context, s loop.State, number int) {
 		keep.Best = []int{s.Best.Number}
 	}
 	if _, err := w.o.Tree.Prune(ctx, w.id, keep); err != nil {
-		w.warn(fmt.Sprintf("old snapshots could not be dropped: %v", err))
+		w.warn(fmt.Sprintf("cannot remove old snapshots: %v", err))
 	}
 }
 
@@ -294,7 +294,7 @@ func (w *treeWatch) skipped(paths []string) {
 		return
 	}
 	w.trees.saidSkipped = true
-	w.warn(fmt.Sprintf("snapshots leave %s alone (nested repositories, large files), first: %s",
+	w.warn(fmt.Sprintf("snapshots do not include %s (nested repositories, large files), first: %s",
 		fault.Numbered(len(paths), "path"), paths[0]))
 }
 
@@ -319,6 +319,6 @@ func (w *treeWatch) rewind(ctx context.Context, c loop.Command) {
 	if now, err := w.o.Tree.See(ctx, w.id); err == nil && now.Tree == back.To.Tree {
 		return
 	}
-	w.warn(fmt.Sprintf("the files were not put back to the best snapshot: %s. The iteration starts from what is there",
+	w.warn(fmt.Sprintf("the files were not restored from the best snapshot: %s. The iteration starts from these files",
 		why))
 }

@@ -70,11 +70,11 @@ func FinishEarlier(ctx context.Context, db *store.Store, w *delivery.Workspace) 
 	}
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("cannot deliver what run %s ended with: %w", id, err)
+		return "", fmt.Errorf("cannot deliver the work of run %s: %w", id, err)
 	case d.Kind == deliver.Deliver:
-		note = fmt.Sprintf("run %s had ended before its work was delivered, which it is now: %s", id, d.Text())
+		note = fmt.Sprintf("run %s had ended before its work was delivered; delivered it now: %s", id, d.Text())
 	case d.Files > 0 || d.Commits > 0:
-		note = fmt.Sprintf("what run %s ended with is not delivered: %s; see it: pawl show %s --diff", id, d.Why, id)
+		note = fmt.Sprintf("the work of run %s is not delivered: %s; see it: pawl show %s --diff", id, d.Why, id)
 	}
 	return note, nil
 }
@@ -86,7 +86,7 @@ func DropUndelivered(ctx context.Context, db *store.Store, id string) error {
 	if err != nil || json.Unmarshal(run.Setup, &s) != nil || s.Undelivered == "" {
 		return err
 	}
-	return editSetup(ctx, db, id, journal.Warning, journal.Notice{Text: "what was not delivered was given up"},
+	return editSetup(ctx, db, id, journal.Warning, journal.Notice{Text: "the undelivered work was discarded"},
 		func(s *Setup) { s.Undelivered = "" })
 }
 

@@ -139,7 +139,7 @@ func (w *judge) runGates(ctx context.Context, c loop.Command, r *loop.Record) bo
 func (w *judge) putBack(ctx context.Context, was workspace.Seen) error {
 	err := w.o.Tree.PutBack(ctx, w.id, was)
 	if err != nil {
-		err = fmt.Errorf("the files could not be put back: %w", err)
+		err = fmt.Errorf("the files could not be restored: %w", err)
 	}
 	return err
 }
@@ -318,7 +318,7 @@ func (w *judge) differs(ctx context.Context, base, tree string) (found []gate.Vi
 		return nil
 	}
 	if tree == "" {
-		return append(found, gate.Violation{Path: ".", Why: "git cannot read the repository any more, so protected files " +
+		return append(found, gate.Violation{Path: ".", Why: "git cannot read the repository now, so protected files " +
 			"cannot be compared with those before the run"})
 	}
 	if tree == base && len(t.hidden)+len(t.unread) == 0 {
@@ -444,7 +444,7 @@ func (h *StepContext) Watch(ctx context.Context) *Watched {
 	now, err := w.o.Tree.See(ctx, w.id)
 	if err != nil {
 		if ctx.Err() == nil {
-			h.Warn(fmt.Sprintf("cannot see the files before a step, so protected ones are not watched in it: %v", err))
+			h.Warn(fmt.Sprintf("cannot read the files before a step, so protected ones are not watched in it: %v", err))
 		}
 		return nil
 	}

@@ -57,7 +57,7 @@ func TestAWarmUpThatFailsIsAWarning(t *testing.T) {
 	h := w.warmed("echo no disk; exit 3")
 	h.start()
 	w.holds(loop.Completed, "1.1 success", "2.1 success")
-	if n := h.count("warning script could not be warmed up: sh -c echo no disk; exit 3 ended with status 3: no disk"); n != 2 {
+	if n := h.count("warning could not warm up script: sh -c echo no disk; exit 3 ended with status 3: no disk"); n != 2 {
 		t.Errorf("%d warnings: %q", n, h.lines)
 	}
 	if _, err := os.Stat(w.path("state/agents/script/warm")); err == nil {

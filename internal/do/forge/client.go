@@ -43,7 +43,7 @@ type Client struct {
 }
 
 // errLarge is an answer over [bodyLimit].
-var errLarge = &Error{Status: http.StatusOK, Why: "its answer is larger than pawl reads"}
+var errLarge = &Error{Status: http.StatusOK, Why: "its answer is too large"}
 
 // answer is one answer of the forge.
 type answer struct {
@@ -167,12 +167,12 @@ func (c *Client) decodeAnswer(a answer, into any) error {
 	other, isOther := errors.AsType[*json.UnmarshalTypeError](err)
 	switch {
 	case isOther:
-		return c.laterError("it answers with other JSON than was asked for: %s is of type %s",
+		return c.laterError("it answers with unexpected JSON: %s is of type %s",
 			cmp.Or(other.Field, "its value"), other.Value)
 	case err != nil && strings.HasSuffix(kind, "json"):
 		return c.laterError("it answers with JSON that cannot be read: %v", err)
 	case err != nil:
-		return c.laterError("it answers with %s where JSON is expected", cmp.Or(kind, "text of no kind"))
+		return c.laterError("it answers with %s where JSON is expected", cmp.Or(kind, "text of unknown type"))
 	}
 	cleanTexts(reflect.ValueOf(into), false)
 	return nil
@@ -311,7 +311,7 @@ func (c *Client) errorOf(res *http.Response, a answer) error {
 	if wait, limited := c.limitedFor(status, a, said); limited {
 		e := &LaterError{Until: c.now().Add(wait)}
 		at := e.Until.Local().Format("15:04:05")
-		e.Why = fmt.Sprintf("%s: its limit of calls is reached; it may be asked again at %s", c.URL, at)
+		e.Why = fmt.Sprintf("%s: its rate limit is reached; try again at %s", c.URL, at)
 		c.mu.Lock()
 		c.rest = e
 		c.mu.Unlock()
@@ -327,7 +327,7 @@ func (c *Client) errorOf(res *http.Response, a answer) error {
 	case status == http.StatusUnauthorized:
 		why += "; the token is wrong or has expired"
 	case status == http.StatusNotFound:
-		why += "; it is not there, or the token may not see it"
+		why += "; it does not exist, or the token may not see it"
 	case status >= 300 && status < 400:
 		why += "; " + whereLed(res)
 	}

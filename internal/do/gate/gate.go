@@ -141,8 +141,8 @@ func Verify(ctx context.Context, specs []Spec, run Run, now func() time.Time) (R
 		}
 		added = append(added, e.Added...)
 		if r.Gates[i].Tries = tries; r.Gates[i].Flaky() {
-			r.Gates[i].Note = fmt.Sprintf("at its try %d", tries)
-			r.Warnings = append(r.Warnings, fmt.Sprintf("gate %s is flaky: it passed at its try %d on the same tree",
+			r.Gates[i].Note = fmt.Sprintf("at try %d", tries)
+			r.Warnings = append(r.Warnings, fmt.Sprintf("gate %s is flaky: it passed at try %d on the same tree",
 				s.labelOf(), tries))
 		}
 	}
@@ -190,8 +190,8 @@ func (r *Report) blameMissing(gate string, added []string) {
 	if len(added) == 0 || r.Failure == nil || len(r.Tampered) > 0 {
 		return
 	}
-	text := "before gate " + gate + " " + deliver.Some(added) + " was taken away, which an earlier gate wrote; each " +
-		"gate begins with the files that are judged, so let git ignore what gates share"
+	text := "before gate " + gate + " " + deliver.Some(added) + " was removed, which an earlier gate wrote; each " +
+		"gate starts with the files that are judged, so let git ignore what gates share"
 	r.Failure.Items = append(r.Failure.Items, failure.Item{Message: text + "."})
 	r.Warnings = append(r.Warnings, text)
 }

@@ -65,7 +65,7 @@ func Tampered(changes []Change, rules Protect) []Violation {
 			if why := whyRefused(c, rules.New || rules.isNamed(c.Path)); why != "" {
 				why = fmt.Sprintf("%s, but it is protected by %q", why, pattern)
 				if pattern == c.Path && path.Base(pattern) == repository {
-					why += ": by its name git could take the folder for a repository, and run what that names"
+					why += ": git could take a folder of this name for a repository, and run its commands"
 				}
 				out = append(out, Violation{c.Path, why})
 			}
@@ -180,15 +180,15 @@ func TamperingFailure(v []Violation) failure.Analysis {
 	a := failure.Analysis{
 		Class: failure.Tampering, Kind: failure.Work, Severity: failure.High, Code: CodeFailed,
 		Actions: []string{
-			"Put the protected files back as they were, and make the change elsewhere.",
-			"If the change is wanted, lift the path with allow: in pawl.yaml.",
+			"Restore the protected files, and make the change elsewhere.",
+			"If the change is wanted, add the path to allow: in pawl.yaml.",
 		},
 	}
 	paths := make([]string, 0, len(v))
 	for _, one := range v {
 		paths = append(paths, one.Path)
 		if len(a.Items) < maxViolations {
-			message := one.Path + ": " + one.Why + ". Put it back as it was."
+			message := one.Path + ": " + one.Why + ". Restore it."
 			a.Items = append(a.Items, failure.Item{File: one.Path, Message: message})
 		}
 	}
@@ -234,7 +234,7 @@ func CheckPattern(pattern string) error {
 	case p == "":
 		why = "it is empty"
 	case !utf8.ValidString(p) || strings.Contains(p, "\x00"):
-		why = "it is no text in UTF-8"
+		why = "it is not UTF-8 text"
 	case strings.Count(p, "{") > maxBraces:
 		why = fmt.Sprintf("it has more than %d braces", maxBraces)
 	case !doublestar.ValidatePattern(p):

@@ -63,7 +63,7 @@ func TestTamperingFailure(t *testing.T) {
 	if a.Class != failure.Tampering || a.Kind != failure.Work || a.Transient || a.Fingerprint == "" {
 		t.Errorf("%+v", a)
 	}
-	want := `a_test.go: it was deleted, but it is protected by "*_test.go". Put it back as it was.`
+	want := `a_test.go: it was deleted, but it is protected by "*_test.go". Restore it.`
 	if len(a.Items) != 1 || a.Items[0].Message != want || a.Items[0].File != "a_test.go" {
 		t.Errorf("items %+v, want %q", a.Items, want)
 	}

@@ -154,7 +154,7 @@ func (a *account) reserveDay(f *flight, more loop.Use) *over {
 	}
 	today, err := a.spend(more)
 	if err != nil {
-		return &over{loop.EndedDay, fmt.Sprintf("limits.per_day cannot be held: %v", err)}
+		return &over{loop.EndedDay, fmt.Sprintf("cannot check limits.per_day: %v", err)}
 	}
 	f.reserved = f.reserved.Plus(more)
 	if limit, used := a.limits.Day.Over(today.Minus(more), more); limit != "" {

@@ -57,7 +57,7 @@ func (c *call) serveCall(w http.ResponseWriter) {
 		c.refuseCall(w, over)
 		return
 	}
-	if flight == nil { // the agent has gone
+	if flight == nil { // the agent has ended
 		return
 	}
 	c.flight = flight
@@ -79,7 +79,7 @@ func (c *call) serveCall(w http.ResponseWriter) {
 	switch {
 	case errors.As(err, &over):
 		c.refuseCall(w, over)
-	case t == nil: // the agent has gone
+	case t == nil: // the agent has ended
 	case resp == nil:
 		const unreachable = "pawl's gateway cannot reach the provider: "
 		writeRefusal(w, c.via.dialect, http.StatusBadGateway, unreachable+t.err.Message)
@@ -114,7 +114,7 @@ func (c *call) endForTrouble(t *trouble) {
 }
 
 // errSent is the end of an agent that has asked and did not wait for the answer.
-var errSent = errors.New("the agent has gone")
+var errSent = errors.New("the agent has ended")
 
 // askProvider asks the provider until it answers, or its trouble lasts: then the error
 // is a [trouble], with the provider's answer if there was one. It is an [over]
@@ -283,7 +283,7 @@ func (c *call) copyAnswer(w http.ResponseWriter, resp *http.Response) {
 			} else if len(all) < longestLine {
 				all = append(all, buffer[:n]...)
 			}
-			if failed != nil { // the agent has gone
+			if failed != nil { // the agent has ended
 				c.landAnswer()
 				return
 			}

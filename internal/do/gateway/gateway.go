@@ -136,12 +136,12 @@ func New(c Config) (*Gateway, error) {
 			one.Base = strings.TrimSuffix(one.Base, "/")
 			base, err := url.Parse(one.Base)
 			if err != nil || base.Host == "" {
-				return nil, fmt.Errorf("cannot start the gateway: the address of %s is no URL", r.Name)
+				return nil, fmt.Errorf("cannot start the gateway: the address of %s is not a URL", r.Name)
 			}
 		}
 		d, known := dialects()[r.Protocol]
 		if !known {
-			return nil, fmt.Errorf("cannot start the gateway: %s speaks %q, which is no protocol of it",
+			return nil, fmt.Errorf("cannot start the gateway: %s uses %q, a protocol that it does not know",
 				r.Name, r.Protocol)
 		}
 		g.routes[r.Name] = &way{Route: r, dialect: d}
@@ -225,7 +225,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	c := &call{g: g, via: via, path: rest, request: r, body: body, release: release}
 	if c.question, err = readQuestion(r, rest, body); err == nil && c.question.background {
-		err = errors.New("pawl's gateway passes no call that goes on in the background: no limit would hold")
+		err = errors.New("pawl's gateway passes no background calls: no limit would hold")
 	}
 	if err == nil && g.config.Closed && r.Method == http.MethodPost {
 		err = c.refuseFetch()

@@ -189,7 +189,7 @@ func TestCallsAreLimited(t *testing.T) {
 	}
 }
 
-// Money that is not there is not spent: not by the next call, and not by an
+// Money that does not exist is not spent: not by the next call, and not by an
 // answer that nobody can cut.
 func TestCostIsLimited(t *testing.T) {
 	t.Parallel()
@@ -430,7 +430,7 @@ func TestDayThatCannotBeCounted(t *testing.T) {
 		c.Spend = func(loop.Use) (loop.Use, error) { return loop.Use{}, errors.New("the disk is full") }
 	})
 	status, answer, _ := r.post(kinds[0].path, kinds[0].header, kinds[0].stream)
-	if status != 400 || !strings.Contains(answer, "limits.per_day cannot be held: the disk is full") || len(r.provider.Requests()) != 0 {
+	if status != 400 || !strings.Contains(answer, "cannot check limits.per_day: the disk is full") || len(r.provider.Requests()) != 0 {
 		t.Errorf("status %d: %s", status, answer)
 	}
 }

@@ -287,7 +287,7 @@ func (r *reading) flawOf(works bool) *failure.APIError {
 	case r.err != nil:
 		return r.err
 	case r.odd && r.said == 0 && r.calls == 0:
-		return flaw(BrokenStream, "the provider's answer is nothing of its protocol: something between may have "+
+		return flaw(BrokenStream, "the provider's answer does not fit its protocol: something in between may have "+
 			"answered")
 	case !r.done:
 		return flaw(BrokenStream, "the provider's answer broke off in the middle")

@@ -28,7 +28,7 @@ func (c *Clone) Head() (Head, error) {
 	dir := filepath.Join(c.Top, ".git")
 	for _, d := range []string{dir, filepath.Join(dir, "refs"), filepath.Join(dir, "objects")} {
 		if info, err := os.Lstat(d); err != nil || !info.IsDir() {
-			return Head{}, fmt.Errorf("%w: %s is no folder", ErrBroken, d)
+			return Head{}, fmt.Errorf("%w: %s is not a folder", ErrBroken, d)
 		}
 	}
 	root, err := c.openGit()

@@ -344,7 +344,7 @@ func (c *Clone) giveIndex() error {
 func (c *Clone) withGitDir(do func(*os.Root) error) error {
 	dir := filepath.Join(c.Top, ".git")
 	if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
-		return fmt.Errorf("cannot use the clone's repository: %s is no folder any more", dir)
+		return fmt.Errorf("cannot use the clone's repository: %s is no longer a folder", dir)
 	}
 	root, err := c.openGit()
 	if err != nil {

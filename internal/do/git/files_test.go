@@ -145,7 +145,7 @@ func TestSetRefs(t *testing.T) {
 		}
 	}
 	if r.SetRefs(t.Context(), name, strings.Repeat("1", len(r.Zero()))) == nil {
-		t.Error("a commit that is not there was kept")
+		t.Error("a commit that does not exist was kept")
 	}
 }
 
@@ -172,7 +172,7 @@ func TestCommitIsByPawlOrByWhomIsSaid(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	if _, err := s.Commit(t.Context(), tree, "m\n", strings.Repeat("1", len(head))); err == nil {
-		t.Error("a parent that is not there was taken")
+		t.Error("a parent that does not exist was taken")
 	}
 	gittest.Git(t, dir, "fsck", "--strict")
 }

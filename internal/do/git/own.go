@@ -86,7 +86,7 @@ func (c *Clone) Import(ctx context.Context, into *Repo, have, commit string) err
 	if found, err := into.Find(ctx, commit); err != nil || found == commit {
 		return err
 	}
-	return fmt.Errorf("%w: %s, which it has checked out, is no commit", ErrBroken, commit)
+	return fmt.Errorf("%w: %s, which it has checked out, is not a commit", ErrBroken, commit)
 }
 
 // Lend copies commits of the repository from, with all that have does not have, to
@@ -95,7 +95,7 @@ func (c *Clone) Lend(ctx context.Context, from *Repo, have string, want ...strin
 	objects := filepath.Join(c.Top, ".git", "objects")
 	for _, dir := range []string{filepath.Dir(objects), objects, filepath.Join(objects, "pack")} {
 		if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
-			return fmt.Errorf("%w: %s is no folder", ErrBroken, dir)
+			return fmt.Errorf("%w: %s is not a folder", ErrBroken, dir)
 		}
 	}
 	there := *c.shadow.Repo

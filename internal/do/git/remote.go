@@ -218,7 +218,7 @@ func WorkRef(task, commit string) string { return workPrefix + task + "/" + comm
 func (r *Repo) PushWork(ctx context.Context, remote, task, commit string) error {
 	rejected, err := r.PushFrom(ctx, remote, commit, WorkRef(task, commit), "")
 	if rejected {
-		err = fmt.Errorf("cannot push to %s: somebody else pushes the same just now", remote)
+		err = fmt.Errorf("cannot push to %s: somebody else is pushing the same", remote)
 	}
 	return err
 }

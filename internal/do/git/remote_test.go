@@ -97,7 +97,7 @@ func TestWhatARemoteRejectsItself(t *testing.T) {
 	}
 }
 
-// Where a branch is pushed to is what git itself goes by; a remote that is not there counts for nothing.
+// Where a branch is pushed to is what git itself goes by; a remote that does not exist counts for nothing.
 func TestPushRemoteOf(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()

@@ -56,7 +56,7 @@ func (r *RefStore) AfterBoot(ctx context.Context, dir string) (notes []string, e
 		}
 	}
 	if err := files.Replace(file, []byte(now+"\n"), 0o600, true); err != nil {
-		return notes, fmt.Errorf("cannot note that the repository was looked at: %v", err)
+		return notes, fmt.Errorf("cannot record that the repository was checked: %v", err)
 	}
 	return notes, nil
 }
@@ -68,12 +68,12 @@ func (r *RefStore) repairObjects(ctx context.Context, aside string) (notes []str
 	}
 	if n > 0 {
 		notes = append(notes, fmt.Sprintf("%d objects in %s were empty or broken, as after a power loss, and were "+
-			"taken away (what was in them is in %s); is something missing, say: git fsck", n, r.Objects, aside))
+			"moved away (to %s); if something is missing, run: git fsck", n, r.Objects, aside))
 	}
 	r.dropLocks()
 	gone, err := r.dropRefs(ctx)
 	if len(gone) > 0 {
-		notes = append(notes, fmt.Sprintf("%d of pawl's own refs led to what a power loss took, and were removed: %s",
+		notes = append(notes, fmt.Sprintf("removed %d of pawl's own refs to objects that a power loss destroyed: %s",
 			len(gone), strings.Join(gone[:min(len(gone), 3)], ", ")))
 	}
 	return notes, err

@@ -60,7 +60,7 @@ func (r *Runner) runProgram(ctx context.Context, p program, e Event) (output str
 		err = os.WriteFile(filepath.Join(dir, "event.json"), append(input, '\n'), 0o600)
 	}
 	if err != nil {
-		return "", fmt.Errorf("cannot write the event down: %v", err)
+		return "", fmt.Errorf("cannot write the event: %v", err)
 	}
 	id := filepath.Base(dir)
 	client, err := supervisor.Start(ctx, supervisor.Options{
@@ -115,7 +115,7 @@ func (r *Runner) leftOut(p program, output string) string {
 				path = filepath.Join(r.o.Root, path)
 			}
 			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
-				return fmt.Sprintf("%s is found only in %s, where an agent may put programs: write its whole path, or "+
+				return fmt.Sprintf("%s is found only in %s, where an agent may put programs: write its full path, or "+
 					"let the sandbox hold the command (sandbox: true)", name, makePrintable(folder, 200))
 			}
 		}
@@ -198,7 +198,7 @@ func (r *Runner) clearAbandoned(ctx context.Context) {
 func lastBytes(s string, most int) string { return s[max(0, len(s)-most):] }
 
 // NoDesktop is the reason why no notification is shown.
-const NoDesktop = "nothing is shown on the desktop: neither notify-send nor osascript is installed"
+const NoDesktop = "cannot show a desktop notification: neither notify-send nor osascript is installed"
 
 // showOnDesktop shows e with the program that this machine has. What it shows goes
 // in as arguments, never as part of a script.

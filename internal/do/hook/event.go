@@ -300,7 +300,7 @@ func (w *watcher) eventsOf(n engine.Notice) []Event {
 		e := w.newEvent(Start, n)
 		e.Why = ""
 		if n.Kind == engine.RunResumed {
-			e.Why = "it goes on"
+			e.Why = "it continues"
 		}
 		return append(out, e)
 	case engine.Warning:

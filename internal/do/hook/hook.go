@@ -279,13 +279,13 @@ func (r *Runner) queueJob(e Event, j job, over func()) {
 			log.Info("told", "elapsed", d.Elapsed.Seconds())
 			return
 		}
-		log.Warn("not told", "elapsed", d.Elapsed.Seconds(), "problem", d.Problem, "output", d.Output)
+		log.Warn("not sent", "elapsed", d.Elapsed.Seconds(), "problem", d.Problem, "output", d.Output)
 		r.sayOnce(fmt.Sprintf("%s: %s", d.To, d.Problem))
 	})
 	if !ok {
 		over()
-		log.Warn("not told: too much is waiting, or pawl ends")
-		r.sayOnce(j.to + ": some events were not told: too many are waiting")
+		log.Warn("not sent: too many are waiting, or pawl ends")
+		r.sayOnce(j.to + ": some events were not sent: too many are waiting")
 	}
 }
 

@@ -329,7 +329,7 @@ func TestCloseIsBounded(t *testing.T) {
 		t.Errorf("said: %q", h.all())
 	}
 	r.Fire(t.Context(), Event{Name: Start})
-	if !strings.Contains(h.all(), "not told") {
+	if !strings.Contains(h.all(), "not sent") {
 		t.Errorf("said of an event after the end: %q", h.all())
 	}
 }
@@ -388,7 +388,7 @@ func TestReceivers(t *testing.T) {
 	if got, want := content(t, filepath.Join(r.o.Root, "told")), "build needs you: Which port?\n1. 80\n2. 81\nAnswer with: pawl answer build 1\n"; got != want {
 		t.Errorf("told %q, want %q", got, want)
 	}
-	if s := log.String(); strings.Count(s, "msg=told") != 1 || strings.Count(s, `msg="not told"`) != 1 || !strings.Contains(s, "exit status 9") {
+	if s := log.String(); strings.Count(s, "msg=told") != 1 || strings.Count(s, `msg="not sent"`) != 1 || !strings.Contains(s, "exit status 9") {
 		t.Errorf("log:\n%s", s)
 	}
 }

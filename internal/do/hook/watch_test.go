@@ -71,7 +71,7 @@ func TestWatch(t *testing.T) {
 		},
 		"a warning from before a resume is not told again": {
 			[]engine.Notice{notice(engine.RunResumed, warned), notice(engine.Tick, warned)},
-			"start running build (run r1) starts: it goes on\n",
+			"start running build (run r1) starts: it continues\n",
 		},
 		"a guard that aborts asks a person": {
 			[]engine.Notice{red, notice(engine.RunEnded, with(func(s *loop.State) {

@@ -174,7 +174,7 @@ func (w Webhook) removeSecrets(err error, tries int) error {
 func (w Webhook) Check() error {
 	u, err := url.Parse(w.Address)
 	if err != nil || !slices.Contains([]string{"http", "https"}, u.Scheme) || u.Host == "" {
-		return errors.New("the address is no http or https address")
+		return errors.New("the address is not an http or https address")
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func (q *Queue) Bisect(ctx context.Context, gates []gate.Spec, good string, trie
 	case err != nil:
 		return Culprit{}, err
 	case !red:
-		return Culprit{}, fault.Refuse("it %w on %s as it is, at %.10s: there is nothing to find", ErrGreen,
+		return Culprit{}, fault.Refuse("it %w on %s, at %.10s: there is nothing to find", ErrGreen,
 			branchName(q.ref), tip)
 	}
 	at, err := b.firstRed(ctx, line, good != "")
@@ -103,7 +103,7 @@ func (q *Queue) Judge(ctx context.Context, commit string, gates []gate.Spec) (ga
 	switch {
 	case err != nil:
 	case r.Stopped:
-		err = fmt.Errorf("cannot judge %.10s: the gates were cut off", commit)
+		err = fmt.Errorf("cannot judge %.10s: the gates were interrupted", commit)
 	case r.Failure != nil && strings.HasPrefix(r.Failure.Step, setUpName):
 		err = fault.Refuse("cannot judge %.10s: %s", commit, r.Summary).
 			Hint("Name a later commit in which it is green: --good COMMIT")
@@ -191,7 +191,7 @@ func (b *bisection) firstRed(ctx context.Context, line []git.Landing, greenEnd b
 	}
 	if isRed, err := b.isRed(ctx, line[green].Commit); err != nil || isRed {
 		if err == nil {
-			err = fault.Refuse("it is red in %.10s already, and nothing before that is known", line[green].Commit).
+			err = fault.Refuse("it is already red in %.10s, and no earlier commit is known", line[green].Commit).
 				Hint("Name a commit in which it is green: --good COMMIT")
 		}
 		return 0, err

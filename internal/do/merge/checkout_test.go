@@ -122,7 +122,7 @@ func TestAMergeUnderWayWaits(t *testing.T) {
 	r.git("checkout", "-q", "main")
 	_ = r.tryGit("rebase", "-q", "side") // of main: it will come back to main
 	id := r.land("d.txt", "d\n")
-	if left := r.left(); len(left) != 1 || !strings.Contains(left[0], "a rebase is going on in "+r.dir) {
+	if left := r.left(); len(left) != 1 || !strings.Contains(left[0], "a rebase is in progress in "+r.dir) {
 		t.Errorf("a rebase of the target: %q", left)
 	}
 	if r.status(id) == board.Done {

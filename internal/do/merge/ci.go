@@ -66,7 +66,7 @@ func (rs *requests) checkAtForge(ctx context.Context, s *queue.State) (queue.Eve
 	case !e.Busy && time.Now().After(b.Busy.Add(quiet)):
 		v.Absent, v.Summary = true, reasonUnreported(all, left, quiet, rs.checkBranch(b))
 	case over:
-		v.Summary = fmt.Sprintf("the forge's checks are not over after %s: %s", loop.Duration(rs.o.ChecksTimeout),
+		v.Summary = fmt.Sprintf("the forge's checks have not finished after %s: %s", loop.Duration(rs.o.ChecksTimeout),
 			strings.Join(left, ", "))
 	default:
 		return e, nil

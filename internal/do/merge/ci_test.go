@@ -127,7 +127,7 @@ func TestChecksThatNeverCome(t *testing.T) {
 func TestChecksThatTakeTooLong(t *testing.T) {
 	t.Parallel()
 	for state, want := range map[string]string{
-		"goes on": "the forge's checks are not over after 0.0s: test, next",
+		"goes on": "the forge's checks have not finished after 0.0s: test, next",
 		"down":    "502 Bad Gateway",
 	} {
 		r, _, hub := proposing(t)

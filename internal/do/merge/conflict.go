@@ -290,7 +290,7 @@ func markerOf(line []byte) byte {
 func (t *target) scratchIndex() (path string, done func(), err error) {
 	dir, err := os.MkdirTemp(t.o.Dir, "index-*")
 	if err != nil {
-		return "", nil, fmt.Errorf("cannot make a folder for the merge queue: %v", err)
+		return "", nil, fmt.Errorf("cannot create a folder for the merge queue: %v", err)
 	}
 	return filepath.Join(dir, "index"), func() { _ = os.RemoveAll(dir) }, nil
 }

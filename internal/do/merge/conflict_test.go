@@ -144,7 +144,7 @@ func TestAnAgentThatCannotWorkIsTriedAgain(t *testing.T) {
 	if len(a.asked) != 5 { // three in vain, and the two attempts that are allowed
 		t.Errorf("asked %d times", len(a.asked))
 	}
-	equal(t, "told", r.said(queue.NoteWaiting), []string{id + " its agent cannot work now, and is tried again: the disk is full"})
+	equal(t, "told", r.said(queue.NoteWaiting), []string{id + " its agent cannot run now; pawl tries again: the disk is full"})
 	equal(t, "left", r.left(), []string{id + " parked: the agent made no commit (after 2 attempts of an agent)"})
 }
 
@@ -266,7 +266,7 @@ func TestWhatCanNeverBeMergedGoesToAPerson(t *testing.T) {
 	r.git("-c", "gc.reflogExpireUnreachable=now", "gc", "-q", "--prune=now")
 	r.drain(q)
 	left := strings.Join(r.left(), "\n")
-	if !strings.Contains(left, "no commit in common") || !strings.Contains(left, "is not in the repository any more") {
+	if !strings.Contains(left, "no commit in common") || !strings.Contains(left, "is no longer in the repository") {
 		t.Errorf("left %s", left)
 	}
 }

@@ -79,7 +79,7 @@ func (t *target) moveTarget(ctx context.Context, s *queue.State, c queue.Command
 	}()
 	for _, tree := range trees {
 		if busy := tree.Busy(); busy != "" {
-			why := fmt.Sprintf("a %s is going on in %s, where %s is checked out", busy, tree.Top, branchName(t.ref))
+			why := fmt.Sprintf("a %s is in progress in %s, where %s is checked out", busy, tree.Top, branchName(t.ref))
 			return refusedEvent(queue.Refusal{Why: why}), nil
 		}
 		m, err := beginMove(ctx, tree, c.From, c.To, hold)
@@ -95,7 +95,7 @@ func (t *target) moveTarget(ctx context.Context, s *queue.State, c queue.Command
 			return queue.Event{}, err
 		}
 		if len(paths) > 0 {
-			why := fmt.Sprintf("%s has changes of yours, or is not known to git; commit it or move it away, in %s",
+			why := fmt.Sprintf("%s is changed or untracked in your checkout; commit it or move it away, in %s",
 				strings.Join(paths[:min(len(paths), 5)], ", "), tree.Top)
 			ids, err := t.touchingIDs(ctx, s, c, paths)
 			return refusedEvent(queue.Refusal{Why: why, IDs: ids}), err
@@ -136,7 +136,7 @@ func (t *target) moveFiles(ctx context.Context, trees []*git.Repo, moves []*chec
 		}
 		t.o.point("after files")
 		if len(left) > 0 {
-			warnings = append(warnings, fmt.Sprintf("in %s these files are yours and were left as they are: %s",
+			warnings = append(warnings, fmt.Sprintf("in %s these files have changes of yours and were not updated: %s",
 				trees[i].Top, strings.Join(left, ", ")))
 		}
 	}
@@ -192,7 +192,7 @@ func (m movement) writeTo(hold *os.File) error {
 		err = files.Sync(hold.Name(), filepath.Dir(hold.Name()))
 	}
 	if err != nil {
-		return fmt.Errorf("cannot note where %s is moved to: %v", m.Target, err)
+		return fmt.Errorf("cannot record where %s moves to: %v", m.Target, err)
 	}
 	return nil
 }
@@ -218,7 +218,7 @@ func (t *target) finishMovement(ctx context.Context, hold *os.File) ([]string, e
 	var m movement
 	data, err := io.ReadAll(io.NewSectionReader(hold, 0, 4096))
 	if err != nil {
-		return nil, fmt.Errorf("cannot read what was moved last: %v", err)
+		return nil, fmt.Errorf("cannot read the last move: %v", err)
 	}
 	if json.Unmarshal(data, &m) != nil || m.Target == "" {
 		return nil, nil // none is left, or its note was cut off before it began
@@ -250,7 +250,7 @@ func (t *target) finishMovement(ctx context.Context, hold *os.File) ([]string, e
 	}()
 	for _, tree := range trees {
 		if busy := tree.Busy(); busy != "" && moved {
-			return nil, fmt.Errorf("cannot move the files of %s to %.10s: a %s is going on there", tree.Top, tip, busy)
+			return nil, fmt.Errorf("cannot move the files of %s to %.10s: a %s is under way", tree.Top, tip, busy)
 		}
 		f, err := beginMove(ctx, tree, m.From, tip, hold)
 		if err != nil {

@@ -221,7 +221,7 @@ func TestProtectedFilesComeFromTheTarget(t *testing.T) {
 	if _, err := readFileErr(r.dir + "/pawl.yaml"); err == nil {
 		t.Error("pawl.yaml landed")
 	}
-	equal(t, "told", r.said(queue.NoteKept), []string{id + " protected files stay as the target has them: a_test.go, gone_test.go, pawl.yaml"})
+	equal(t, "told", r.said(queue.NoteKept), []string{id + " protected files keep the version of the target: a_test.go, gone_test.go, pawl.yaml"})
 	id, commit = r.task("Allowed", base, "a_test.go", "better\n")
 	if err := q.Add(t.Context(), Entry{ID: id, Commit: commit, Title: "Allowed", Allow: []string{"a_test.go"}}); err != nil {
 		t.Fatal(err)

@@ -124,7 +124,7 @@ func (q *Queue) mergeEntry(ctx context.Context, at place, e *queue.Entry, batch 
 	m := queue.Merged{ID: e.ID}
 	if e.Revert != "" {
 		if on, err := q.o.Repo.IsAncestor(ctx, e.Base, at.tip); err != nil || !on {
-			m.Lost = fmt.Sprintf("what it landed, %.10s, is not on %s any more: pawl queue drop %s", e.Base,
+			m.Lost = fmt.Sprintf("what it landed, %.10s, is no longer on %s: pawl queue drop %s", e.Base,
 				branchName(q.ref), e.ID)
 			return m, at, err
 		}
@@ -182,7 +182,7 @@ func (t *target) hasLanded(ctx context.Context, tip string, e *queue.Entry) (boo
 
 // reasonUnmergeable: a merge that failed can never be made; other errors are returned.
 func (cs *conflicts) reasonUnmergeable(ctx context.Context, e *queue.Entry, err error) (string, error) {
-	gone := "its commit " + e.Commit + " is not in the repository any more"
+	gone := "its commit " + e.Commit + " is no longer in the repository"
 	if cs.o.Store.BoardName() != "" {
 		gone = fmt.Sprintf("its commit %s is not in the repository on %s, which lands", e.Commit, cs.o.Owner.Host)
 	}

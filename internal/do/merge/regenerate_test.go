@@ -61,7 +61,7 @@ func TestALockFileIsMadeAnew(t *testing.T) {
 			if got := r.git("ls-files", "other"); got != "" {
 				t.Error("a file that no rule has has landed")
 			}
-			equal(t, "told", r.said(queue.NoteMade), []string{id + " made anew, and verified: needs.lock (" + relock + ")"})
+			equal(t, "told", r.said(queue.NoteMade), []string{id + " regenerated, verified: needs.lock (" + relock + ")"})
 			r.audit(base)
 		})
 	}
@@ -75,12 +75,12 @@ func TestALockFileThatIsNotMadeAnewIsAConflict(t *testing.T) {
 		second  []string
 		why     string
 	}{
-		"it fails":               {"echo 'no network' >&2; exit 3", second, "needs.lock was not made anew: echo 'no network' >&2; exit 3: "},
-		"it hangs":               {"sleep 1000", second, "needs.lock was not made anew: sleep 1000: timed out after 1s"},
-		"it removes the file":    {"rm needs.lock", second, "needs.lock was not made anew: rm needs.lock left no file there"},
+		"it fails":               {"echo 'no network' >&2; exit 3", second, "needs.lock was not regenerated: echo 'no network' >&2; exit 3: "},
+		"it hangs":               {"sleep 1000", second, "needs.lock was not regenerated: sleep 1000: timed out after 1s"},
+		"it removes the file":    {"rm needs.lock", second, "needs.lock was not regenerated: rm needs.lock left no file there"},
 		"it makes a link":        {"ln -sf /etc/passwd needs.lock", second, "left no file there"},
-		"it does nothing":        {"true", second, "true leaves it as main has it, and what the change did to it would be lost"},
-		"only the lock changed":  {relock, []string{"needs.lock", "a 2\n"}, "leaves it as main has it, and what the change did to it would be lost"},
+		"it does nothing":        {"true", second, "true leaves it as on main, and the changes to it would be lost"},
+		"only the lock changed":  {relock, []string{"needs.lock", "a 2\n"}, "leaves it as on main, and the changes to it would be lost"},
 		"one side has no lock":   {relock, []string{"needs.lock", "-"}, "a modify/delete conflict"},
 		"another file conflicts": {relock, append([]string{"needs/b", "B\n"}, second...), "2 files, 1 line (needs.lock, needs/b)"},
 	} {

@@ -79,7 +79,7 @@ func (rs *requests) openRequest(ctx context.Context, s *queue.State, c queue.Com
 	}
 	err := rs.o.Repo.PushOwn(bounded, remote, c.Commit, "refs/heads/"+branchOf(e.ID))
 	if errors.Is(err, git.ErrTheirs) {
-		why := err.Error() + "; bring that together, or delete the branch there: pawl queue retry " + e.ID
+		why := err.Error() + "; merge that, or delete the branch there: pawl queue retry " + e.ID
 		return queue.Event{Kind: queue.Proposals, Requests: []queue.Request{{ID: e.ID, Closed: why}}}, nil
 	}
 	if err != nil {
@@ -104,7 +104,7 @@ func (rs *requests) requestText(ctx context.Context, e *queue.Entry, batch int64
 	c, err := rs.o.Store.Case(ctx, e.ID)
 	switch n := c.Issue(); {
 	case e.Revert != "": // its issue stays open
-		fmt.Fprintf(&b, "## What is taken back\n\nWhat %s landed as %.10s: %s\n\n", e.ID, e.Base,
+		fmt.Fprintf(&b, "## What is reverted\n\nWhat %s landed as %.10s: %s\n\n", e.ID, e.Base,
 			fault.Cut(e.Revert, storyMost))
 	case err == nil && n > 0: // its words are there: quoted here, they could close others and call people
 		fmt.Fprintf(&b, "Closes #%d\n\n", n)
@@ -165,14 +165,14 @@ func (rs *requests) viewRequest(ctx context.Context, e *queue.Entry, recent map[
 	r := queue.Request{ID: e.ID, URL: e.Request, Seen: e.Seen}
 	number, err := strconv.ParseInt(path.Base(e.Request), 10, 64)
 	if err != nil {
-		r.Closed = "its pull request is not known: " + e.Request
+		r.Closed = "its pull request is unknown: " + e.Request
 		return r, nil //nolint:nilerr // a person is asked
 	}
 	found, ok := recent[number]
 	if !ok {
 		found, err = rs.o.Forge.Request(ctx, number)
 		if forge.Is(err, forge.NotFound) {
-			r.Closed = "its pull request is not there any more: " + e.Request
+			r.Closed = "its pull request no longer exists: " + e.Request
 			return r, nil
 		}
 	}

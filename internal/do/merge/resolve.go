@@ -84,7 +84,7 @@ func (q *Queue) attemptResolve(ctx context.Context, e queue.Entry) (commit strin
 		}
 		if try == 0 {
 			q.o.Notify(queue.Note{Kind: queue.NoteWaiting, ID: e.ID,
-				Text: "its agent cannot work now, and is tried again: " + later.Why})
+				Text: "its agent cannot run now; pawl tries again: " + later.Why})
 		}
 		wait := min(firstLater<<min(try, 20), lastLater)
 		process.Sleep(ctx, max(wait, time.Until(later.Until)))
@@ -133,10 +133,10 @@ func (q *Queue) keepSolved(ctx context.Context, p Problem, commit string) error 
 		return err
 	}
 	if !slices.ContainsFunc(wanted, func(path string) bool { _, ok := slices.BinarySearch(made, path); return ok }) {
-		return fmt.Errorf("the agent left nothing of the change: in its commit %.10s all that the change touches is "+
-			"the target's", commit)
+		return fmt.Errorf("the agent dropped the change: in its commit %.10s all that it touches is as on "+
+			"the target", commit)
 	}
-	return q.o.Repo.UpdateRef(ctx, taskRef(p.Entry.ID), commit, "", "pawl: brought together with the target")
+	return q.o.Repo.UpdateRef(ctx, taskRef(p.Entry.ID), commit, "", "pawl: merged with the target")
 }
 
 // problemOf an entry, for the agent: what is wrong, and the landings that changed the
@@ -144,7 +144,7 @@ func (q *Queue) keepSolved(ctx context.Context, p Problem, commit string) error 
 func (q *Queue) problemOf(ctx context.Context, e queue.Entry) (Problem, error) {
 	p := Problem{Entry: e}
 	if e.Problem == nil {
-		return p, fmt.Errorf("cannot solve %s: nothing is said to be wrong", e.ID)
+		return p, fmt.Errorf("cannot solve %s: it has no conflict and no red gate", e.ID)
 	}
 	p.Problem = *e.Problem
 	var err error
@@ -250,7 +250,7 @@ func (cs *conflicts) tookSide(ctx context.Context, onto string, e *queue.Entry, 
 	}
 	for _, p := range m.regenerated {
 		if !slices.Contains(changed, p) && slices.Contains(differs, p) {
-			return fmt.Sprintf("%s was not made anew: %s leaves it as %s has it, and what the change did to it would "+
+			return fmt.Sprintf("%s was not regenerated: %s leaves it as on %s, and the changes to it would "+
 				"be lost", p, strings.Join(m.commands, ", "), branchName(cs.ref)), nil
 		}
 	}
@@ -261,7 +261,7 @@ func (cs *conflicts) tookSide(ctx context.Context, onto string, e *queue.Entry, 
 // returns it with what they made of all files that they are for; or why not.
 func (cs *conflicts) remakeFiles(ctx context.Context, onto string, e *queue.Entry, tree string, m *mergedTree,
 ) (made, why string, err error) {
-	commit, err := cs.shadow.CommitTree(ctx, cs.shadow.Who, tree, "pawl: make files of "+e.ID+" anew", onto, e.Commit)
+	commit, err := cs.shadow.CommitTree(ctx, cs.shadow.Who, tree, "pawl: regenerate files of "+e.ID, onto, e.Commit)
 	if err != nil {
 		return "", "", err
 	}
@@ -290,9 +290,9 @@ func (cs *conflicts) remakeFiles(ctx context.Context, onto string, e *queue.Entr
 	case err != nil:
 		return "", "", err
 	case rep.Stopped:
-		return "", "", fmt.Errorf("cannot make files of %s anew: the commands were cut off", e.ID)
+		return "", "", fmt.Errorf("cannot regenerate files of %s: the commands were interrupted", e.ID)
 	case !rep.Passed():
-		return "", fmt.Sprintf("%s not made anew: %s", pathsWere(m.regenerated), rep.Summary), nil
+		return "", fmt.Sprintf("%s not regenerated: %s", pathsWere(m.regenerated), rep.Summary), nil
 	}
 	if made, err = cs.takeFiles(ctx, ws.Dir, tree, rules); err != nil {
 		return "", "", err
@@ -331,7 +331,7 @@ func (cs *conflicts) reasonNotMade(ctx context.Context, before, after string, m 
 	for _, c := range changes {
 		file := c.NewMode == git.ModeFile || c.NewMode == git.ModeExec
 		if !file && slices.Contains(m.regenerated, c.Path) {
-			return fmt.Sprintf("%s was not made anew: %s left no file there", c.Path,
+			return fmt.Sprintf("%s was not regenerated: %s left no file there", c.Path,
 				strings.Join(m.commands, ", ")), nil
 		}
 	}

@@ -23,11 +23,11 @@ func (q *Queue) landingToRevert(ctx context.Context, id string) (queue.Landing, 
 	switch {
 	case len(list) == 0:
 		return queue.Landing{}, fault.Refuse("%s has not landed on %s", id, branchName(q.ref)).
-			Hint("See where it is: pawl case show %s", id)
+			Hint("See it: pawl case show %s", id)
 	case list[0].Revert:
-		return queue.Landing{}, fault.Refuse("%s was taken back already, by %.10s", id, list[0].Commit)
+		return queue.Landing{}, fault.Refuse("%s was already reverted, by %.10s", id, list[0].Commit)
 	case list[0].Empty:
-		return queue.Landing{}, fault.Refuse("%s changed nothing: there is nothing to take back", id)
+		return queue.Landing{}, fault.Refuse("%s changed nothing: there is nothing to revert", id)
 	}
 	tip, err := q.askRemoteForTip(ctx)
 	if err != nil {
@@ -36,9 +36,9 @@ func (q *Queue) landingToRevert(ctx context.Context, id string) (queue.Landing, 
 	on, err := q.o.Repo.IsAncestor(ctx, list[0].Commit, tip)
 	if err == nil && !on {
 		branch := branchName(q.ref)
-		const gone = "%s landed as %.10s, which is not on %s any more: it was rewritten"
-		err = fault.Refuse(gone, id, list[0].Commit, branch).Hint("See what of it is there: git log %s --grep "+
-			"'Pawl-Task: %s'. Take that back with git revert on a branch, as a task of its own", branch, id)
+		const gone = "%s landed as %.10s, which is no longer on %s: it was rewritten"
+		err = fault.Refuse(gone, id, list[0].Commit, branch).Hint("See what is left of it: git log %s --grep "+
+			"'Pawl-Task: %s'. Revert that with git revert on a branch, as a task of its own", branch, id)
 	}
 	return list[0], err
 }
@@ -98,7 +98,7 @@ func (q *Queue) commitReverse(ctx context.Context, e *Entry) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	message := fmt.Sprintf("%s: %s\n\n%s\n\nThis takes back %s.\n", e.ID, e.Title, e.Revert, e.Base)
+	message := fmt.Sprintf("%s: %s\n\n%s\n\nThis reverts %s.\n", e.ID, e.Title, e.Revert, e.Base)
 	return q.shadow.CommitTree(ctx, q.shadow.Who, before, message, e.Base)
 }
 
@@ -131,5 +131,5 @@ func (q *Queue) DoneNeeding(ctx context.Context, id string) (string, error) {
 	if len(done) == 0 {
 		return "", err
 	}
-	return " What needs it is done already, and may not work without it: " + strings.Join(done, ", ") + ".", err
+	return " These tasks need it and are already done; they may break: " + strings.Join(done, ", ") + ".", err
 }

@@ -45,7 +45,7 @@ func TestALandingIsTakenBackOnce(t *testing.T) {
 	first, second, late := offerRevert(t, q, id, "wrong"), offerRevert(t, q, id, "wrong"), offerRevert(t, q, id, "slow")
 	askQueue(t, q, first, second)
 	if s := r.status(id); s != board.Review {
-		t.Errorf("while its landing is to be taken back it is %s", s)
+		t.Errorf("while its landing is queued to be reverted it is %s", s)
 	}
 	r.drain(q)
 	taken := r.git("rev-parse", "main")

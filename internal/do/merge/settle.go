@@ -140,14 +140,14 @@ func (cs *conflicts) mergeUnresolved(ctx context.Context, id, tip string) (unset
 		return u, err
 	}
 	if m.Clean {
-		return u, fault.Refuse("%s conflicts no more with %s; it can be tried again", id, branchName(cs.ref))
+		return u, fault.Refuse("%s no longer conflicts with %s; it can be tried again", id, branchName(cs.ref))
 	}
 	c, texts, err := cs.readConflict(ctx, m)
 	if err != nil {
 		return u, err
 	}
 	if c.More > 0 {
-		return u, fault.Refuse("%s conflicts in %d files, which are too many to be settled here", id,
+		return u, fault.Refuse("%s conflicts in %d files, too many to settle here", id,
 			len(c.Files)+c.More)
 	}
 	u = unsettled{entry: e, tree: m.Tree}
@@ -176,8 +176,8 @@ func isLegible(texts ...[]string) bool {
 // Commit and tip are those that the person saw: later commits of the target are merged
 // when it is the entry's turn.
 func (q *Queue) Settle(ctx context.Context, id, commit, tip string, choices []Choice) error {
-	stale := fault.Refuse("the conflict of %s is not what it was when this page showed it; nothing was changed", id).
-		Hint("Load the page again, and look at it anew")
+	stale := fault.Refuse("the conflict of %s has changed since this page showed it; nothing was changed", id).
+		Hint("Reload the page")
 	kept, err := q.o.Repo.Find(ctx, taskRef(id))
 	if err != nil {
 		return err

@@ -155,7 +155,7 @@ func TestAStalePageSettlesNothing(t *testing.T) {
 	if got := r.read("a.txt"); got != "first\n" {
 		t.Errorf("a.txt is %q", got)
 	}
-	equal(t, "refused", r.said(queue.NoteRefused), []string{s.Task + " its conflict is not what it was when it was settled"})
+	equal(t, "refused", r.said(queue.NoteRefused), []string{s.Task + " its conflict has changed since it was settled"})
 }
 
 // A pawl that is killed after it made the commit and before it asked leaves a conflict

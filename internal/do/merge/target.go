@@ -179,7 +179,7 @@ func (t *target) askRemote(ctx context.Context, batch bool) (warnings []string, 
 	t.remote.answer.Store(&answer{none: err == nil && !found, away: err})
 	switch { // a notice when it begins and when it is over
 	case err != nil && was == nil:
-		return []string{fmt.Sprintf("%v; the queue goes on with what is here, and tries again", err)}, nil
+		return []string{fmt.Sprintf("%v; the queue continues with the local branch, and tries again", err)}, nil
 	case err == nil && was != nil:
 		warnings = []string{t.remote.name + " answers again"}
 	}
@@ -226,14 +226,14 @@ func (t *target) describeDivergence(ctx context.Context, f *queue.Facts, here, t
 	case forced:
 		f.Theirs, f.Apart = there, true
 		f.Diverged = fmt.Sprintf("%s at %s was force-pushed, or is another history: it is at %.10s now, and has not all "+
-			"that is here from it (%.10s). Nothing was merged. To go on with what it has: git switch %s && git fetch %s "+
-			"%s && git reset --keep FETCH_HEAD. To go on with what is here: pawl queue resume, then git push "+
+			"that is here from it (%.10s). Nothing was merged. To use its history: git switch %s && git fetch %s "+
+			"%s && git reset --keep FETCH_HEAD. To use the local history: pawl queue resume, then git push "+
 			"--force-with-lease %s %s:%s", far, t.remote.name, there, cmp.Or(last, here), name, t.remote.name,
 			far, t.remote.name, name, far)
 	case base != there:
 		f.Theirs = there
-		f.Diverged = fmt.Sprintf("%s here (%.10s) and at %s (%.10s) each have commits of their own; bring them "+
-			"together, or go on with what is here: pawl queue resume", name, here, t.remote.name, there)
+		f.Diverged = fmt.Sprintf("%s here (%.10s) and at %s (%.10s) each have commits of their own; merge "+
+			"them, or continue with the local branch: pawl queue resume", name, here, t.remote.name, there)
 	}
 	return nil
 }
@@ -256,7 +256,7 @@ func (t *target) forwardTarget(ctx context.Context, here, there string) ([]strin
 		return nil, err
 	}
 	if e.Refusal != nil && !e.Refusal.Moved {
-		return nil, fmt.Errorf("cannot bring %s to what %s has: %s", branchName(t.ref), t.remote.name, e.Refusal.Why)
+		return nil, fmt.Errorf("cannot update %s to %s: %s", branchName(t.ref), t.remote.name, e.Refusal.Why)
 	}
 	return append(left, e.Warnings...), nil
 }

@@ -63,7 +63,7 @@ func (q *Queue) Try(ctx context.Context, own string) (Trial, error) {
 	case err != nil:
 		return t, err
 	case rep.Stopped:
-		return t, fmt.Errorf("cannot try the gates: they were cut off")
+		return t, fmt.Errorf("cannot try the gates: they were interrupted")
 	case rep.Failure != nil: // only a set-up is required here
 		t.Setup = rep.Summary
 		return t, nil

@@ -183,7 +183,7 @@ func (k *checks) judgeTree(ctx context.Context, c queue.Command, key string, spe
 	case err != nil:
 		return v, nil, err
 	case rep.Stopped:
-		return v, nil, fmt.Errorf("cannot verify %s: the gates were cut off", c.Commit)
+		return v, nil, fmt.Errorf("cannot verify %s: the gates were interrupted", c.Commit)
 	}
 	v.Green, v.Summary, v.Warnings = rep.Passed(), rep.Summary, rep.Warnings
 	v.Transient = rep.Failure != nil && rep.Failure.Transient
@@ -349,7 +349,7 @@ func (w *watched) putBack(ctx context.Context, changed, added []string) error {
 		err = w.index.Restore(ctx, changed)
 	}
 	if err != nil {
-		return fmt.Errorf("the files could not be put back: %w", err)
+		return fmt.Errorf("the files could not be restored: %w", err)
 	}
 	return nil
 }

@@ -300,7 +300,7 @@ func (w *worker) commitStep(ctx context.Context, step store.QueueStep) error {
 		}
 		if try == 0 {
 			w.q.o.Notify(queue.Note{Kind: queue.NoteTrouble, Text: err.Error() +
-				"; the queue stands still until it can"})
+				"; the queue is blocked until it can"})
 		}
 		if process.Sleep(ctx, min(time.Second<<min(try, 5), 30*time.Second)); ctx.Err() != nil {
 			return err

@@ -178,7 +178,7 @@ func (c Command) Explain(path string, err error) error {
 	}
 	if c.Dir != "" {
 		if info, dirErr := os.Stat(c.Dir); dirErr != nil || !info.IsDir() {
-			return fail(-1, "its working folder %s is not there", c.Dir)
+			return fail(-1, "its working folder %s does not exist", c.Dir)
 		}
 	}
 	info, gone := os.Stat(path)
@@ -186,7 +186,7 @@ func (c Command) Explain(path string, err error) error {
 	case errors.Is(err, syscall.E2BIG):
 		return fail(-1, "%s", c.tooLong())
 	case errors.Is(err, fs.ErrNotExist) && gone != nil:
-		return fail(127, "%s is not there", path)
+		return fail(127, "%s does not exist", path)
 	case why != "":
 		return fail(126, "%s", strings.TrimPrefix(path+": ", c.Args[0]+": ")+why)
 	case gone == nil && info.IsDir():
@@ -219,16 +219,16 @@ func ReasonNotExecuted(path string) string {
 	case !isScript:
 		return ""
 	case strings.HasSuffix(line, "\r"):
-		return "its first line has a Windows line end; take these out: sed -i 's/\\r$//' " + path
+		return "its first line has a Windows line end; remove these: sed -i 's/\\r$//' " + path
 	case len(words) == 0:
 		return "its first line names no interpreter"
 	default:
 		info, err := os.Stat(words[0])
 		switch {
 		case err != nil:
-			return "its first line names the interpreter " + words[0] + ", which is not there"
+			return "its first line names the interpreter " + words[0] + ", which does not exist"
 		case info.IsDir() || syscall.Access(words[0], 1) != nil:
-			return "its first line names the interpreter " + words[0] + ", which is no program"
+			return "its first line names the interpreter " + words[0] + ", which is not a program"
 		}
 		return reasonNoWord(words)
 	}
@@ -303,11 +303,11 @@ func HandDownDefaults() {
 func Pipe(size int) (r, w *os.File, err error) {
 	var fds [2]int
 	if err := pipeCloseOnExec(&fds); err != nil {
-		return nil, nil, fmt.Errorf("cannot make a pipe: %v", err)
+		return nil, nil, fmt.Errorf("cannot create a pipe: %v", err)
 	}
 	if err := syscall.SetNonblock(fds[0], true); err != nil {
 		_, _ = syscall.Close(fds[0]), syscall.Close(fds[1])
-		return nil, nil, fmt.Errorf("cannot make a pipe: %v", err)
+		return nil, nil, fmt.Errorf("cannot create a pipe: %v", err)
 	}
 	enlargePipe(fds[1], size)
 	return os.NewFile(uintptr(fds[0]), "pipe"), os.NewFile(uintptr(fds[1]), "pipe"), nil

@@ -44,7 +44,7 @@ func Self() (Identity, error) {
 func Identify(pid int) (Identity, error) {
 	p, ok := readProc(pid)
 	if !ok || p.Zombie {
-		return Identity{}, fmt.Errorf("cannot identify process %d: there is none", pid)
+		return Identity{}, fmt.Errorf("cannot identify process %d: it does not exist", pid)
 	}
 	host, _ := os.Hostname()
 	return Identity{Host: host, Boot: Boot(), Space: pidSpace(), PID: pid, Start: p.Start}, nil

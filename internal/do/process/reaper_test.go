@@ -93,7 +93,7 @@ func TestStartErrorsSayWhatToDo(t *testing.T) {
 		{"no such file", Command{Args: []string{"./absent"}, Dir: dir}, 127, "is not there"},
 		{"not executable", Command{Args: []string{"./plain"}, Dir: dir}, 126, "make it executable, chmod +x "},
 		{"a folder", Command{Args: []string{dir}}, 126, "is a folder"},
-		{"bad interpreter", Command{Args: []string{write("bad", "#!/no/such/sh\n", 0o700)}}, 126, "names the interpreter /no/such/sh, which is not there"},
+		{"bad interpreter", Command{Args: []string{write("bad", "#!/no/such/sh\n", 0o700)}}, 126, "names the interpreter /no/such/sh, which does not exist"},
 		{"Windows lines", Command{Args: []string{write("crlf", "#!/bin/sh\r\n", 0o700)}}, 126, "Windows line end"},
 		{"no program", Command{Args: []string{write("data", "hello", 0o700)}}, 126, "a script with a first line such as #!"},
 		{"no folder", Command{Args: []string{"/bin/true"}, Dir: dir + "/gone"}, -1, "working folder"},

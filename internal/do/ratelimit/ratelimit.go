@@ -240,7 +240,7 @@ func (s *Store) replaceLimit(ctx context.Context, key string, fn func(*Limit, ti
 	defer cancel()
 	lock, err := files.Lock(ctx, filepath.Join(s.dir, "lock"))
 	if err != nil {
-		return fmt.Errorf("cannot keep a provider's limit: %v", err)
+		return fmt.Errorf("cannot store a provider's limit: %v", err)
 	}
 	defer func() { _ = lock.Close() }()
 	now := time.Now()
@@ -252,7 +252,7 @@ func (s *Store) replaceLimit(ctx context.Context, key string, fn func(*Limit, ti
 		return files.ReplaceJSON(s.fileOf(key), l, false)
 	}
 	if err := os.Remove(s.fileOf(key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("cannot forget a provider's limit: %v", err)
+		return fmt.Errorf("cannot remove a provider's limit: %v", err)
 	}
 	return nil
 }
@@ -286,7 +286,7 @@ func Spend(dir string, add loop.Use, now time.Time) (loop.Use, error) {
 	defer cancel()
 	lock, err := files.Lock(ctx, filepath.Join(dir, "day.lock"))
 	if err != nil {
-		return loop.Use{}, fmt.Errorf("cannot keep what the day used: %v", err)
+		return loop.Use{}, fmt.Errorf("cannot store the use of today: %v", err)
 	}
 	defer func() { _ = lock.Close() }()
 	d, err := readDay(path, now)
@@ -296,7 +296,7 @@ func Spend(dir string, add loop.Use, now time.Time) (loop.Use, error) {
 	d.Use = d.Plus(add)
 	d.Cost, d.Tokens, d.Calls = max(0, d.Cost), max(0, d.Tokens), max(0, d.Calls)
 	if err := files.ReplaceJSON(path, d, false); err != nil {
-		return loop.Use{}, fmt.Errorf("cannot keep what the day used: %v", err)
+		return loop.Use{}, fmt.Errorf("cannot store the use of today: %v", err)
 	}
 	return d.Use, nil
 }
@@ -310,11 +310,11 @@ func readDay(path string, now time.Time) (day, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return today, nil
 	case err != nil:
-		return today, fmt.Errorf("cannot read what the day used: %v", err)
+		return today, fmt.Errorf("cannot read the use of today: %v", err)
 	}
 	var d day
 	if json.Unmarshal(data, &d) != nil || min(int64(d.Cost), d.Tokens, d.Calls) < 0 {
-		return today, fmt.Errorf("cannot read what the day used: %s is damaged; remove it to count from 0", path)
+		return today, fmt.Errorf("cannot read the use of today: %s is damaged; remove it to count from 0", path)
 	}
 	if d.Date < today.Date || d.Date > now.Local().AddDate(0, 0, 1).Format(time.DateOnly) {
 		return today, nil
@@ -346,7 +346,7 @@ func (s *Store) SavePlan(key, agent string, windows []loop.Window, now time.Time
 		return nil
 	}
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
-		return fmt.Errorf("cannot keep what is used of a plan: %v", err)
+		return fmt.Errorf("cannot store the use of a plan: %v", err)
 	}
 	return files.ReplaceJSON(filepath.Join(s.dir, key+planEnd), p, false)
 }
@@ -389,6 +389,6 @@ func (s *Store) limitPlan(key string, now time.Time) (Limit, bool) {
 	w := loop.Fullest(p.Windows)
 	return Limit{
 		Class: failure.QuotaExhausted, Met: p.Seen, Until: w.Resets, Named: true, Times: 1,
-		Why: fmt.Sprintf("%d %% of the plan of %s are used, and limits.plan is %d %%", w.Used, p.Agent, s.Plan),
+		Why: fmt.Sprintf("%d %% of the plan of %s is used, and limits.plan is %d %%", w.Used, p.Agent, s.Plan),
 	}, w.Used >= s.Plan
 }

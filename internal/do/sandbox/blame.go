@@ -50,7 +50,7 @@ func (p *Policy) NameRefusals(f *failure.Analysis, output string, connections []
 	})
 	f.Actions = append(slices.Clone(f.Actions),
 		"Work inside of the workspace and the temporary folders: pawl's sandbox refuses the rest. A person can add "+
-			"folders with safety.write, and places in the network with agents.NAME.endpoints; --unsandboxed takes the sandbox away.")
+			"folders with safety.write, and network hosts with agents.NAME.endpoints; --unsandboxed turns it off.")
 }
 
 // isLocal reports whether a message about the box's own loopback, which is open.
@@ -66,7 +66,7 @@ func wayToAllow(p Policy, lines, connections []string, offline bool) string {
 	case len(connections) == len(lines):
 		return "agents.NAME.endpoints allows it"
 	case slices.ContainsFunc(lines, func(l string) bool { return NamesKept(p, l) }):
-		return "it is a protected file; allow of the procedure lifts one"
+		return "it is a protected file; allow of the procedure lets it change"
 	}
 	for _, line := range lines {
 		if path := NotShown(p, line); path != "" {

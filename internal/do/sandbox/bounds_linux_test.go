@@ -56,7 +56,7 @@ func TestClosedBoxReachesNobody(t *testing.T) {
 		address := map[string]string{"tcp": "127.0.0.1:0", "tcp6": "[::1]:0"}[network]
 		l, err := net.Listen(network, address)
 		if err != nil {
-			t.Logf("%s is not there: %v", network, err)
+			t.Logf("%s does not exist: %v", network, err)
 			continue
 		}
 		t.Cleanup(func() { _ = l.Close() })
@@ -121,7 +121,7 @@ func TestCommandThatCannotBeExecuted(t *testing.T) {
 	}
 	_, entry, err := start(t, p.policy(tiers(t)[0].Means), p.work, script)
 	defer entry.Close()
-	if err == nil || !strings.Contains(err.Error(), "names the interpreter /no/such/interpreter, which is not there") {
+	if err == nil || !strings.Contains(err.Error(), "names the interpreter /no/such/interpreter, which does not exist") {
 		t.Errorf("got %v, want the interpreter named", err)
 	}
 }

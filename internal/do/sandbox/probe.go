@@ -92,7 +92,7 @@ func judgeParanoid(o Offer) Verdict {
 	case o.System != "linux":
 		v = Verdict{Refused: "pawl cannot enforce the level paranoid on " + o.System}
 	case !o.Mounts || !o.Net:
-		const needs = "the level paranoid needs a mount and a network namespace, and this machine gives none"
+		const needs = "the level paranoid needs a mount and a network namespace, which this machine does not allow"
 		v = Verdict{Refused: needs + because(o)}
 	case !o.Seccomp:
 		v = Verdict{Refused: "the level paranoid needs seccomp, which this kernel does not have"}
@@ -104,10 +104,10 @@ func judgeParanoid(o Offer) Verdict {
 }
 
 func judgeNormal(o Offer) Verdict {
-	none := Verdict{Enforced: "nothing: this machine cannot"}
+	none := Verdict{Enforced: "nothing: not possible on this machine"}
 	switch {
 	case o.System != "linux":
-		const gap = " pawl cannot confine what an agent may write or read; limits on cost, calls and time hold"
+		const gap = " pawl cannot limit what an agent writes or reads; limits on cost, calls and time work"
 		none.Gaps = []string{"on " + o.System + gap}
 		return none
 	case o.Mounts:
@@ -121,11 +121,11 @@ func judgeNormal(o Offer) Verdict {
 		return Verdict{Boxed: true, Means: m, Gaps: append(abstract(o), gaps(o)...),
 			Enforced: "writes, secrets and signals, by " + by}
 	case o.Root && !o.Frozen:
-		return Verdict{Refused: "pawl runs as root and cannot have a mount namespace" + because(o) +
+		return Verdict{Refused: "pawl runs as root without a mount namespace" + because(o) +
 			": without one root could change mode, owner and times of every file"}
 	case o.Landlock == 0:
-		const gap = ": what an agent may write or read is not confined"
-		none.Gaps = []string{"neither a mount namespace nor Landlock can be had" + because(o) + gap}
+		const gap = ": nothing limits what an agent writes or reads"
+		none.Gaps = []string{"neither mount namespaces nor Landlock are available" + because(o) + gap}
 		return none
 	}
 	m := Means{Landlock: o.Landlock, Seccomp: o.Seccomp}

@@ -89,8 +89,8 @@ func TestJudge(t *testing.T) {
 		{Normal, root, false, "refused"},
 		{Normal, root, true, "open: nothing: --unsandboxed"},
 		{Normal, inner, false, "boxed 2 gaps: writes and secrets, by Landlock 7, seccomp"},
-		{Normal, old, false, "open: nothing: this machine cannot 1 gaps"},
-		{Normal, mac, false, "open: nothing: this machine cannot 1 gaps"},
+		{Normal, old, false, "open: nothing: not possible on this machine 1 gaps"},
+		{Normal, mac, false, "open: nothing: not possible on this machine 1 gaps"},
 		{Paranoid, mac, false, "refused"},
 	} {
 		v := Judge(c.level, c.o, c.unsandboxed)

@@ -67,7 +67,7 @@ until [ -e done ]; do :; done; cat asked`, port, bash)}
 	}
 	self, parent := os.Getpid(), os.Getppid()
 	if Boxed(self) || !Ours(self) || Boxed(parent) || Ours(parent) || !Boxed(1<<30) || Ours(1<<30) {
-		t.Error("this process, its parent or one that is not there is taken for another")
+		t.Error("this process, its parent or one that does not exist is taken for another")
 	}
 }
 

@@ -19,9 +19,9 @@ import (
 var (
 	// ErrGone says that no supervisor serves the run. What its jobs came to is
 	// in their result files.
-	ErrGone = errors.New("no supervisor serves this run")
+	ErrGone = errors.New("no supervisor is running for this run")
 	// ErrRunning says that a supervisor serves the run already; attach to it.
-	ErrRunning = errors.New("a supervisor serves this run already")
+	ErrRunning = errors.New("a supervisor is already running for this run")
 	// ErrTaken says that another pawl attached to the run's supervisor. The job continues
 	// there.
 	ErrTaken = errors.New("another pawl took the run over")
@@ -232,7 +232,7 @@ func logPath(runDir string) string { return filepath.Join(runDir, "supervisor.lo
 // prepareDir makes the folder private and opens the log, emptied when long.
 func prepareDir(runDir string) (*os.File, error) {
 	if err := os.MkdirAll(runDir, 0o700); err != nil {
-		return nil, fmt.Errorf("cannot make the run's folder: %v", err)
+		return nil, fmt.Errorf("cannot create the run's folder: %v", err)
 	}
 	if err := os.Chmod(runDir, 0o700); err != nil { //nolint:gosec // a folder needs x
 		return nil, fmt.Errorf("cannot make the run's folder private: %v", err)

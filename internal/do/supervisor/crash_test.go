@@ -413,7 +413,7 @@ func TestNewerThanSeesChangesThatCount(t *testing.T) {
 		t.Errorf("a changed file is not seen: %v, %v", at, ok)
 	}
 	if _, ok := newerThan(t.Context(), filepath.Join(dir, "absent"), future); ok {
-		t.Error("a folder that is not there has changed")
+		t.Error("a folder that does not exist has changed")
 	}
 }
 

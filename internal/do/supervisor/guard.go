@@ -157,7 +157,7 @@ func (m *meter) checkPrinted() {
 		why = tooMuch(most)
 	case m.silent > most/4:
 		why = fmt.Sprintf("one message of the agent is longer than %s and has no end; "+
-			"raise loop.max_output if that is as it should be", formatSize(most/4))
+			"raise loop.max_output if that is expected", formatSize(most/4))
 	}
 	if why != "" {
 		m.passed = true
@@ -257,7 +257,7 @@ func exitWithResult(x loop.Exit, terminal loop.Terminal) loop.Exit {
 	killed := x.Ended == loop.NotEnded && bySignal
 	switch {
 	case slow:
-		x.Why = "it had printed its result and did not end, so pawl ended it"
+		x.Why = "it had printed its result but did not exit, so pawl stopped it"
 	case killed:
 		x.Why = "it had printed its result and was killed after that: " +
 			cmp.Or(x.Signal, fmt.Sprint("exit status ", x.Code))
@@ -337,7 +337,7 @@ func leastFree(job Job) uint64 {
 func (t *task) watchDisk(ctx context.Context, least uint64) {
 	for least > 0 && process.Sleep(ctx, diskEvery) {
 		if free, err := files.Free(t.job.Dir); err == nil && free < least {
-			const why = "only %.1f MB are free on the disk of %s; free some: what the agent wrote is the first suspect"
+			const why = "only %.1f MB are free on the disk of %s; free some: check first what the agent wrote"
 			t.endFor(loop.EndedDisk, fmt.Sprintf(why, float64(free)/1e6, t.job.Dir))
 			return
 		}

@@ -46,7 +46,7 @@ func Serve(ctx context.Context, runDir string, parsers Parsers, rest func() (Res
 
 	conn, err := connOf(os.NewFile(clientFD, "client"))
 	if err != nil {
-		return fmt.Errorf("cannot supervise: this command is started by pawl itself: %v", err)
+		return fmt.Errorf("cannot supervise: only pawl starts this command: %v", err)
 	}
 	s := &server{
 		parsers: parsers, rest: rest, terms: terms,

@@ -307,7 +307,7 @@ func (t *task) terminateTree(child *process.Child, why verdict) verdict {
 	select {
 	case <-child.Done():
 	case <-time.After(stuckBound):
-		t.logf("%s does not end although it was killed; it is left behind", t.job.ID)
+		t.logf("%s does not end although it was killed; it is still running", t.job.ID)
 		why.killed = ended.Killed
 		return why
 	}

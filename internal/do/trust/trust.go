@@ -73,7 +73,7 @@ func Keep(stateDir, run, name, root string, owner process.Identity, list []File)
 		err = writeRecord(recordPath(stateDir, run), r)
 	}
 	if err != nil {
-		return fmt.Errorf("cannot keep the configuration of run %s: %v", run, err)
+		return fmt.Errorf("cannot store the configuration of run %s: %v", run, err)
 	}
 	return nil
 }
@@ -98,7 +98,7 @@ func (r record) cameLate(name string) bool {
 }
 
 // unknownFile is a file of which nothing was kept.
-func unknownFile(name string) File { return File{Path: name, Why: "what it was is not known"} }
+func unknownFile(name string) File { return File{Path: name, Why: "its old content is unknown"} }
 
 func writeRecord(name string, r record) error { return files.ReplaceJSON(name, r, true) }
 

@@ -84,7 +84,7 @@ func (w *apartWork) changedIn(ctx context.Context, dir string) []string {
 		return nil
 	}
 	if w.changedGit(dir + "/.git") {
-		w.leaveOut(dir+"/.git", "no .git of an agent is delivered")
+		w.leaveOut(dir+"/.git", "a .git of an agent is never delivered")
 	}
 	return all
 }
@@ -115,7 +115,7 @@ func (w *apartWork) addFile(ctx context.Context, name string) error {
 		w.leaveOut(name, err.Error())
 		return nil
 	case tooLarge, ours.mode == "special", ours.dir:
-		w.leaveOut(name, "it is too large, or no file")
+		w.leaveOut(name, "it is too large, or not a file")
 		return nil
 	}
 	theirs, err := newRestorer(w.from.Repo).at(name)

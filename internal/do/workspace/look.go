@@ -264,7 +264,7 @@ func (c *Checkout) ignoredIn(ctx context.Context, dir string) map[string]bool {
 	return ignored
 }
 
-var errNoRepository = errors.New("it is no repository")
+var errNoRepository = errors.New("it is not a repository")
 
 // theirs is a nested repository in the user's own files: that of a workspace is the
 // agent's to write, and is not asked.

@@ -19,8 +19,8 @@ import (
 )
 
 var (
-	errMeanwhile = errors.New("it was changed meanwhile")
-	errFolder    = errors.New("a folder that is not empty is there")
+	errMeanwhile = errors.New("it was changed in the meantime")
+	errFolder    = errors.New("there is a folder that is not empty")
 	errNested    = errors.New("it is a nested repository")
 )
 
@@ -322,7 +322,7 @@ func (r *session) carry(ctx context.Context, changes []git.Change, strays []stri
 	return b, r.c.shadow.Blobs(ctx, blobs, func(i int, size int64, body io.Reader) error {
 		done, reason := w.write(writes[i], size, body)
 		if errors.Is(reason, syscall.ENOSPC) || errors.Is(reason, syscall.EDQUOT) {
-			return fmt.Errorf("%q is as it was: %w; make room on the disk of %s", writes[i].Path, reason, r.c.Repo.Top)
+			return fmt.Errorf("%q is unchanged: %w; free space on the disk of %s", writes[i].Path, reason, r.c.Repo.Top)
 		}
 		if done {
 			b.Written = append(b.Written, writes[i].Path)

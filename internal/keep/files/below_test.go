@@ -90,7 +90,7 @@ func TestBelowWrites(t *testing.T) {
 	must(t, RemoveBelow(top, "a/b/f"))
 	must(t, RemoveBelow(top, "a/b/f"))
 	if _, err := ReadBelow(top, "a/b/f", 9); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a file that is not there: %v", err)
+		t.Errorf("a file that does not exist: %v", err)
 	}
 	for _, name := range []string{"../f", "/f", "a/../../f", ""} {
 		if err := ReplaceBelow(top, name, nil, 0o600, false); err == nil {

@@ -172,7 +172,7 @@ func TestCatchesUp(t *testing.T) {
 	}
 	d.must(os.Rename(d.given, away))
 	if err := d.copier.Copy(true); err == nil {
-		t.Error("it was copied to a folder that is not there")
+		t.Error("it was copied to a folder that does not exist")
 	}
 	if _, err := os.Stat(d.given); err == nil {
 		t.Error("the folder was made")

@@ -197,7 +197,7 @@ func putBack(t *testing.T, server *pgtest.Server) {
 		t.Errorf("a step after a gap: %v", err)
 	}
 	if err := again(func() error { return s.Commit(ctx, stepOf(today, 2)) }); !errors.Is(err, ErrNotFound) {
-		t.Errorf("a step of a run that is not there: %v", err)
+		t.Errorf("a step of a run that does not exist: %v", err)
 	}
 	must(t, again(func() error { return s.Commit(ctx, stepOf(old, 2)) }))
 }

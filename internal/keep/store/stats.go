@@ -77,7 +77,7 @@ type GuardStat struct {
 	Trips int    `json:"trips"`
 	Runs  int    `json:"runs"`
 	// Completed counts the runs that got there by themselves: where it is high, the guard is too strict.
-	Completed int       `json:"completed" doc:"Of these runs, those that went on and are complete though nobody helped in words, and those of tasks that a later run completed."`
+	Completed int       `json:"completed" doc:"Of these runs, those that completed later without any help in words, and those of tasks that a later run completed."`
 	Last      time.Time `json:"last"`
 	LastRun   string    `json:"last_run"`
 	Message   string    `json:"message" doc:"Of the last trip."`

@@ -74,7 +74,7 @@ func addAutopilotFlags(cmd *cobra.Command, f *autopilotFlags) {
 	fl.StringVar(&f.run.MaxCost, "max-cost", "", "stop a task at `USD`")
 	fl.StringVar(&f.run.Agent, "agent", "", "use the agent `NAME`")
 	fl.StringVar(&f.run.Safety, "safety", "", "`LEVEL`: permissive, normal or paranoid")
-	fl.BoolVar(&f.detach, "detach", false, "leave it to the workers of the cluster, and return")
+	fl.BoolVar(&f.detach, "detach", false, "let the workers of the cluster drive it, and return at once")
 	fl.BoolVar(&f.run.Unsandboxed, "unsandboxed", false, "run without a sandbox at every level; reports say so")
 }
 
@@ -295,7 +295,7 @@ func saySummary(ctx context.Context, s *session.Session, res autopilot.Result) {
 	}
 	v, err := autopilot.Status(context.WithoutCancel(ctx), s.Store, s.Config.Root)
 	if err != nil {
-		s.App.Say("Warning: what needs you cannot be listed: %v", err)
+		s.App.Say("Warning: cannot list what needs you: %v", err)
 		return
 	}
 	printNeeds(v, s.App.Say)

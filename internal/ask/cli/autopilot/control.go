@@ -47,11 +47,11 @@ func autopilotModeCommand(a *command.App) *cobra.Command {
 }
 
 func autopilotSlotsCommand(a *command.App) *cobra.Command {
-	return command.Leaf("slots N", "Change how many tasks are worked on at once; what has begun goes on",
+	return command.Leaf("slots N", "Change how many tasks are worked on at once; running tasks continue",
 		command.ExactlyOne("a number"),
 		func(ctx context.Context, args []string) error {
 			if n, err := strconv.Atoi(args[0]); err != nil || n < 1 {
-				return command.Usage("%q is no number of tasks: write 1 or more", args[0])
+				return command.Usage("%q is not a number of tasks: write 1 or more", args[0])
 			}
 			return a.WithOperator(ctx, func(p *action.Operator) error {
 				return p.AskAutopilot(ctx, store.AutopilotSlots, args[0], true)
@@ -84,11 +84,11 @@ func printAutopilot(a *command.App, v autopilot.View) {
 		a.Result("The autopilot is %s (%s), process %d on %s, since %s%s\n", v.Phase, v.Mode, v.PID, v.Host,
 			command.Minute(v.StartedAt), command.Aside(v.Why))
 	case v.Waits:
-		a.Result("The autopilot is on (%s), and the next worker goes on with it: pawl-cluster worker\n", v.Phase)
+		a.Result("The autopilot is on (%s); the next worker that starts drives it: pawl-cluster worker\n", v.Phase)
 	case v.Phase == string(schedule.Finished):
 		a.Result("The autopilot has ended, %s%s\n", command.Minute(v.EndedAt), command.Aside(v.Why))
 	default:
-		a.Result("The autopilot is gone; 'pawl autopilot' puts in order what it left.\n")
+		a.Result("The autopilot was killed. Start it again with 'pawl autopilot'; it cleans up after the old one.\n")
 	}
 	slotTable(a, v)
 	a.Result("Board:  ")
@@ -99,7 +99,7 @@ func printAutopilot(a *command.App, v autopilot.View) {
 	}
 	a.Result("(%d ready)\n", v.Ready)
 	for _, line := range v.Lines() {
-		a.Result("Waits:  %s\n", report.Line(line, 300))
+		a.Result("Waits for: %s\n", report.Line(line, 300))
 	}
 	for _, plan := range v.Plans {
 		a.Result("Used:   %s\n", plan)
@@ -142,7 +142,7 @@ func suggestCommands(n autopilot.Need) string {
 	case n.What == board.Blocked && n.Run == "":
 		then = "pawl case unblock " + n.Case
 	case n.What == board.Blocked:
-		then = "pawl case unblock " + n.Case + " to go on with its work as it is, or " + then + " for another attempt"
+		then = "pawl case unblock " + n.Case + " to continue with its work, or " + then + " for another attempt"
 	}
 	if n.Run == "" {
 		look = "pawl case show " + n.Case
@@ -192,15 +192,15 @@ func sprintCommand(a *command.App) *cobra.Command {
 	fl.StringVar(&f.count, "count", "", "until `N` tasks are complete")
 	fl.StringVar(&f.hours, "hours", "", "for `N` hours; 90m works too")
 	fl.StringVar(&f.until, "until", "", "until `HH:MM`, local time; one that is past is tomorrow's")
-	fl.StringVar(&f.plan, "plan", "", "until `PERCENT` of a subscription's window are used, e.g. 80%")
+	fl.StringVar(&f.plan, "plan", "", "until `PERCENT` of a subscription's window is used, e.g. 80%")
 	fl.BoolVar(&f.noReady, "no-ready", false, "until no task is ready")
-	fl.StringArrayVar(&f.ops, "op", nil, "only what is in the operation `ID`; may be repeated")
+	fl.StringArrayVar(&f.ops, "op", nil, "only tasks of the operation `ID`; may be repeated")
 	fl.StringArrayVar(&f.tags, "tag", nil, "only tasks with the `TAG`; may be repeated")
 	fl.StringArrayVar(&f.excluded, "exclude-tag", nil, "no tasks with the `TAG`; may be repeated")
 	fl.BoolVar(&f.checkpoint, "checkpoint", true,
-		"keep the target as it is before the sprint, under refs/pawl/checkpoints/")
+		"save the target under refs/pawl/checkpoints/ before the sprint")
 	fl.BoolVar(&f.onError, "pause-on-error", false, "pause when a task fails")
-	fl.BoolVar(&f.batch, "batch-review", false, "verified work waits for your review, all of it when the sprint has ended")
+	fl.BoolVar(&f.batch, "batch-review", false, "hold all verified work for your review at the end of the sprint")
 	addAutopilotFlags(cmd, &p)
 	a.Checks[cmd] = func([]string) error { return p.checkFlags(a) }
 	return cmd
@@ -309,7 +309,7 @@ func knownCases(ctx context.Context, s *session.Session, ids []string) error {
 const mostSprints = 1000
 
 func sprintListCommand(a *command.App) *cobra.Command {
-	return command.Leaf("list", "List the sprints, the last one first", command.AtMost(0),
+	return command.Leaf("list", "List the sprints, newest first", command.AtMost(0),
 		func(ctx context.Context, _ []string) error {
 			return withSprints(ctx, a, func(live string, list []schedule.SprintStats) error {
 				return listSprints(a, live, list)
@@ -359,7 +359,7 @@ func formatElapsed(s schedule.SprintStats, live string) string {
 	case s.EndedAt == nil && s.ID == live:
 		return "runs"
 	case s.EndedAt == nil:
-		return "cut off"
+		return "interrupted"
 	}
 	return loop.Duration(time.Duration(*s.EndedAt-s.StartedAt) * time.Millisecond)
 }

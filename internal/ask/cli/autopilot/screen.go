@@ -82,11 +82,11 @@ func (s *autopilotScreen) showNotice(n autopilot.Notice) {
 	case autopilot.Alert:
 		s.printLine(n.At, "ATTENTION: %s", report.Line(n.Text, 500))
 	case autopilot.Checkpoint:
-		s.printLine(n.At, "Checkpoint: %s is the target before the sprint", n.Text)
+		s.printLine(n.At, "Checkpoint: %s is the target as it was before the sprint", n.Text)
 	case autopilot.Paused:
 		s.printLine(n.At, "Autopilot pauses: %s", report.Line(n.Text, 300))
 	case autopilot.GoesOn:
-		s.printLine(n.At, "Autopilot goes on")
+		s.printLine(n.At, "Autopilot resumes")
 	case autopilot.QueueNote:
 		s.showQueueNote(n)
 	case autopilot.Warning:
@@ -217,7 +217,7 @@ func (s *autopilotScreen) showRunNotice(n autopilot.Notice) {
 	}
 	switch e.Kind {
 	case engine.RunResumed:
-		s.printLine(n.At, "%s goes on: run %s, after iteration %d", n.Case, e.Run, e.State.Iteration)
+		s.printLine(n.At, "%s continues: run %s, after iteration %d", n.Case, e.Run, e.State.Iteration)
 	case engine.IterationStarted:
 		s.printLine(n.At, "%s: iteration %d/%d starts", n.Case, e.Command.Iteration, e.State.Limit)
 	case engine.IterationEnded:
@@ -254,13 +254,13 @@ func isLimitedAttempt(e engine.Notice) bool {
 
 // settledWords are what becomes of a task by an action of pawl's.
 var settledWords = map[board.Action]string{
-	board.Block: "is blocked", board.Fail: "failed", board.Expire: "timed out", board.Stop: "goes back to pending",
-	board.Crash: "goes back to pending", board.Land: "is done",
+	board.Block: "is blocked", board.Fail: "failed", board.Expire: "timed out", board.Stop: "is pending again",
+	board.Crash: "is pending again", board.Land: "is done",
 }
 
 func (s *autopilotScreen) showTaskEnd(n autopilot.Notice) {
 	v := n.Settlement
-	what := cmp.Or(settledWords[v.Action], "is left as it is")
+	what := cmp.Or(settledWords[v.Action], "is unchanged")
 	switch {
 	case v.Queue:
 		what = "is verified and goes to the merge queue"
@@ -334,13 +334,13 @@ func topCommand(a *command.App) *cobra.Command {
 	return command.Leaf("top", "Watch the autopilot in this terminal", command.AtMost(0),
 		func(ctx context.Context, _ []string) error {
 			if !a.Interactive() {
-				return command.Usage("'pawl top' draws on a terminal, and this is none").
+				return command.Usage("'pawl top' needs a terminal").
 					Hint("Print it once: pawl autopilot status")
 			}
 			return a.WithOperator(ctx, func(p *action.Operator) error {
 				p.Store.OnWait(nil) // the dashboard has the screen
 				o := dashboardOptions(a, p.Store, p.Root)
-				o.Hint = "Enter leaves; read along with an agent: pawl logs TASK -f"
+				o.Hint = "Enter quits; to follow an agent: pawl logs TASK -f"
 				if f, ok := a.Stdin.(*os.File); ok {
 					o.Leave = func() bool {
 						typed := console.Waits(f)

@@ -22,20 +22,20 @@ func TestWhatCannotStartIsToldOnce(t *testing.T) {
 	var out strings.Builder
 	s := &autopilotScreen{a: &command.App{Stderr: &out}}
 	at := time.Date(2026, 11, 26, 10, 0, 0, 0, time.UTC)
-	gone := schedule.Settlement{Action: board.Stop, Why: "it could not be started: the branch is not there"}
+	gone := schedule.Settlement{Action: board.Stop, Why: "it could not be started: the branch does not exist"}
 	for range 5 {
 		at = at.Add(2 * time.Second)
 		for _, n := range []autopilot.Notice{
 			{Kind: autopilot.TaskBegan, Case: "task-001", Title: "One"},
 			{Kind: autopilot.TargetRed, Text: "all 1 slots are taken"},
 			{Kind: autopilot.TaskEnded, Case: "task-001", Settlement: gone},
-			{Kind: autopilot.TargetRed, Text: "the branch is not there"},
+			{Kind: autopilot.TargetRed, Text: "the branch does not exist"},
 		} {
 			n.At = at
 			s.showNotice(n)
 		}
 	}
-	for text, most := range map[string]int{"task-001 starts": 2, "goes back to pending": 1, "slots are taken": 1, "Waits: the branch": 1} {
+	for text, most := range map[string]int{"task-001 starts": 2, "is pending again": 1, "slots are taken": 1, "Waits: the branch": 1} {
 		if n := strings.Count(out.String(), text); n == 0 || n > most {
 			t.Errorf("%q is told %d times:\n%s", text, n, out.String())
 		}
@@ -182,7 +182,7 @@ func TestRestsAreToldTwice(t *testing.T) {
 		{"it ends meanwhile", false, repeat(ends), 3},
 	} {
 		text := told(command.App{Verbose: c.verbose}, c.all...)
-		for _, line := range []string{"task-1 starts", "task-1 goes on", "it rests"} {
+		for _, line := range []string{"task-1 starts", "task-1 continues", "it rests"} {
 			if n := strings.Count(text, line); n != c.want {
 				t.Errorf("%s: %q is told %d times, want %d:\n%s", c.name, line, n, c.want, text)
 			}
@@ -222,9 +222,9 @@ task-1: it was cut off
 task-1 starts: One (first)
 task-1 landed: One
 ATTENTION: no key
-Checkpoint: refs/pawl/1 is the target before the sprint
+Checkpoint: refs/pawl/1 is the target as it was before the sprint
 Autopilot pauses: a person
-Autopilot goes on
+Autopilot resumes
 Warning: it is old
 Warning: task-1: it is old
 a hook ran
@@ -233,10 +233,10 @@ Autopilot ends: all is done
 task-1 is blocked: no
 task-1 failed: no
 task-1 timed out: no
-task-1 goes back to pending: no
-task-1 goes back to pending: no
+task-1 is pending again: no
+task-1 is pending again: no
 task-1 is done: empty
-task-1 is left as it is: a person
+task-1 is unchanged: a person
 task-1 is verified and goes to the merge queue: green
 task-1 is verified and waits for your review: green
 ATTENTION: task-1: escalated
@@ -244,7 +244,7 @@ ATTENTION: task-1: stopped
 ATTENTION: task-1: trouble
 task-1: conflict
 task-1: proposed
-task-1 goes on: run abc123, after iteration 3
+task-1 continues: run abc123, after iteration 3
 task-1: iteration 2/9 starts
 task-1: iteration 2 ended after 3.0s (success)
 task-1: iteration 2 ended after 0.0s (failed: 2 tests fail)

@@ -26,11 +26,11 @@ import (
 
 func workerCommand(a *command.App) *cobra.Command {
 	var f workerFlags
-	cmd := command.Group("worker", "Work on tasks that the cluster's engine orders, until you stop it",
+	cmd := command.Group("worker", "Work on tasks that the cluster's engine assigns, until you stop it",
 		func(ctx context.Context) error { return runWorker(ctx, a, f) },
-		command.Leaf("kill", "End the worker of this machine and its agents at once, even without the engine",
+		command.Leaf("kill", "Stop the worker of this machine and its agents at once, even if the engine is down",
 			command.AtMost(0), func(ctx context.Context, _ []string) error { return killWorker(ctx, a) }))
-	cmd.Long = "Work on tasks that the engine of cluster.engine orders. An autopilot decides which; if nobody runs\n" +
+	cmd.Long = "Work on tasks that the engine of cluster.engine assigns. An autopilot decides which; if nobody runs\n" +
 		"the autopilot any more, this worker does.\n" +
 		"After SIGTERM or Ctrl-C it starts nothing new; with --drain it waits for running iterations to end.\n" +
 		"Agents that still run continue for 90 seconds: a worker that starts by then takes them over. A second\n" +
@@ -93,7 +93,7 @@ func runWorker(ctx context.Context, a *command.App, f workerFlags) error {
 	c := b.s.Config
 	offer.Slots = cmp.Or(offer.Slots, c.Autopilot.MaxParallel)
 	if len(offer.Labels) > 0 && b.s.Store.BoardName() == "" {
-		return command.Usage("labels tell machines apart, and this board is one machine's: cluster.store is not set")
+		return command.Usage("labels distinguish machines, but the board is on this one: cluster.store is not set")
 	}
 	if c.Cluster.Engine == "" {
 		return command.Usage("a worker needs an engine: cluster.engine is not set").
@@ -115,12 +115,12 @@ func runWorker(ctx context.Context, a *command.App, f workerFlags) error {
 	}
 	wait := func() {}
 	offer.Begins = func() {
-		a.Say("Works up to %s at once%s", fault.Numbered(offer.Slots, "task"), with)
+		a.Say("Working on up to %s at once%s", fault.Numbered(offer.Slots, "task"), with)
 		switch why := reasonNoStandby(c); {
 		case why == "":
 			wait = b.standBy(ctx)
 		case b.s.Store.BoardName() != "":
-			a.Say("Works tasks, but goes on with no autopilot whose process ended: %s", why)
+			a.Say("Working on tasks, but cannot take over an autopilot whose process ended: %s", why)
 		}
 	}
 	err = a.Cluster.Work(ctx, at, b.boardName(), offer, b.o)
@@ -129,7 +129,7 @@ func runWorker(ctx context.Context, a *command.App, f workerFlags) error {
 	if err != nil {
 		return err
 	}
-	a.Say("Ends. Agents that still run go on for 90 seconds; a worker that starts by then goes on with them")
+	a.Say("Stopped. Running agents continue for 90 seconds; a worker that starts by then takes them over")
 	return nil
 }
 
@@ -144,13 +144,13 @@ func killWorker(ctx context.Context, a *command.App) error {
 		return err
 	}
 	if !worked && len(tasks) == 0 {
-		a.Say("No worker of this repository runs here")
+		a.Say("No worker of this repository is running here")
 		return nil
 	}
 	slices.Sort(tasks)
-	a.Say("Ended the worker, with what it ran of %s", cmp.Or(strings.Join(tasks, ", "), "no task"))
+	a.Say("Stopped the worker, and what it was running of %s", cmp.Or(strings.Join(tasks, ", "), "no task"))
 	if len(tasks) > 0 {
-		a.Say("What was begun counts as lost: another worker makes it again in three minutes")
+		a.Say("Unfinished work counts as lost: another worker starts it again within three minutes")
 	}
 	return nil
 }
@@ -164,15 +164,15 @@ func reasonNoStandby(c *config.Config) string {
 	case c.Cluster.Engine == "":
 		return "there are no workers: cluster.engine is not set"
 	case !c.Merge.Push && c.Merge.Mode != "pull-request":
-		return "what lands would stay on one machine: merge.push is not set"
+		return "landed work would stay on one machine: merge.push is not set"
 	}
 	return ""
 }
 
 func mayDetach(c *config.Config) error {
 	if why := reasonNoStandby(c); why != "" {
-		return command.Usage("--detach leaves the autopilot to the workers of a cluster, and %s", why).
-			Hint("Set it in pawl.yaml, and see that all is there: pawl cluster check")
+		return command.Usage("--detach lets the workers of a cluster drive the autopilot, but %s", why).
+			Hint("Set it in pawl.yaml, then check the rest: pawl cluster check")
 	}
 	return nil
 }
@@ -188,14 +188,14 @@ func (b *workplace) handOver(ctx context.Context) error {
 	case errors.As(err, &running):
 		return alreadyRuns(running)
 	case err == nil:
-		b.s.App.Say("The autopilot is on. The next worker goes on with it, and another one where that ends.")
+		b.s.App.Say("The autopilot is on. The next worker drives it; if that worker ends, another one takes over.")
 		b.s.App.Say("See what it does: pawl autopilot status. Stop it: pawl autopilot stop")
 	}
 	return err
 }
 
 func alreadyRuns(r *store.RunningError) error {
-	by := "it is on, and the next worker goes on with it"
+	by := "it is on, and the next worker drives it"
 	if r.Owner.PID != 0 {
 		by = r.Owner.String()
 	}
@@ -230,13 +230,13 @@ func (b *workplace) joinCluster(ctx context.Context) (leave func(), err error) {
 		return func() {}, nil
 	}
 	if len(b.o.Race) > 1 {
-		return nil, command.Usage("autopilot.race is set, and so is cluster.engine: the agents of an engine do not race").
-			Hint("Set autopilot.race to 0, or work the board without the engine: remove cluster.engine")
+		return nil, command.Usage("autopilot.race and cluster.engine are set, but agents of an engine cannot race").
+			Hint("Set autopilot.race to 0, or remove cluster.engine to work without the engine")
 	}
 	a := b.s.App
 	if a.Cluster == nil {
-		return nil, command.Usage("cluster.engine is set, and this program has no client of an engine").
-			Hint("Give the same command to the program that has it: pawl-cluster")
+		return nil, command.Usage("cluster.engine is set, but this program cannot talk to an engine").
+			Hint("Run the same command with the program that can: pawl-cluster")
 	}
 	if err := b.findRemote(ctx); err != nil {
 		return nil, err
@@ -260,7 +260,7 @@ func (b *workplace) joinCluster(ctx context.Context) (leave func(), err error) {
 		return nil, err
 	}
 	if n == 0 {
-		a.Say("Warning: no worker is there; tasks begin when one is: pawl-cluster worker")
+		a.Say("Warning: no worker is running; tasks start when one is: pawl-cluster worker")
 		b.tellOthers(ctx)
 	}
 	return leave, nil
@@ -276,7 +276,7 @@ func (b *workplace) checkAsked() error {
 	if asked == planner.OrderedPaths(b.asked, level)["loop.safety"] {
 		return nil
 	}
-	return command.Usage("--safety %s is lower than loop.safety of pawl.yaml, %s: no worker goes below that", asked,
+	return command.Usage("--safety %s is lower than loop.safety of pawl.yaml, %s: workers refuse that", asked,
 		level)
 }
 
@@ -285,7 +285,7 @@ func (b *workplace) tellOthers(ctx context.Context) {
 	workers, _ := b.s.Store.Workers(ctx) // without a list no worker is named
 	for _, w := range workers {
 		if !w.Silent && w.Version != command.Version {
-			b.s.App.Say("Warning: worker %s is pawl %s and this is %s; put the same on all machines", w.Name, w.Version,
+			b.s.App.Say("Warning: worker %s runs pawl %s, this is %s; install the same version", w.Name, w.Version,
 				command.Version)
 		}
 	}
@@ -309,7 +309,7 @@ func (b *workplace) findRemote(ctx context.Context) error {
 		return nil
 	}
 	if _, err := b.o.Repo.RemoteURL(ctx, c.Remote); err != nil {
-		return command.Usage("there is no git remote %q, by which work goes from one machine to another", c.Remote).
+		return command.Usage("there is no git remote %q, through which work moves between machines", c.Remote).
 			Hint("Add it: git remote add %s ADDRESS", c.Remote).
 			Hint("Or name another one in pawl.yaml: cluster: {remote: NAME}")
 	}

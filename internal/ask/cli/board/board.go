@@ -26,8 +26,8 @@ var caseActions = []struct {
 	flag, doc   string // of the words, if any
 	needed      bool   // without the words there is nothing to do
 }{
-	{verb: "block", short: "Hold a task back; nothing starts below a blocked operation", flag: "why"},
-	{verb: "unblock", short: "Open a blocked task again", flag: "why"},
+	{verb: "block", short: "Block a task; nothing starts below a blocked operation", flag: "why"},
+	{verb: "unblock", short: "Unblock a task", flag: "why"},
 	{verb: "defer", short: "Defer a task to later", flag: "why"},
 	{verb: "undefer", short: "Make a deferred task pending again", flag: "why"},
 	{verb: "retry", short: "Try a failed, timed-out or blocked task again", flag: "why"},

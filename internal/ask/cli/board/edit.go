@@ -151,7 +151,7 @@ func addList(ctx context.Context, a *command.App, name string, update bool) erro
 		a.Say("Note: %s", report.Line(n, 200))
 	}
 	if len(list.Drafts) == 0 {
-		a.Say("There is nothing to add.")
+		a.Say("Nothing to add.")
 		return nil
 	}
 	if update {
@@ -176,7 +176,7 @@ func updateList(ctx context.Context, a *command.App, drafts []board.Draft) error
 		}
 		a.Say("Added %s, changed %d.", fault.Numbered(len(added), "task"), changed)
 		if left > 0 {
-			a.Say("Work on %s of the list has begun: what it says of that counts no more.", fault.Numbered(left, "task"))
+			a.Say("Left %s of the list unchanged: work on them has started.", fault.Numbered(left, "task"))
 		}
 		return nil
 	})
@@ -253,7 +253,7 @@ func caseEditCommand(a *command.App) *cobra.Command {
 	f.addCommonFlags(cmd)
 	cmd.Flags().StringVar(&f.title, "title", "", "a new `TITLE`")
 	cmd.Flags().Var(&names{list: &f.unneed, what: "id"}, "unneed",
-		"the `ID` of a task that it does not need any more (repeatable)")
+		"the `ID` of a task that it no longer needs (repeatable)")
 	cmd.Flags().Var(&names{list: &f.untag, what: "tag"}, "untag", "a `TAG` to remove (repeatable)")
 	return cmd
 }

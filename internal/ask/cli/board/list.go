@@ -103,7 +103,7 @@ func explainEmptyList(a *command.App, f store.CaseFilter, counts map[board.Statu
 	case len(counts) == 0:
 		a.Say("The board is empty. Add a task with: pawl case add TITLE")
 	case f.Open && !narrowed:
-		a.Say("Nothing is open; 'pawl case list --all' lists what is done. %s", formatTally(counts, ready))
+		a.Say("No open tasks; 'pawl case list --all' also lists done ones. %s", formatTally(counts, ready))
 	default:
 		a.Say("Nothing matches. %s", formatTally(counts, ready))
 	}
@@ -230,7 +230,7 @@ func exportCases(ctx context.Context, a *command.App, p *action.Operator) error 
 }
 
 func caseSyncCommand(a *command.App) *cobra.Command {
-	return command.Leaf("sync", "Make tasks from the forge's issues, and report their results there",
+	return command.Leaf("sync", "Create tasks from the forge's issues, and report results there",
 		command.AtMost(0), func(ctx context.Context, _ []string) error {
 			return a.WithOperator(ctx, func(p *action.Operator) error { return syncIssues(ctx, a, p) })
 		})
@@ -246,8 +246,8 @@ func syncIssues(ctx context.Context, a *command.App, p *action.Operator) error {
 		return err
 	}
 	if !ok {
-		return command.Usage("no issues are to be tasks").
-			Hint("Say which, in %s: forge: {issues: {label: pawl}}", c.Name())
+		return command.Usage("no issues are chosen as tasks").
+			Hint("Choose them in %s: forge: {issues: {label: pawl}}", c.Name())
 	}
 	defer o.Forge.Close()
 	if about, err := o.Forge.About(ctx); err == nil { // what stands in the way, the sync says

@@ -254,9 +254,9 @@ func printSpace(a *command.App, s *shownSpace) {
 	what := s.State
 	switch {
 	case s.Gone:
-		what = "its folder is gone, with what it held"
+		what = "its folder no longer exists"
 	case s.Process != 0:
-		what = fmt.Sprintf("process %d works in it", s.Process)
+		what = fmt.Sprintf("used by process %d", s.Process)
 	case s.Why != "":
 		what += ": " + report.Line(s.Why, 300)
 	}

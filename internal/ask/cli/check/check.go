@@ -50,7 +50,7 @@ func checkCommand(a *command.App) *cobra.Command {
 			case !cmd.Flags().Changed("history"):
 				return decideNext(cmd.Context(), a, append(args, "")[0], reset)
 			case len(args) > 0, reset:
-				return command.Usage("--history takes its file itself, and nothing else: pawl check --history FILE")
+				return command.Usage("--history takes one FILE and nothing else: pawl check --history FILE")
 			}
 			return checkHistory(a, history)
 		},
@@ -89,7 +89,7 @@ func isInputFile(a *command.App, name string) bool {
 // readInput reads FILE, or stdin for "-" and "".
 func readInput(a *command.App, from string) (name string, data []byte, err error) {
 	if from == "" && a.Interactive() {
-		return "", nil, command.Usage("nothing to check: name a FILE, or - to type it").
+		return "", nil, command.Usage("nothing to check: name a FILE, or - for stdin").
 			Hint("The format: pawl check --help, docs/iteration-control.md")
 	}
 	in, name, err := a.OpenInput(from)
@@ -102,7 +102,7 @@ func readInput(a *command.App, from string) (name string, data []byte, err error
 		return name, nil, command.CannotRead(name, err)
 	}
 	if len(data) > config.MaxDocument {
-		return name, nil, command.Usage("%s is over 4 MB: cut the test output; its end tells most", name)
+		return name, nil, command.Usage("%s is over 4 MB: keep only the end of the test output", name)
 	}
 	return name, data, nil
 }
@@ -161,7 +161,7 @@ func (k *check) buildOutcome() control.Outcome {
 		Review: control.Undecided}}
 	if o.Tests == control.Failed {
 		a := failure.Analysis{Class: failure.TestFailure,
-			Items: []failure.Item{{Message: "There is no test output: run the tests and read what fails"}}}
+			Items: []failure.Item{{Message: "There is no test output: run the tests and see what fails"}}}
 		if strings.TrimSpace(in.TestResult.Output) != "" {
 			a = failure.Analyse(failure.Evidence{Source: "gate", Name: "tests", ExitCode: 1, Output: in.TestResult.Output,
 				Now: time.Now()})
@@ -270,17 +270,17 @@ func (k *check) escalateRetry(f *failure.Analysis, same int) {
 	again := fmt.Sprintf("The same failure %d times in a row", same)
 	switch {
 	case f.Kind == failure.Permanent:
-		k.action, k.why, k.cured = control.Escalate, "Only a person can cure this ("+what, f.Class
+		k.action, k.why, k.cured = control.Escalate, "Only a person can fix this ("+what, f.Class
 	case f.Kind == failure.Transient && asks:
-		k.why = "This may pass by itself (" + string(f.Class) + "). The work is not to blame."
+		k.why = "This may go away by itself (" + string(f.Class) + "). The work did not cause it."
 	case f.Kind == failure.Transient:
-		k.why = fmt.Sprintf("This may pass by itself (%s): wait%s, and try again. The work is not to blame.", f.Class,
+		k.why = fmt.Sprintf("This may go away by itself (%s): wait%s, try again. The work did not cause it.", f.Class,
 			formatUntil(f.WaitUntil))
 	case asks: // the pattern is in the context
 	case same >= planner.RepeatedThreshold:
 		k.action, k.why = control.Escalate, again+"."
 	case same > 1:
-		k.why = again + ": what was done against it did not help. Find its cause before you change anything."
+		k.why = again + ": earlier attempts to fix it did not help. Find its cause before you change anything."
 	default:
 		k.why = f.Advice()
 	}

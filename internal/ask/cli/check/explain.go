@@ -60,7 +60,7 @@ func explainCommand(a *command.App) *cobra.Command {
 			}
 			return explainFailure(a, args, name, exit)
 		})
-	cmd.Flags().IntVar(&exit, "exit", exitUnknown, "the exit status of the command that wrote the log is `N`")
+	cmd.Flags().IntVar(&exit, "exit", exitUnknown, "the command that wrote the log ended with exit status `N`")
 	cmd.Flags().StringVar(&name, "agent", "", "the log is a recorded stream of the agent `NAME`")
 	return cmd
 }
@@ -244,20 +244,20 @@ const (
 
 var patternWords = map[string]string{
 	failure.RepeatedIdentical:  "the same failure again",
-	failure.AlternatingErrors:  "another class of failure every time",
-	failure.ConsistentFailure:  "the same class of failure in other forms",
-	failure.OscillationPattern: "two failures that take turns",
+	failure.AlternatingErrors:  "a different class of failure each time",
+	failure.ConsistentFailure:  "the same class of failure in different forms",
+	failure.OscillationPattern: "two failures that alternate",
 }
 
 var kindWords = map[failure.Kind]string{
-	failure.Transient: "the same again may work",
-	failure.Work:      "something has to be changed",
-	failure.Permanent: "a person has to act",
+	failure.Transient: "trying again may work",
+	failure.Work:      "something must be changed",
+	failure.Permanent: "a person is needed",
 }
 
 func formatExplanation(a *command.App, x explained, now time.Time) string {
 	if !x.failed {
-		return a.Painted("32", "No failure is found in it.") + "\n"
+		return a.Painted("32", "No failure was found.") + "\n"
 	}
 	p := &page{width: min(console.Width(a.Stdout), widest), all: a.Verbose}
 	p.WriteString(formatTitle(a, x))
@@ -311,11 +311,11 @@ func (p *page) writeFacts(x explained, now time.Time) {
 	fact("kind", string(x.Kind)+": "+kindWords[x.Kind])
 	switch {
 	case x.Transient:
-		fact("try again", "yes: the same again may work")
+		fact("try again", "yes: trying again may work")
 	case !x.WaitUntil.IsZero():
 		fact("try again", "not before the wait is over")
 	default:
-		fact("try again", "no: the same again ends the same")
+		fact("try again", "no: trying again would fail in the same way")
 	}
 	fact("severity", string(x.Severity))
 	if !x.WaitUntil.IsZero() {
@@ -344,7 +344,7 @@ func (p *page) writeItems(x explained) {
 	case places:
 		p.WriteString("\nWhere\n")
 	case len(x.Items) > 0:
-		p.WriteString("\nLines that tell most\n")
+		p.WriteString("\nMost relevant lines\n")
 	}
 	for i, it := range x.Items {
 		if i == shownItems && !p.all {
@@ -354,7 +354,7 @@ func (p *page) writeItems(x explained) {
 		p.writeItem(it)
 	}
 	if places && x.Telling != "" && p.all {
-		p.WriteString("\nLines that tell most\n")
+		p.WriteString("\nMost relevant lines\n")
 		p.writeText("  ", "  ", command.CleanLines(x.Telling, 2000))
 	}
 }

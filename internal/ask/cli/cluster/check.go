@@ -66,17 +66,17 @@ func checkCluster(ctx context.Context, a *command.App, c *config.Config, db *sto
 const apart = 2
 
 func ofDatabase(i store.Inspection) []Line {
-	clock := Line{Name: "clock here", Says: "the server's, as far as it matters", OK: true}
+	clock := Line{Name: "clock here", Says: "agrees with the server's", OK: true}
 	if math.Abs(i.Behind) >= apart {
-		clock.Says = fmt.Sprintf("%.0f s from the server's: set it by NTP, or times in lists will not fit",
+		clock.Says = fmt.Sprintf("%.0f s from the server's: synchronize it with NTP, or times in lists are wrong",
 			math.Abs(i.Behind))
 	}
-	notices := Line{Name: "notices", Says: "arrive", OK: i.Notified}
+	notices := Line{Name: "notices", Says: "are received", OK: i.Notified}
 	if !i.Notified {
-		notices.Says = "do not arrive"
+		notices.Says = "are not received"
 		notices.Do = []string{
-			"What others do is not seen here: the server's notices do not arrive.",
-			"  A pooler between pawl and the server must keep sessions: pool_mode = session",
+			"This machine does not see what others do: the server's notices are not received.",
+			"  If there is a pooler in between, it must keep sessions: pool_mode = session",
 		}
 	}
 	return []Line{
@@ -100,7 +100,7 @@ func ofFiles(folder string) Line {
 	}
 	if err != nil {
 		l.OK, l.Says = false, fmt.Sprintf("cannot write into cluster.files: %v", err)
-		l.Do = []string{"Mount the folder, or make it: install -d -m 2770 -g GROUP " + folder}
+		l.Do = []string{"Mount the folder, or create it: install -d -m 2770 -g GROUP " + folder}
 	}
 	return l
 }
@@ -118,7 +118,7 @@ func ofDisk(dirs ...string) Line {
 		}
 	}
 	if !l.OK {
-		l.Do = []string{"No task is begun on this machine until there is room. Remove what is over of old runs: pawl gc"}
+		l.Do = []string{"No task starts on this machine until there is room. Remove old runs: pawl gc"}
 	}
 	return l
 }
@@ -141,7 +141,7 @@ func ofRemote(ctx context.Context, c *config.Config) Line {
 		_, err = repo.RemoteURL(ctx, name)
 	}
 	if err != nil {
-		l.OK, l.Says = false, fmt.Sprintf("there is no git remote %q, by which work goes from one machine to another", name)
+		l.OK, l.Says = false, fmt.Sprintf("there is no git remote %q, through which work moves between machines", name)
 		l.Do = []string{
 			"Add it: git remote add " + name + " ADDRESS", "Or name another one in pawl.yaml: cluster: {remote: NAME}",
 		}
@@ -161,7 +161,7 @@ func ofRemote(ctx context.Context, c *config.Config) Line {
 	}
 	if err != nil {
 		l.OK, l.Says = false, oneLine(err)
-		l.Do = []string{"This machine has to be able to push and delete refs below refs/pawl/work at " + name}
+		l.Do = []string{"This machine must be able to push and delete refs below refs/pawl/work at " + name}
 	}
 	return l
 }
@@ -172,7 +172,7 @@ const oldest = 29 // of 1.x
 func ofEngine(ctx context.Context, a *command.App, c *config.Config, board string) Line {
 	l := Line{Name: "engine", OK: true}
 	if a.Cluster == nil {
-		l.Says = c.Cluster.Engine + " was not tried: this program has no client of an engine"
+		l.Says = c.Cluster.Engine + " was not tried: this program cannot talk to an engine"
 		l.Do = []string{"Try it: pawl-cluster cluster check"}
 		return l
 	}
@@ -190,7 +190,7 @@ func ofEngine(ctx context.Context, a *command.App, c *config.Config, board strin
 		l.OK, l.Says, l.Do = false, oneLine(err), known.Hints
 	} else if err != nil {
 		l.OK, l.Says = false, oneLine(err)
-		l.Do = []string{"Look at cluster.engine, cluster.tls and cluster.api_key, and whether the server runs"}
+		l.Do = []string{"Check cluster.engine, cluster.tls and cluster.api_key, and that the server is running"}
 	}
 	return l
 }
@@ -209,11 +209,11 @@ func ofWorkers(workers []store.Worker) Line {
 				"as with hostnamectl set-hostname NAME", w.Host))
 		}
 		if w.Version != command.Version {
-			l.Do = append(l.Do, fmt.Sprintf("%s is pawl %s, and this is %s: put the same on all machines", w.Name,
+			l.Do = append(l.Do, fmt.Sprintf("%s runs pawl %s, this is %s: install the same version everywhere", w.Name,
 				cmp.Or(w.Version, "of no version"), cmp.Or(command.Version, "of no version")))
 		}
 		if math.Abs(w.Behind) >= apart {
-			l.Do = append(l.Do, fmt.Sprintf("the clock of %s is %.0f s from the server's: set it by NTP", w.Name,
+			l.Do = append(l.Do, fmt.Sprintf("the clock of %s is %.0f s from the server's: set it with NTP", w.Name,
 				math.Abs(w.Behind)))
 		}
 	}
@@ -241,7 +241,7 @@ func (v *Checked) printTo(a *command.App) {
 		if len(v.Others) > shown {
 			a.Result("  …\n")
 		}
-		a.Say("If one of them is this repository's, two people name it differently: have all name it the same way,")
+		a.Say("If one of them is this repository's, two people name it differently: use the same name everywhere,")
 		a.Say("with ?repository=NAME at the end of cluster.store.")
 	}
 	for _, l := range v.Lines {

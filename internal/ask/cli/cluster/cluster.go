@@ -32,7 +32,7 @@ import (
 // Command is the parent of the commands about what is shared.
 func Command(a *command.App) *cobra.Command {
 	return command.Group("cluster", "The board in a database that several people or machines share", nil,
-		command.Leaf("check", "Try the shared database, folder, remote and engine: say what works, and what to do about the rest",
+		command.Leaf("check", "Check the shared database, folder, remote and engine; say how to repair them",
 			command.AtMost(0),
 			func(ctx context.Context, _ []string) error { return withShared(ctx, a, checkCluster) }),
 		command.Leaf("status", "Show which machine does what on the shared board", command.AtMost(0),
@@ -139,7 +139,7 @@ func listWaiting(ctx context.Context, db *store.Store) ([]string, error) {
 			lines = append(lines, fmt.Sprintf("%s is not pushed yet: %s", branch, cmp.Or(u.Why, "it is being pushed")))
 		}
 		if q.State.Stop != nil {
-			lines = append(lines, fmt.Sprintf("the queue of %s stands still: %s", branch, q.State.Stop.Why))
+			lines = append(lines, fmt.Sprintf("the queue of %s is blocked: %s", branch, q.State.Stop.Why))
 		}
 	}
 	return lines, err
@@ -162,10 +162,10 @@ func (s *Status) printTo(a *command.App) {
 			w.BeatAt.Local().Format(time.DateTime)})
 	}
 	if len(rows) > 0 {
-		a.Table("WORKER\tPROCESS\tSLOTS\tLABELS\tVERSION\tHEARD OF", rows, 0)
+		a.Table("WORKER\tPROCESS\tSLOTS\tLABELS\tVERSION\tLAST SEEN", rows, 0)
 	}
 	if rows = nil; len(s.Work) == 0 {
-		a.Say("Nothing runs on the board.")
+		a.Say("Nothing is running on the board.")
 	}
 	for _, w := range s.Work {
 		process := ""
@@ -176,7 +176,7 @@ func (s *Status) printTo(a *command.App) {
 		rows = append(rows, []any{cmp.Or(w.Machine, "-"), process, w.What, w.Name, w.Run, w.Status, at})
 	}
 	if len(rows) > 0 {
-		a.Table("MACHINE\tPROCESS\tDOES\tNAME\tRUN\tSTATUS\tLAST STEP", rows, 0)
+		a.Table("MACHINE\tPROCESS\tWHAT\tNAME\tRUN\tSTATUS\tLAST STEP", rows, 0)
 	}
 	for _, line := range s.Waiting {
 		a.Result("%s\n", line)
@@ -197,18 +197,18 @@ func importBoard(ctx context.Context, a *command.App, c *config.Config, db *stor
 	rows, was, err := db.Import(ctx, local, time.Now(), engine.Alive)
 	switch {
 	case errors.Is(err, store.ErrRunning):
-		return fault.Of(fault.Refused, err).Hint("Let it end, or stop it: pawl autopilot stop, pawl stop NAME")
+		return fault.Of(fault.Refused, err).Hint("Wait for it, or stop it: pawl autopilot stop, pawl stop NAME")
 	case errors.Is(err, store.ErrNotEmpty):
 		return fault.Of(fault.Refused, err).
-			Hint("Two boards cannot become one: their tasks have the same numbers. Look at it: pawl case list, pawl ps -a")
+			Hint("Two boards cannot be merged: their tasks have the same numbers. See it: pawl case list, pawl ps -a")
 	case err != nil:
 		return err
 	case !was.IsZero():
-		a.Say("This board was brought there on %s; nothing is done.", was.Local().Format("2006-01-02 15:04"))
+		a.Say("This board was copied there on %s; nothing to do.", was.Local().Format("2006-01-02 15:04"))
 		return nil
 	}
-	a.Say("Brought %s to %s.", fault.Numbered(rows, "row"), db.Path())
-	a.Say("What was here stays as it is, in %s, and is not used while cluster.store is set.", path)
+	a.Say("Copied %s to %s.", fault.Numbered(rows, "row"), db.Path())
+	a.Say("The board of this machine stays in %s, and is not used while cluster.store is set.", path)
 	return nil
 }
 
@@ -217,7 +217,7 @@ func upCommand(a *command.App) *cobra.Command {
 	cmd := command.Leaf("up", "Start a database and an engine on this machine, to try a cluster, until you stop it",
 		command.AtMost(0), func(ctx context.Context, _ []string) error {
 			if !local {
-				return command.Usage("servers of other machines are set up by hand: write --local")
+				return command.Usage("write --local; on other machines set the servers up by hand")
 			}
 			return runServers(ctx, a)
 		})
@@ -247,7 +247,7 @@ func runServers(ctx context.Context, a *command.App) error {
 	case postgres == "":
 		return command.Usage("PostgreSQL is not installed here").Hint("On Debian: apt-get install postgresql")
 	case temporal == "":
-		return command.Usage("the Temporal CLI, which has a server to try things with, is not installed here").
+		return command.Usage("the Temporal CLI, which includes a server for tests, is not installed here").
 			Hint("Put the program temporal on the PATH: https://docs.temporal.io/cli")
 	case os.Geteuid() == 0:
 		return command.Usage("PostgreSQL does not run as root").Hint("Start it as another user, who owns the repository")
@@ -308,11 +308,11 @@ func (s *servers) runBoth(ctx context.Context, postgres, temporal string) error 
 	if !waitForAnswer(ctx, "tcp", address, engine) {
 		return s.errorFailed("temporal")
 	}
-	s.a.Say("A database and an engine run, with what they keep in %s. In other terminals:\n", s.dir)
+	s.a.Say("A database and an engine are running; their data is in %s. In other terminals:\n", s.dir)
 	s.a.Result("export PAWL_CLUSTER_STORE='postgres://pawl@/postgres?host=%s' PAWL_CLUSTER_ENGINE=temporal://%s/pawl\n"+
 		"export PAWL_MERGE_PUSH=true\npawl-cluster cluster check\npawl-cluster worker\npawl-cluster autopilot --detach\n",
 		s.dir, address)
-	s.a.Say("\nCtrl-C ends both. The next time they go on with what they have.")
+	s.a.Say("\nCtrl-C stops both. Their data is kept for the next time.")
 	select {
 	case <-ctx.Done():
 		return nil
@@ -346,7 +346,7 @@ func (s *servers) startServer(name string, args ...string) (*process.Child, erro
 }
 
 func (s *servers) errorFailed(name string) error {
-	return fmt.Errorf("%s has ended, or does not answer: %s says why", name, s.logPath(name))
+	return fmt.Errorf("%s has ended, or does not answer: see %s", name, s.logPath(name))
 }
 
 // findFreePort returns an address on which no process listens.

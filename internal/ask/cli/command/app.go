@@ -258,7 +258,7 @@ func ExactlyOne(what string, hints ...string) cobra.PositionalArgs {
 }
 
 // SeeRuns is the hint where a run has to be named.
-const SeeRuns = "Those that run or wait: pawl ps"
+const SeeRuns = "List the running and waiting ones: pawl ps"
 
 // OnRun is a command that does one thing with a run.
 func (a *App) OnRun(use, short string, do func(*action.Operator, context.Context, store.Run) error) *cobra.Command {
@@ -273,7 +273,7 @@ func OpensShell(use, short string, do func(ctx context.Context, args []string) e
 	var cmd *cobra.Command
 	cmd = Leaf(use+" [COMMAND…]", short, nil, func(ctx context.Context, args []string) error {
 		if len(args) == 0 {
-			return Usage("say whose workspace: %s", cmd.UseLine())
+			return Usage("name a task or a run: %s", cmd.UseLine())
 		}
 		if len(args) > 1 && args[1] == "--" {
 			args = append(args[:1], args[2:]...)
@@ -299,7 +299,7 @@ func RunAndText(what, example string) cobra.PositionalArgs {
 func CheckBackTo(cmd *cobra.Command, to action.BackTo, before string) error {
 	switch given := cmd.Flags().Changed("to"); {
 	case given && to.Undo:
-		return Usage("--to and --undo exclude each other")
+		return Usage("--to and --undo cannot be used together")
 	case given && to.N < 0:
 		return Usage("--to %d: iterations count from 1; 0 is before the %s", to.N, before)
 	}

@@ -48,13 +48,13 @@ func (a *App) Database(ctx context.Context, c *config.Config) (*store.Store, err
 			err = files.Replace(path, nil, 0o600, false)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("cannot note that cluster.store is used: %w", err)
+			return nil, fmt.Errorf("cannot record that cluster.store is used: %w", err)
 		}
 	}
 	db, err := store.OpenShared(ctx, sharedBy(ctx, c))
 	if err == nil {
 		if others := db.OthersWhenMade(); len(others) > 0 {
-			a.Say("A new board was made for %s. The database has %s already, as %s. If one of them was meant, name it in "+
+			a.Say("Created a board for %s. The database already has %s, as %s. If you meant one of them, name it in "+
 				"cluster.store, …?repository=NAME, or by the remote origin; 'pawl cluster check' lists them.",
 				db.BoardName(), fault.Numbered(len(others), "other board"), others[0])
 		}
@@ -133,7 +133,7 @@ func (a *App) ClaimState(ctx context.Context) error {
 	}
 	err = config.ClaimState(root, a.Env, FindCommit(ctx, root))
 	if before := config.RootBefore(root, a.Env); before != "" {
-		a.Say("Note: this repository was in %s before; its board, runs and workspaces are taken along.", before)
+		a.Say("Note: this repository was in %s before; its board, runs and workspaces moved with it.", before)
 	}
 	return err
 }
@@ -159,7 +159,7 @@ func (a *App) EngineAt(c *config.Config) (autopilot.EngineAt, error) {
 	}
 	if at.APIKey = a.Getenv(k.APIKey); at.APIKey == "" {
 		return at, Usage("cluster.api_key names the variable %s, which is not set", k.APIKey).
-			Hint("Set it where pawl-cluster is started; pawl.yaml must not have the key itself")
+			Hint("Set it where pawl-cluster is started; pawl.yaml must not contain the key itself")
 	}
 	return at, nil
 }
@@ -320,7 +320,7 @@ func (a *App) ExplainNotFound(err error, name string) error {
 		e := Usage("there is no run or procedure %q with a run here%s", name, a.suggestRun(name)).
 			Hint("List the runs: pawl ps -a")
 		if _, _, isCase := board.ParseID(name); isCase {
-			e = e.Hint("A task has a run once it was started: pawl case show %s", board.Normal(name))
+			e = e.Hint("A task has a run only after it was started: pawl case show %s", board.Normal(name))
 		}
 		return e
 	case errors.Is(err, store.ErrAmbiguous):
@@ -345,7 +345,7 @@ func (a *App) RunName(arg string) string {
 func (a *App) Pool(ctx context.Context, c *config.Config, db *store.Store) (*pool.Pool, error) {
 	p, err := action.Pool(ctx, c, a.Env, db)
 	if errors.Is(err, git.ErrNotRepository) {
-		return nil, Usage("there are no workspaces outside of a git repository").Hint("Make one: git init")
+		return nil, Usage("there are no workspaces outside of a git repository").Hint("Create one: git init")
 	}
 	if err == nil {
 		err = p.CheckWritable()

@@ -72,8 +72,8 @@ func (a *App) PinTo(root, run string) {
 	a.pinned = trust.Kept(config.StateDir(root, a.Env), run)
 	for _, f := range a.pinned {
 		if trust.Read(root, f.Path) != f {
-			a.Say("Note: %s changed while an agent had it; the run goes on with what it was before.", shortPath(root, f.Path))
-			a.Say("  To use it as it is: pawl resume %s --trust-config", run)
+			a.Say("Note: %s changed under an agent; the run uses the version from before.", shortPath(root, f.Path))
+			a.Say("  To use the changed version: pawl resume %s --trust-config", run)
 		}
 	}
 }
@@ -110,18 +110,18 @@ func (a *App) askTrust(read []trust.File) error {
 		}
 		now = append(now, c.Now)
 		names = append(names, shortPath(root, c.Now.Path))
-		a.Say("%s changed while an agent had it (run %s of %s):", shortPath(root, c.Now.Path), c.Run, report.Line(c.Name, 80))
+		a.Say("%s changed under an agent (run %s of %s):", shortPath(root, c.Now.Path), c.Run, report.Line(c.Name, 80))
 		for _, line := range changedLines(c.Was, c.Now) {
 			a.Say("  %s", line)
 		}
 	}
 	isTrusted := a.TrustConfig
 	if !isTrusted && a.Interactive() {
-		isTrusted = IsYes(a.Ask("Take commands from it as it is now? [y/N] "))
+		isTrusted = IsYes(a.Ask("Use commands from the changed version? [y/N] "))
 	}
 	if !isTrusted {
-		return Usage("cannot take commands from %s: changed while an agent had the tree", strings.Join(names, ", ")).
-			Hint("Put it back as it was, or take it as it is: --trust-config")
+		return Usage("cannot use commands from %s: changed while an agent could write", strings.Join(names, ", ")).
+			Hint("Restore it, or accept the change: --trust-config")
 	}
 	return trust.Accept(dirs, now)
 }
@@ -136,8 +136,8 @@ func (a *App) refuseWorkspace(root string) error {
 	if _, below := files.Below(base, root); !below {
 		return nil
 	}
-	return Usage("cannot take commands from the files in %s: agents write there", report.Line(root, 200)).
-		Hint("Start pawl in your own repository, or take it as it is: --trust-config")
+	return Usage("cannot use commands from the files in %s: agents can write there", report.Line(root, 200)).
+		Hint("Start pawl in your own repository, or accept these files: --trust-config")
 }
 
 // shortPath returns a path as seen from the root, if it lies there.

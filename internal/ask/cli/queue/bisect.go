@@ -74,9 +74,9 @@ func findCulprit(ctx context.Context, a *command.App, p *action.Operator, line, 
 	a.Result("%s\n", report.Line(found.Summary, 400))
 	a.Result("It is green in %.10s, the state before.\n", found.Good)
 	for _, task := range found.Tasks {
-		a.Say("Take it back:     pawl revert %s --why %s", task, fault.QuoteShell("red since: "+line))
+		a.Say("Revert it:          pawl revert %s --why %s", task, fault.QuoteShell("red since: "+line))
 	}
-	a.Say("Have it repaired: pawl case add %s --verify %s", fault.QuoteShell("Repair: "+report.Line(line, 80)),
+	a.Say("Have an agent fix it: pawl case add %s --verify %s", fault.QuoteShell("Repair: "+report.Line(line, 80)),
 		fault.QuoteShell(line))
 	return nil
 }

@@ -35,8 +35,8 @@ func Command(a *command.App) *cobra.Command {
 		command.Leaf("list", "List what waits to land, in the order of landing", command.AtMost(0),
 			func(ctx context.Context, _ []string) error { return list(ctx) }),
 		queueAddCommand(a), queueLandCommand(a),
-		queueWishCommand(a, queue.WishHold, true, "Hold an entry back"),
-		queueWishCommand(a, queue.WishRelease, true, "Let a held entry continue"),
+		queueWishCommand(a, queue.WishHold, true, "Hold an entry"),
+		queueWishCommand(a, queue.WishRelease, true, "Release a held entry"),
 		queueWishCommand(a, queue.WishRetry, true, "Try an entry that waits for a person again"),
 		queueWishCommand(a, queue.WishDrop, true, "Take an entry out of the queue; its work is kept"),
 		queueWishCommand(a, queue.WishPause, false, "Land nothing until the queue is resumed"),
@@ -125,7 +125,7 @@ func AskQueue(ctx context.Context, a *command.App, q *OpenQueue, asks []queue.As
 		return err
 	}
 	if !done {
-		a.Say("Asked; the pawl that works on the queue takes it in.")
+		a.Say("Requested; the pawl process that runs the queue does it.")
 		return nil
 	}
 	return listQueue(ctx, a, q)
@@ -149,7 +149,7 @@ func inQueue(ctx context.Context, q *OpenQueue, id string) error {
 			return nil
 		}
 	}
-	return command.Usage("%s is not in the queue", id).Hint("See what is: pawl queue")
+	return command.Usage("%s is not in the queue", id).Hint("List the queue: pawl queue")
 }
 
 // maxAsks limits the number of new entries that are read at once.
@@ -210,7 +210,7 @@ func findWorkCommit(ctx context.Context, q *OpenQueue, id string) (string, error
 			return commit, err
 		}
 	}
-	return "", command.Usage("nothing is known that %s came to", id).Hint("Name it: pawl queue add %s --commit BRANCH", id)
+	return "", command.Usage("%s has no finished work", id).Hint("Name it: pawl queue add %s --commit BRANCH", id)
 }
 
 func queueLandCommand(a *command.App) *cobra.Command {
@@ -238,7 +238,7 @@ func queueLandCommand(a *command.App) *cobra.Command {
 func RevertCommand(a *command.App) *cobra.Command {
 	why := ""
 	unsandboxed := false
-	cmd := command.Leaf("revert TASK", "Take back what a task landed, and open the task again",
+	cmd := command.Leaf("revert TASK", "Revert what a task landed, and reopen the task",
 		command.ExactlyOne("the id of a task"), func(ctx context.Context, args []string) error {
 			id, err := action.CaseID(args[0])
 			if err != nil {
@@ -250,7 +250,7 @@ func RevertCommand(a *command.App) *cobra.Command {
 				}
 				err := landNow(ctx, a, p, nil, "", nil, unsandboxed)
 				if _, owned := errors.AsType[*store.QueueOwnedError](err); owned {
-					a.Say("The pawl that works on the queue lands that.")
+					a.Say("The pawl process that runs the queue lands it.")
 					return nil
 				}
 				return err
@@ -361,8 +361,8 @@ func drainQueue(ctx context.Context, a *command.App, q *OpenQueue) error {
 		return err
 	}
 	if u := row.State.Unpushed; u != nil {
-		why := cmp.Or(u.Why, "the queue stands still")
-		return fault.Of(fault.Waiting, fmt.Errorf("what landed is here, and is not pushed: %s", why))
+		why := cmp.Or(u.Why, "the queue is blocked")
+		return fault.Of(fault.Waiting, fmt.Errorf("what landed is only here, not pushed: %s", why))
 	}
 	if row.State.Stop != nil || len(row.State.Entries) > 0 {
 		return fault.Of(fault.Waiting, errors.New("not everything has landed; the list says what waits for what"))
@@ -385,10 +385,10 @@ func listQueue(ctx context.Context, a *command.App, q *OpenQueue) error {
 
 func queueTable(a *command.App, out *action.QueueView) {
 	if out.Stopped != "" {
-		a.Result("%s stands still: %s\n", out.Target, report.Line(out.Stopped, 400))
+		a.Result("%s is blocked: %s\n", out.Target, report.Line(out.Stopped, 400))
 	}
 	if len(out.Entries) == 0 {
-		a.Say("Nothing waits to land on %s.", out.Target)
+		a.Say("Nothing is waiting to land on %s.", out.Target)
 		return
 	}
 	var rows [][]any
@@ -404,6 +404,6 @@ func queueTable(a *command.App, out *action.QueueView) {
 	}
 	a.Table("ID\tSTATUS\tPRI\tWHY\tTITLE", rows, 0)
 	if out.Working != 0 {
-		a.Say("Process %d lands: %s", out.Working, report.Line(out.Doing, 200))
+		a.Say("Process %d is landing: %s", out.Working, report.Line(out.Doing, 200))
 	}
 }

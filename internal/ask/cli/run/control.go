@@ -35,7 +35,7 @@ func answerCommand(a *command.App) *cobra.Command {
 				drives := stay || engine.Alive(r.Owner)
 				if goesOn && drives {
 					goesOn = false
-					a.Say("Go on with: pawl resume %s", r.ID)
+					a.Say("Continue with: pawl resume %s", r.ID)
 				}
 				return err
 			})
@@ -67,7 +67,7 @@ func messageCommand(a *command.App) *cobra.Command {
 func rollbackCommand(a *command.App) *cobra.Command {
 	to := action.BackTo{N: -1}
 	var cmd *cobra.Command
-	cmd = a.OnRun("rollback RUN", "Put the files back to the snapshot after an iteration; this can be undone",
+	cmd = a.OnRun("rollback RUN", "Restore the files from the snapshot after an iteration; this can be undone",
 		func(p *action.Operator, ctx context.Context, r store.Run) error {
 			if err := command.CheckBackTo(cmd, to, "run"); err != nil {
 				return err
@@ -126,13 +126,13 @@ func settleCommand(a *command.App) *cobra.Command {
 			var choice delivery.Choice
 			for i, is := range chosen {
 				if is && choice != "" {
-					return command.Usage("--%s and --%s exclude each other", choice, choices[i])
+					return command.Usage("--%s and --%s cannot be used together", choice, choices[i])
 				} else if is {
 					choice = choices[i]
 				}
 			}
 			if (choice != "") != (len(args) == 2) {
-				return command.Usage("a file and a choice belong together: pawl settle %s PATH --mine, --agent, --both or --edit",
+				return command.Usage("give a file and a choice: pawl settle %s PATH --mine, --agent, --both or --edit",
 					args[0])
 			}
 			return a.WithRun(ctx, args[0], func(p *action.Operator, r store.Run) error {
@@ -175,7 +175,7 @@ func showConflicts(ctx context.Context, a *command.App, p *action.Operator, r st
 		open++
 	}
 	if open == 0 {
-		a.Say("Nothing of run %s has to be settled. Go on with: %s", r.ID, bringsWorkHome(r))
+		a.Say("Run %s has no conflicts to settle. Continue with: %s", r.ID, bringsWorkHome(r))
 		return nil
 	}
 	a.Say("Choose for each: pawl settle %s PATH --mine, --agent, --both or --edit. Then: %s", r.ID, bringsWorkHome(r))
@@ -202,7 +202,7 @@ func takeSide(ctx context.Context, a *command.App, p *action.Operator, r store.R
 		a.Say("%s is settled; %s left: pawl settle %s", path, fault.Numbered(left, "file"), r.ID)
 		return nil
 	}
-	a.Say("%s is settled. Go on with: %s", path, bringsWorkHome(r))
+	a.Say("%s is settled. Continue with: %s", path, bringsWorkHome(r))
 	return nil
 }
 
@@ -254,10 +254,10 @@ func collectGarbage(ctx context.Context, a *command.App, dry bool) error {
 			fault.Numbered(r.Outputs, "iteration"), float64(r.Bytes)/1e6, fault.Numbered(r.Events, "event"),
 			fault.Numbered(r.Refs, "ref"))
 		if r.Kept > 0 {
-			a.Result("%s whose work is not in your files stays: pawl ps\n", fault.Numbered(r.Kept, "run"))
+			a.Result("Kept %s with work that is not in your files: pawl ps\n", fault.Numbered(r.Kept, "run"))
 		}
 		if r.Broken > 0 {
-			a.Result("Removed %s of pawl's own that led to nothing\n", fault.Numbered(r.Broken, "ref"))
+			a.Result("Removed %s of pawl's own that pointed to nothing\n", fault.Numbered(r.Broken, "ref"))
 		}
 		if r.Packed > 0 {
 			a.Result("%s loose objects: %d\n", map[bool]string{false: "Packed", true: "Would pack"}[dry], r.Packed)

@@ -129,7 +129,7 @@ func (s *story) printNew(ctx context.Context, follow bool) (rests bool, err erro
 	drives := now.Owner.PID != 0 && engine.Alive(now.Owner)
 	rests = over || !drives && !loop.Status(now.Status).Active()
 	if gone := !drives && !rests; gone && follow {
-		s.a.Say("The pawl that drove %s is gone, so nothing is added here. Go on with: pawl resume %s",
+		s.a.Say("The pawl process of %s has ended, so nothing more appears here. Continue with: pawl resume %s",
 			now.Name, now.Name)
 		return true, nil
 	}

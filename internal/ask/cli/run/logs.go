@@ -122,7 +122,7 @@ func iterationOutput(a *command.App, st *store.Store, r store.Run, n int, review
 		a.Say("The %s of iteration %d printed nothing%s.", who, n, where)
 		if beside := strings.TrimSuffix(name, ".out") + ".err"; !stderr {
 			if _, err := dir.Stat(beside); err == nil {
-				a.Say("What it wrote on stderr: pawl logs %s -i %d --stderr", r.ID, n)
+				a.Say("See its stderr: pawl logs %s -i %d --stderr", r.ID, n)
 			}
 		}
 		return nil
@@ -138,7 +138,7 @@ func iterationOutput(a *command.App, st *store.Store, r store.Run, n int, review
 // errorNoOutput explains on which machine the output of an iteration is, or why it is
 // lost.
 func errorNoOutput(st *store.Store, r store.Run, n int) error {
-	e := command.Usage("what iteration %d of run %s printed is not on this machine", n, r.ID)
+	e := command.Usage("the output of iteration %d of run %s is not on this machine", n, r.ID)
 	if r.Owner.Host != "" {
 		e = e.Hint("It is on %s: run this there", r.Owner.Host)
 	}
@@ -167,7 +167,7 @@ func gateOutput(ctx context.Context, a *command.App, st *store.Store, r store.Ru
 				return copyLines(a, dir, fmt.Sprintf("gate-%d.out", i+1), "")
 			})
 			if errors.Is(err, fs.ErrNotExist) {
-				a.Say("What gate %s printed in iteration %d is not kept here.", name, rec.Number)
+				a.Say("The output of gate %s in iteration %d is not kept here.", name, rec.Number)
 				return nil
 			}
 			return err

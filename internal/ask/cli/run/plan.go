@@ -52,7 +52,7 @@ func planText(w *config.Workflow) string {
 		fault.Numbered(len(p.Layers), "layer"),
 		min(p.Parallelism, p.Width()), limitText(p.Timeout))
 	if w.Controlled {
-		b.WriteString("[DRY RUN] Under iteration control: it is gone over again, and a person is asked at the maximum\n")
+		b.WriteString("[DRY RUN] Under iteration control: it is repeated, and a person is asked at the maximum\n")
 	}
 	if len(p.Context) > 0 {
 		fmt.Fprintf(&b, "[DRY RUN] Needs --context: %s\n", strings.Join(p.Context, ", "))
@@ -67,7 +67,7 @@ func drawPlan(b *strings.Builder, w *config.Workflow, indent string) {
 	for i, layer := range p.Layers {
 		fmt.Fprintf(b, "\n%s%d ", indent, i+1)
 		if len(layer) > 1 {
-			fmt.Fprintf(b, "── %d side by side", len(layer))
+			fmt.Fprintf(b, "── %d in parallel", len(layer))
 		} else {
 			b.WriteString("──")
 		}
@@ -166,7 +166,7 @@ func planCommand(a *command.App) *cobra.Command {
 	addStartFlags(cmd, &f)
 	fl := cmd.Flags()
 	fl.BoolVarP(&yes, "yes", "y", false, "add the tasks without asking")
-	fl.BoolVar(&check, "check", false, "only say whether the list in "+planner.ProposalFile+" is in order")
+	fl.BoolVar(&check, "check", false, "only check whether the list in "+planner.ProposalFile+" is valid")
 	return cmd
 }
 
@@ -184,7 +184,7 @@ func runProposal(ctx context.Context, a *command.App, f planner.Flags) error {
 	}
 	if files.IsFile(filepath.Join(root, planner.ProposalFile)) {
 		return command.Usage("a list is there already: %s", planner.ProposalFile).
-			Hint("Look at it, and add it: pawl plan").Hint("Or begin anew:          rm %s", planner.ProposalFile)
+			Hint("Look at it, and add it: pawl plan").Hint("Or start over:          rm %s", planner.ProposalFile)
 	}
 	known, err := openTasks(ctx, a)
 	if err != nil {
@@ -231,14 +231,14 @@ func checkProposal(a *command.App) error {
 	}
 	drafts, _, err := readProposal(dir)
 	if problems, ok := errors.AsType[*board.ProblemsError](err); ok {
-		a.Result("%s is not in order:\n", planner.ProposalFile)
+		a.Result("%s is not valid:\n", planner.ProposalFile)
 		for _, p := range problems.Problems {
 			a.Result("error: %s\n", p)
 		}
 		return command.StatusError(command.ExitFailed)
 	}
 	if err == nil {
-		a.Result("%s, in order\n", fault.Numbered(len(drafts), "task"))
+		a.Result("%s, valid\n", fault.Numbered(len(drafts), "task"))
 	}
 	return err
 }
@@ -315,7 +315,7 @@ func showProposal(ctx context.Context, a *command.App, p *action.Operator, draft
 		a.Result("  %d. %s\n", i+1, report.Line(strings.Join(wave, ", "), 1000))
 	}
 	if pl, err := p.Planner(p.Root, planner.Flags{}); err == nil && len(pl.Config.Verification.Gates()) == 0 {
-		a.Say("Warning: no check judges these tasks: pawl.yaml has no verification.")
+		a.Say("Warning: these tasks have no checks: pawl.yaml has no verification.")
 	}
 	return nil
 }
@@ -334,7 +334,7 @@ func sealCommand(a *command.App) *cobra.Command {
 			return sealTask(ctx, a, args[0], f)
 		})
 	addStartFlags(cmd, &f)
-	cmd.Flags().BoolVar(&check, "check", false, "only say whether the list in "+planner.SealFile+" is in order")
+	cmd.Flags().BoolVar(&check, "check", false, "only check whether the list in "+planner.SealFile+" is valid")
 	return cmd
 }
 
@@ -349,7 +349,7 @@ func checkSeal(a *command.App) error {
 		a.Result("error: %v\n", err)
 		return command.StatusError(command.ExitFailed)
 	}
-	a.Result("%s, in order\n", fault.Numbered(len(list), "check"))
+	a.Result("%s, valid\n", fault.Numbered(len(list), "check"))
 	return nil
 }
 

@@ -229,17 +229,17 @@ func suggestCommands(r store.Run, st loop.Status, q *loop.Question, c *report.Ch
 		if q != nil && len(q.Choices) > 0 {
 			out = append(out, report.Advice{What: "Choose an option", Command: answer + " NUMBER"})
 		}
-		out = append(out, report.Advice{What: "Go on with advice", Command: answer + " \"what to do differently\""},
-			report.Advice{What: "Go on as before", Command: resume})
+		out = append(out, report.Advice{What: "Continue with advice", Command: answer + " \"what to do differently\""},
+			report.Advice{What: "Continue as before", Command: resume})
 	case loop.TimedOut, loop.Exhausted:
-		out = append(out, report.Advice{What: "Go on with a higher limit", Command: resume +
+		out = append(out, report.Advice{What: "Continue with a higher limit", Command: resume +
 			" --max-iterations N, --max-cost USD or --timeout DURATION"})
 	case loop.Paused, loop.Interrupted, loop.Stopped:
 		out = append(out, report.Advice{What: "Go on", Command: resume})
 	}
 	undo := report.Advice{What: "Undo what it changed", Command: "pawl rollback " + r.ID + " --to 0"}
 	if action.SetupOf(r).Undelivered != "" {
-		undo = report.Advice{What: "Bring it into your files", Command: "pawl apply " + r.ID}
+		undo = report.Advice{What: "Apply it to your files", Command: "pawl apply " + r.ID}
 	}
 	switch {
 	case c != nil && len(c.Files) > 0:
@@ -288,7 +288,7 @@ func printDiff(ctx context.Context, a *command.App, tree *workspace.Checkout, fr
 	}
 	a.Result("%s", patch)
 	if cut {
-		a.Say("The patch is cut at 10 MB. The whole: git diff %s %s", from, to)
+		a.Say("The patch was cut at 10 MB. For all of it: git diff %s %s", from, to)
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ func Commands(a *command.App) []*cobra.Command {
 	return []*cobra.Command{
 		runCommand(a), resumeCommand(a), psCommand(a), showCommand(a), logsCommand(a),
 		statsCommand(a), workflowCommand(a), planCommand(a), sealCommand(a), stopCommand(a),
-		a.OnRun("discard RUN", "Give up a run that waits; files and history stay", (*action.Operator).DiscardRun),
+		a.OnRun("discard RUN", "Discard a waiting run; files and history are kept", (*action.Operator).DiscardRun),
 		a.OnRun("pause RUN", "Pause a run at the end of its iteration", (*action.Operator).Pause),
 		answerCommand(a), messageCommand(a), rollbackCommand(a), applyCommand(a), settleCommand(a), gcCommand(a),
 	}
@@ -49,7 +49,7 @@ func resumeCommand(a *command.App) *cobra.Command {
 		command.ExactlyOne("a procedure or a run", command.SeeRuns),
 		func(ctx context.Context, args []string) error { return resumeByName(ctx, a, args[0], f) })
 	addLimitFlags(cmd, &f)
-	cmd.Flags().BoolVar(&f.Iterate, "iterate", false, "from now on repeat the workflow until all its steps are done")
+	cmd.Flags().BoolVar(&f.Iterate, "iterate", false, "repeat the workflow from now on until all its steps are done")
 	cmd.Flags().StringVar(&f.Strategy, "strategy", "",
 		"`NAME`: auto, conservative, aggressive, or one strategy for the rest of the run")
 	cmd.Flags().StringVar(&f.Agent, "agent", "", "continue with the agent `NAME`")
@@ -102,7 +102,7 @@ func resumeByName(ctx context.Context, a *command.App, name string, f planner.Fl
 	}
 	err = s.DriveOn(ctx, run.ID, e)
 	if err == nil && run.Name == planner.Sealing {
-		a.Say("Its checks are kept; this gives them to the task: pawl seal TASK")
+		a.Say("Its checks are kept; add them to the task with: pawl seal TASK")
 	}
 	return err
 }
@@ -174,7 +174,7 @@ func runCommand(a *command.App) *cobra.Command {
 	fl.StringVar(&f.Strategy, "strategy", "",
 		"`NAME`: auto, conservative, aggressive, or one strategy for the whole run")
 	fl.BoolVar(&dry, "dry-run", false, "print the prompt, or a workflow's plan, and run nothing")
-	fl.BoolVar(&fresh, "fresh", false, "start anew even if an earlier run could be resumed")
+	fl.BoolVar(&fresh, "fresh", false, "start a new run even if an earlier one could be resumed")
 	fl.BoolVar(&iterate, "iterate", false,
 		"repeat a workflow until all its steps are done (procedures always iterate)")
 	fl.StringVar(&f.Checkpoint, "checkpoint-interval", "", "`N` iterations between full checkpoints of a workflow")
@@ -217,7 +217,7 @@ func oneProcedure(a *command.App, args []string) (string, error) {
 		}
 		return "", command.Usage("one procedure at a time: got %s", strings.Join(args, " ")).
 			Hint("Each 'pawl run' drives one; start another in a second terminal").
-			Hint("If these words are what it is to do, quote them as a sentence")
+			Hint("If these words are the task, quote them as one argument")
 	}
 	if len(names) == 0 {
 		return "", planner.WithoutProcedures(c)
@@ -366,8 +366,8 @@ func workOf(a *command.App, words []string) (string, error) {
 	waiting := onStdin(a.Stdin)
 	switch {
 	case asked && len(words) > 1, waiting == inFile && len(words) > 0 && !asked:
-		return "", command.Usage("the work is given twice: in words and on stdin").
-			Hint("Give one of them; what else the agent should read comes with -c FILE")
+		return "", command.Usage("the task is given twice: as an argument and on stdin").
+			Hint("Give only one; add other files for the agent with -c FILE")
 	case asked, waiting == inFile:
 		data, err := io.ReadAll(io.LimitReader(a.Stdin, prompt.MaxWork+1))
 		if err != nil {
@@ -375,9 +375,9 @@ func workOf(a *command.App, words []string) (string, error) {
 		}
 		text = string(data)
 	case len(words) == 0 && waiting == inPipe:
-		return "", command.Usage("something comes on stdin, and nothing says that it is the work").
-			Hint("Read it as the work: pawl run NAME -").
-			Hint("Leave it alone:      pawl run NAME </dev/null")
+		return "", command.Usage("there is input on stdin, but nothing says that it is the task").
+			Hint("Use it as the task: pawl run NAME -").
+			Hint("Ignore it:          pawl run NAME </dev/null")
 	case len(words) == 0:
 		return "", nil
 	}
@@ -385,16 +385,16 @@ func workOf(a *command.App, words []string) (string, error) {
 }
 
 func checkWork(text string) error {
-	const instead = "Write it into a file of the repository, and say which one: " +
+	const instead = "Write it to a file of the repository, and name the file: " +
 		"pawl run NAME \"do what issue.md asks for\""
 	switch {
 	case strings.TrimSpace(text) == "":
-		return command.Usage("the work is empty: say what is to be done, or leave it out").
+		return command.Usage("the task is empty: say what to do, or leave it out").
 			Hint("Without it the procedure's prompt says where the agent finds its work: pawl run NAME --dry-run")
 	case len(text) > prompt.MaxWork:
-		return command.Usage("the work is too long: at most %d KiB", prompt.MaxWork>>10).Hint(instead)
+		return command.Usage("the task is too long: at most %d KiB", prompt.MaxWork>>10).Hint(instead)
 	case !utf8.ValidString(text), strings.Contains(text, "\x00"):
-		return command.Usage("the work is no text").Hint(instead)
+		return command.Usage("the task is not text").Hint(instead)
 	}
 	return nil
 }
@@ -448,8 +448,8 @@ func keepsItsWork(f planner.Flags, last store.Run) error {
 	if work != "" {
 		own = fmt.Sprintf("%q", report.Line(work, 100))
 	}
-	return command.Usage("run %s has its own work: %s", last.ID, own).
-		Hint("Go on with it:          pawl resume %s", last.Name).
+	return command.Usage("run %s already has a task: %s", last.ID, own).
+		Hint("Continue it:            pawl resume %s", last.Name).
 		Hint("Tell its agent more:    pawl message %s TEXT", last.Name).
-		Hint("Start the new work:     pawl run %s --fresh TEXT", last.Name)
+		Hint("Start the new task:     pawl run %s --fresh TEXT", last.Name)
 }

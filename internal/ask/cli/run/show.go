@@ -42,7 +42,7 @@ type listed struct {
 
 func psCommand(a *command.App) *cobra.Command {
 	var all bool
-	cmd := command.Leaf("ps", "List runs: those that run or wait for you; with -a all", command.AtMost(0),
+	cmd := command.Leaf("ps", "List runs that are working or waiting for you; with -a all runs", command.AtMost(0),
 		func(ctx context.Context, _ []string) error {
 			return a.WithOperator(ctx, func(p *action.Operator) error { return listRuns(ctx, a, p, all) })
 		})
@@ -63,7 +63,7 @@ func listRuns(ctx context.Context, a *command.App, p *action.Operator, all bool)
 		}
 		runs = append(runs, waiting...)
 	}
-	none := "No runs going on; 'pawl ps -a' lists the ended ones. Start one with: pawl run NAME"
+	none := "No run is working or waiting; 'pawl ps -a' also lists ended runs. Start one with: pawl run NAME"
 	if all {
 		none = "No runs yet. Start one with: pawl run NAME"
 	}
@@ -166,7 +166,7 @@ func showRun(ctx context.Context, a *command.App, p *action.Operator, r store.Ru
 	}
 	done := console.Iterations(state.Iteration)
 	if c := state.Command; state.Status == loop.Running && c.Iteration > state.Iteration {
-		done += fmt.Sprintf(", %d under way", c.Iteration)
+		done += fmt.Sprintf(", %d in progress", c.Iteration)
 	}
 	a.Result("\nStarted %s, %s, %s tokens", r.StartedAt.Local().Format("2006-01-02 15:04:05"), done,
 		report.Short(r.TokensIn+r.TokensOut))
@@ -470,7 +470,7 @@ func showReviews(a *command.App, records []loop.Record) {
 			a.Result("  [%s] %s\n", f.Severity, report.Line(report.ItemLine(f.Item), 300))
 		}
 		if n := len(r.Review.Reverted); n > 0 {
-			a.Result("  It changed %s, now put back: %s\n", fault.Numbered(n, "file"),
+			a.Result("  It changed %s, now restored: %s\n", fault.Numbered(n, "file"),
 				report.Line(r.Review.Reverted[0], 100))
 		}
 	}

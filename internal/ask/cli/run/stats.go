@@ -59,7 +59,7 @@ func statsStrategies(ctx context.Context, a *command.App, db *store.Store) error
 	if right, uses := store.Accuracy(list); uses > 0 {
 		defer func() { a.Say("The chosen strategy helped in %d of %d uses.", right, uses) }()
 	}
-	return command.Listing(a, list, "Nothing was learned of strategies yet: an iteration must fail first",
+	return command.Listing(a, list, "No statistics of strategies yet: an iteration must fail first",
 		"CLASS\tSTRATEGY\tSUCCESSES\tFAILURES\tRATE\tLAST USED", func(l store.Learned) command.Row {
 			s, rate := l.Stat(time.Now()), "-"
 			if s.Rate != nil {
@@ -110,7 +110,7 @@ func statsGuards(ctx context.Context, a *command.App, db *store.Store) error {
 	}
 	if completed, ended := countWrongly(list); ended > 0 {
 		defer func() {
-			a.Say("Of %d runs that a guard ended, %d went on and are complete though nobody helped.", ended, completed)
+			a.Say("Of %d runs that a guard stopped, %d completed later without any help.", ended, completed)
 		}()
 	}
 	return command.Listing(a, list, "No guard has tripped yet",
@@ -131,11 +131,11 @@ func statsRefusals(ctx context.Context, a *command.App, db *store.Store) error {
 	}
 	if runs > 0 {
 		defer func() {
-			a.Say("Of the runs with a refused command, %s went on at the level permissive: so often a refusal was wrong.",
+			a.Say("Of the runs with a refused command, %s continued at permissive: those refusals may have been wrong.",
 				formatShare(allowed, runs))
 		}()
 	}
-	return command.Listing(a, list, "No command was refused yet",
+	return command.Listing(a, list, "No command was refused so far",
 		"COMMAND\tREFUSED\tRUNS\tALLOWED\tLAST\tLAST RUN\tPATTERN", func(r store.RefusalStat) command.Row {
 			return command.Row{JSON: r, Cells: []any{report.Line(r.Command, 60), r.Refused, r.Runs, r.Allowed,
 				command.Minute(r.Last), r.LastRun, r.Pattern}}
@@ -210,7 +210,7 @@ func statsRates(ctx context.Context, a *command.App, db *store.Store) error {
 	if completed, ended := countWrongly(guards); ended > 0 {
 		line := fmt.Sprintf("Blocked     %s by guards", fault.Numbered(ended, "run"))
 		if completed > 0 {
-			line += fmt.Sprintf("; %d of them went on and are complete though nobody helped", completed)
+			line += fmt.Sprintf("; %d of them completed later without any help", completed)
 		}
 		a.Result("%s\n", line)
 	}
@@ -230,7 +230,7 @@ func statsGroups(a *command.App, list []stats.Tally, by stats.By) error {
 	header := map[stats.By]string{stats.Day: "DAY", stats.Agent: "AGENT", stats.Sprint: "SPRINT",
 		stats.Task: "TASK"}[by] +
 		"\tLANDED\tFAILED\tTIMED OUT\tBLOCKED\tITERATIONS\tA TASK\tRETRIES\tHELPED\tCONFLICTS\tWORKED\tWAITED\tCOST"
-	return command.Listing(a, list, "Nothing was counted yet: no iteration has ended, and no task was started", header,
+	return command.Listing(a, list, "No statistics yet: no iteration has ended, and no task was started", header,
 		func(t stats.Tally) command.Row {
 			return command.Row{JSON: t.Line(), Cells: []any{
 				t.Key, t.Landed, t.GaveUp, t.TimedOut, t.Blocked, t.Iterations, perTask(t), t.Retries,
@@ -243,7 +243,7 @@ func statsGroups(a *command.App, list []stats.Tally, by stats.By) error {
 // statsTotal prints all in words.
 func statsTotal(a *command.App, t stats.Tally) {
 	if t == (stats.Tally{}) {
-		a.Say("Nothing was counted yet: no iteration has ended, and no task was started")
+		a.Say("No statistics yet: no iteration has ended, and no task was started")
 		return
 	}
 	a.Result("Tasks       %d landed, %d failed, %d timed out, %d blocked; %d starts\n", t.Landed, t.GaveUp, t.TimedOut,

@@ -73,20 +73,20 @@ func (s *story) showRequest(e journal.Event) {
 	case journal.Answered:
 		line("A person answered%s", eventText(e))
 	case journal.PauseAsked:
-		line("A pause is asked for; it comes after this iteration")
+		line("Pause requested; it takes effect after this iteration")
 	case journal.StopAsked:
-		line("A stop is asked for%s", eventText(e))
+		line("Stop requested%s", eventText(e))
 	case journal.MessageLeft:
 		line("A person left a message%s", eventText(e))
 	case journal.ChecksTried:
 		line("The checks of the task ran once before the first agent")
 	case journal.Recovered:
 		r := decodeData[journal.Recovery](e)
-		line("Iteration %s was cut off: %s", console.Of(r.Iteration, s.state.Limit), report.Line(r.Why, 200))
+		line("Iteration %s was interrupted: %s", console.Of(r.Iteration, s.state.Limit), report.Line(r.Why, 200))
 	case journal.RolledBack:
-		line("The files were put back to the snapshot after iteration %d", decodeData[journal.Rollback](e).To)
+		line("The files were restored from the snapshot after iteration %d", decodeData[journal.Rollback](e).To)
 	case journal.Applied:
-		line("The result was brought into the files")
+		line("The result was applied to your files")
 	default:
 		line("%s%s", e.Kind, eventText(e))
 	}
@@ -147,7 +147,7 @@ func (s *story) iterationEnded(e journal.Event) {
 	s.printAgentEvents(now)
 	s.ended = now
 	if s.openOutputs(now) == nil && s.run.Kind != "workflow" {
-		s.screen.Note("what its agent printed is %s", outputs.ReasonGone(s.p.Store.OutputsFolder(), r.Pushed))
+		s.screen.Note("the output of its agent is %s", outputs.ReasonGone(s.p.Store.OutputsFolder(), r.Pushed))
 	}
 	for i, g := range r.Gates {
 		s.showGate(now, i+1, g)

@@ -58,7 +58,7 @@ func (c *children) startChild(root string, args []string) (*child, error) {
 	}
 	c.forgetEnded()
 	if len(c.list) >= maxChildren {
-		return nil, fault.Refuse("%d runs work for this server already", maxChildren).
+		return nil, fault.Refuse("this server already works on %d runs", maxChildren).
 			Hint("Wait until one has ended, or start the run in a terminal")
 	}
 	exe, line, err := c.commandLine(root, "--quiet", "--color=never")
@@ -161,7 +161,7 @@ func (c *children) endAll() {
 		}
 	}
 	if n > 0 {
-		c.a.Say("Stopped what was started from here: %s. 'pawl ps -a' lists them, 'pawl resume' goes on.",
+		c.a.Say("Stopped what was started from here: %s. 'pawl ps -a' lists them, 'pawl resume' continues one.",
 			fault.Numbered(n, "run"))
 	}
 }
@@ -209,7 +209,7 @@ func (c *children) launchAt(ctx context.Context, root string, args []string, beg
 			ended = true // one more look: it may have been quick
 		case <-tick.C:
 		case <-late.C:
-			return "", fmt.Errorf("pawl %s has not begun within %s; see 'pawl ps'", args[0], launchTime)
+			return "", fmt.Errorf("pawl %s has not started within %s; see 'pawl ps'", args[0], launchTime)
 		case <-ctx.Done():
 			return "", ctx.Err()
 		}

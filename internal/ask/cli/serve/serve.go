@@ -62,8 +62,8 @@ func Command(a *command.App) *cobra.Command {
 	fl.StringArrayVar(&f.hosts, "host", nil, "also answer to the name `NAME`; may be repeated")
 	fl.BoolVar(&f.insecure, "insecure", false, "allow other machines to connect without TLS")
 	fl.BoolVar(&f.url, "url", false, "print the address of the server that runs here, with its token")
-	fl.BoolVar(&f.newToken, "new-token", false, "make a new token; browsers that use the old one are logged out")
-	fl.BoolVar(&f.webhooks, "webhooks", false, "let the forge report at /webhooks that something has happened")
+	fl.BoolVar(&f.newToken, "new-token", false, "create a new token; browsers with the old one are logged out")
+	fl.BoolVar(&f.webhooks, "webhooks", false, "accept webhooks of the forge at /webhooks")
 	return cmd
 }
 
@@ -168,7 +168,7 @@ func openServer(ctx context.Context, a *command.App, db *store.Store, root strin
 	dir := config.StateDir(root, a.Env)
 	before, err := web.LoadSession(dir)
 	if err != nil && !errors.Is(err, web.ErrNoSession) {
-		a.Say("Warning: %v; a new token is made", err)
+		a.Say("Warning: %v; created a new token", err)
 	}
 	if before.Alive() {
 		return nil, command.Usage("pawl serves this repository already, as process %d", before.Owner.PID).
@@ -260,8 +260,8 @@ func listenError(err error) error {
 	e := fault.Of(fault.Refused, err)
 	switch {
 	case errors.Is(err, listen.ErrExposed):
-		return e.Hint("Set server.tls_cert and server.tls_key, so that nobody on the way can read along").
-			Hint("Or say --insecure, if you trust everybody on that network").
+		return e.Hint("Set server.tls_cert and server.tls_key, so that the connection is encrypted").
+			Hint("Or use --insecure, if you trust everybody on that network").
 			Hint("From another machine without either: ssh -L 7295:127.0.0.1:7295 HOST")
 	case errors.Is(err, listen.ErrPortInUse):
 		return e.Hint("Choose another port: pawl serve --address 127.0.0.1:PORT").

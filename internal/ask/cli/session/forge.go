@@ -28,7 +28,7 @@ func OpenRepository(ctx context.Context, a *command.App) (c *config.Config, repo
 	}
 	repo, err = git.OpenStore(ctx, c.Root)
 	if errors.Is(err, git.ErrNotRepository) {
-		err = command.Usage("there is no forge outside of a git repository").Hint("Make one: git init")
+		err = command.Usage("there is no forge outside of a git repository").Hint("Create one: git init")
 	}
 	if err == nil {
 		target, err = action.LandingTarget(ctx, c, repo)
@@ -60,11 +60,11 @@ func OpenForge(ctx context.Context, a *command.App, c *config.Config, repo *git.
 	}
 	switch {
 	case w.URL == "" || w.Repository == "":
-		why := fault.Refuse("no forge is known: the remote of %s names none that pawl knows", command.BranchName(target))
+		why := fault.Refuse("no forge is known: pawl does not know the remote of %s", command.BranchName(target))
 		example := "forge: {kind: gitea, url: https://git.example.com, repository: acme/shop}"
 		return nil, why.Hint("Name it in %s: %s", c.Name(), example)
 	case w.Kind == "":
-		return nil, fault.Refuse("it is not known what speaks at %s", w.URL).
+		return nil, fault.Refuse("cannot tell what kind of forge is at %s", w.URL).
 			Hint("Set forge.kind to github or gitea (Forgejo too)")
 	}
 	token, err := tokenOf(a, c, w.Kind)

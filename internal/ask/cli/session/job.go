@@ -97,7 +97,7 @@ func (s *shell) findWorkspace(ctx context.Context, p *action.Operator, r store.R
 	return err
 }
 
-var errNoWorkspace = errors.New("there is none here: a task gets one when work on it begins, and a run outside of git " +
+var errNoWorkspace = errors.New("there is none here: a task gets one when its work starts, and a run outside of git " +
 	"works in your own files")
 
 // planJob chooses the folder, the environment and the box of the command. The box is nil

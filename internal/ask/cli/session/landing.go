@@ -51,7 +51,7 @@ type Landing struct {
 func OpenLanding(ctx context.Context, a *command.App, c *config.Config, db *store.Store) (*Landing, error) {
 	repo, err := git.OpenStore(ctx, c.Root)
 	if errors.Is(err, git.ErrNotRepository) {
-		return nil, command.Usage("nothing can be landed outside of a git repository").Hint("Make one: git init")
+		return nil, command.Usage("nothing can be landed outside of a git repository").Hint("Create one: git init")
 	}
 	if err != nil {
 		return nil, err
@@ -356,7 +356,7 @@ func Adapt(ctx context.Context, a *command.App, c *config.Config, db *store.Stor
 	}
 	list, err := db.GuardStats(ctx)
 	if err != nil {
-		a.Say("Warning: no threshold is adapted: %v", err)
+		a.Say("Warning: cannot adapt thresholds: %v", err)
 	}
 	var seen []loop.Tripped
 	for _, g := range list {

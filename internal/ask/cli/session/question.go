@@ -31,7 +31,7 @@ func askPerson(a *command.App, run string, s loop.State) (rep action.Reply, ok b
 	for {
 		line, err := readLine(a, in, prompt)
 		if line == "" || err != nil {
-			a.Say("The question waits. Answer it with: pawl answer %s NUMBER|TEXT", run)
+			a.Say("The question is kept. Answer it later with: pawl answer %s NUMBER|TEXT", run)
 			return rep, false
 		}
 		rep, err := action.ReadReply(&s, []string{line})
@@ -62,7 +62,7 @@ func askForSteps(a *command.App, in *bufio.Reader, run string, asked []loop.Asks
 		}
 	}
 	if len(rep.Steps) == 0 {
-		a.Say("The questions wait. Answer one with: pawl answer %s --step STEP TEXT", run)
+		a.Say("The questions are kept. Answer one with: pawl answer %s --step STEP TEXT", run)
 	}
 	return rep, len(rep.Steps) > 0
 }
@@ -111,7 +111,7 @@ func PrintQuestion(a *command.App, run string, st loop.Status, q *loop.Question,
 	}
 	a.Result("\nA person is needed: %s\n", command.CleanLines(q.Text, 2000))
 	if q.Asker != "" && !here {
-		a.Result("\n  Answer it, and go on: pawl answer %s TEXT\n\n", run)
+		a.Result("\n  Answer it, and continue: pawl answer %s TEXT\n\n", run)
 	}
 	if q.Asker != "" {
 		return
@@ -132,9 +132,9 @@ func PrintQuestion(a *command.App, run string, st loop.Status, q *loop.Question,
 		printChoices(a, run, st, q, here)
 		return
 	}
-	choices := [][2]string{{"Go on with advice", "pawl answer " + run + " \"what to do differently\""}}
+	choices := [][2]string{{"Continue with advice", "pawl answer " + run + " \"what to do differently\""}}
 	if st != loop.Pending { // a question needs its answer
-		choices = append(choices, [2]string{"Go on as before", "pawl resume " + run})
+		choices = append(choices, [2]string{"Continue as before", "pawl resume " + run})
 	}
 	choices = append(choices,
 		[2]string{"See all that happened", "pawl show " + run + ", pawl show " + run + " --diff"},
@@ -172,7 +172,7 @@ func printChoices(a *command.App, run string, st loop.Status, q *loop.Question, 
 		}
 		a.Result("Or in your words: pawl answer %s %s\n", run, words)
 		if st != loop.Pending { // a question needs its answer
-			a.Result("Go on as before:  pawl resume %s\n", run)
+			a.Result("Continue:         pawl resume %s\n", run)
 		}
 	}
 	a.Result("All of it:        pawl show %s, pawl show %s --diff\n\n", run, run)

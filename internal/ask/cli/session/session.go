@@ -56,11 +56,11 @@ func (s *Session) Box(ctx context.Context, unsandboxed bool) error {
 	if s.Plan.Safety == sandbox.Paranoid {
 		return command.Usage("cannot run at the level paranoid outside of git: the agent works in a private workspace, " +
 			"and only git can tell what it changed").
-			Hint("Make a repository: git init").Hint("Or run with --safety normal")
+			Hint("Create a repository: git init").Hint("Or run with --safety normal")
 	}
 	if len(s.Plan.Protect.Patterns) > 0 {
 		return command.Usage("cannot run %s outside of git: only git can tell whether an agent changed a protected file",
-			s.Plan.Name).Hint("Make a repository: git init").
+			s.Plan.Name).Hint("Create a repository: git init").
 			Hint("Or take verification.protect out of pawl.yaml")
 	}
 	return nil
@@ -80,7 +80,7 @@ func judge(ctx context.Context, a *command.App, level string, unsandboxed bool, 
 			Hint("Run without a sandbox, which every report then says: --unsandboxed")
 	}
 	if unsandboxed && who != "" {
-		a.Say("Warning: no sandbox (--unsandboxed): what %s may touch is not confined.", who)
+		a.Say("Warning: no sandbox (--unsandboxed): nothing limits what %s may touch.", who)
 	}
 	for _, gap := range v.Gaps {
 		a.Say("Note: safety level %s: %s.", level, gap)
@@ -214,14 +214,14 @@ func (s *Session) openTree(ctx context.Context) error {
 	switch {
 	case errors.Is(err, git.ErrNotRepository), errors.Is(err, git.ErrNoGit):
 		if config.HasGit(s.Config.Root) {
-			return command.Usage("nothing starts, since nothing could be undone: %v, though there is a .git", err).
-				Hint("Install git, or repair what .git says; git status tells more").
-				Hint("Or remove .git: then agents work in your files themselves")
+			return command.Usage("cannot start, since changes could not be undone: %v, though there is a .git", err).
+				Hint("Install git, or repair .git; see git status").
+				Hint("Or remove .git: then agents work directly in your files")
 		}
-		s.App.Say("Note: %v; agents work in your files themselves, and nothing can be rolled back.", err)
+		s.App.Say("Note: %v; agents work directly in your files, and nothing can be rolled back.", err)
 		return nil
 	case err != nil:
-		return fmt.Errorf("nothing starts, since nothing could be undone: %w", err)
+		return fmt.Errorf("cannot start, since changes could not be undone: %w", err)
 	}
 	s.Tree, s.Repo, s.Top = tree, tree.Repo, tree.Repo.Top
 	notes, err := tree.Repo.AfterBoot(ctx, s.StateDir)
@@ -312,7 +312,7 @@ func (s *Session) Drive(ctx context.Context,
 	s.Screen.Done()
 	sent()
 	if private != nil {
-		if rerr := private.Release(ctx, "its run rests"); rerr != nil {
+		if rerr := private.Release(ctx, "its run is paused"); rerr != nil {
 			s.App.Say("Warning: %v", rerr)
 		}
 	}
@@ -368,7 +368,7 @@ func (s *Session) currentBranch(ctx context.Context) string {
 
 func (s *Session) driveError(err error) error {
 	if errors.Is(err, engine.ErrTaken) {
-		return fault.Of(fault.Failed, err).Hint("%s", "It goes on there; 'pawl ps' shows it")
+		return fault.Of(fault.Failed, err).Hint("%s", "It continues there; 'pawl ps' shows it")
 	}
 	for _, known := range []error{loop.ErrFinal, loop.ErrActive, loop.ErrNeedsAnswer, loop.ErrAtLimit} {
 		if errors.Is(err, known) {
@@ -422,7 +422,7 @@ func (s *Session) sayLimit(run string, st loop.State) {
 	}
 	s.App.Say("  See what happened: pawl show %s", run)
 	if st.Limit > 0 && st.Iteration >= st.Limit {
-		s.App.Say("  Go on with more:   pawl resume %s --max-iterations %d", run, 2*st.Limit)
+		s.App.Say("  Continue:          pawl resume %s --max-iterations %d", run, 2*st.Limit)
 	}
 }
 

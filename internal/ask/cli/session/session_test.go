@@ -88,7 +88,7 @@ func TestChanges(t *testing.T) {
 // The choices of a question come with how one of them is made elsewhere.
 func TestChoices(t *testing.T) {
 	t.Parallel()
-	const goesOn = "Go on as before:  pawl resume r1"
+	const goesOn = "Continue:         pawl resume r1"
 	review := control.Choice{Text: "accept", Do: control.Accept}
 	for _, c := range []struct {
 		name          string

@@ -104,7 +104,7 @@ func (s *Session) setAside(path string) error {
 	if err != nil {
 		return err
 	}
-	s.App.Say("Note: %s is of no run that is known here, and an agent may have written it; it was renamed to %s",
+	s.App.Say("Note: %s belongs to no run that is known here, and an agent may have written it; renamed it to %s",
 		filepath.Base(path), filepath.Base(to))
 	return nil
 }
@@ -151,7 +151,7 @@ func (s *Session) mayFollow(ctx context.Context, last store.Run, noFile, fresh b
 	if st.Active() {
 		if left, ok := action.Unattended(ctx, s.StateDir, last.ID); ok {
 			return command.Usage("%s is running unattended: its pawl is gone, the agent ends in %s", s.Plan.Name, left).
-				Hint("Take it up again: pawl resume %s", s.Plan.Name)
+				Hint("Resume it: pawl resume %s", s.Plan.Name)
 		}
 		st = loop.Interrupted
 	}
@@ -167,8 +167,8 @@ func (s *Session) mayFollow(ctx context.Context, last store.Run, noFile, fresh b
 		return s.offerResume(ctx, last, st)
 	}
 	return command.Usage("%s can be resumed: run %s is %s after iteration %d", s.Plan.Name, last.ID, st, last.Iteration).
-		Hint("Go on with it:  pawl resume %s", s.Plan.Name).Hint("Start anew:     %s", s.commandForFresh()).
-		Hint("Give it up:     pawl discard %s", s.Plan.Name)
+		Hint("Continue it:    pawl resume %s", s.Plan.Name).Hint("Start over:     %s", s.commandForFresh()).
+		Hint("Discard it:     pawl discard %s", s.Plan.Name)
 }
 
 // commandForFresh returns the command that starts what was asked for, and leaves the
@@ -223,7 +223,7 @@ func (s *Session) mayFollowFile(f statefile.File, path string) error {
 		return nil
 	}
 	return command.Usage("%s can be resumed: %s says %q after iteration %d", s.Plan.Name, path, f.Status, f.Iteration).
-		Hint("Go on with it:  pawl resume %s", s.Plan.Name).Hint("Start anew:     %s", s.commandForFresh())
+		Hint("Continue it:    pawl resume %s", s.Plan.Name).Hint("Start over:     %s", s.commandForFresh())
 }
 
 // sayWithheld names the variables that the agent does not get.
@@ -244,13 +244,13 @@ func (s *Session) sayGateway(plan engine.Plan) {
 	}
 	if len(to) > 0 {
 		const through = "Note: %s reaches its models (%s) through pawl's gateway: " +
-			"limits hold before each call, and the key stays here."
+			"limits are checked before each call, and the key stays here."
 		s.App.Say(through, name, strings.Join(to, ", "))
 		return
 	}
 	if ag.Around {
 		const around = "Note: %s calls its models with a login of its own: " +
-			"limits on cost hold as far as it says what it spends."
+			"limits on cost depend on the cost that it reports."
 		s.App.Say(around, name)
 	}
 }
@@ -320,7 +320,7 @@ func (s *Session) sweepAfter(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, sweepWithin)
 	defer cancel()
 	if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
-		s.App.Say("Warning: what is over could not be removed: %v", err)
+		s.App.Say("Warning: cannot remove old runs: %v", err)
 	}
 }
 

@@ -93,7 +93,7 @@ func printAgents(a *command.App, all []agentState) {
 			missing = append(missing, s.Name)
 			continue
 		}
-		a.Result("\nagent %s: %s\n", s.Name, cmp.Or(s.Version, "it does not tell its version"))
+		a.Result("\nagent %s: %s\n", s.Name, cmp.Or(s.Version, "version unknown"))
 		a.Result("  program  %s\n", s.Path)
 		a.Result("  login    %s\n", cmp.Or(s.Login, "none was found"))
 		a.Result("  tried    %s\n", s.Tried)
@@ -144,12 +144,12 @@ func pricesCommand(a *command.App) *cobra.Command {
 			a.Say("US dollars for a million tokens. The built-in list is of %s, from %s.", agent.PricesDate,
 				agent.PricesSource)
 			if _, about := planner.UpdatedPrices(a.Env); about != "" {
-				a.Say("Over it: %s (%s).", about, config.PricesFile(a.Env))
+				a.Say("Overridden by: %s (%s).", about, config.PricesFile(a.Env))
 			}
-			a.Say("`prices` in the configuration stand over both.")
+			a.Say("`prices` in the configuration override both.")
 			return printPrices(a, all, slices.Sorted(maps.Keys(all)))
 		})
-	c.Flags().StringVar(&update, "update", "", "take the prices of `FILE`: LiteLLM's model_prices_and_context_window.json")
+	c.Flags().StringVar(&update, "update", "", "read prices of `FILE`: LiteLLM's model_prices_and_context_window.json")
 	return c
 }
 
@@ -179,7 +179,7 @@ func updatePrices(a *command.App, file string) error {
 	if err := files.Replace(to, []byte(prices.Text(about)), 0o600, true); err != nil {
 		return err
 	}
-	a.Say("%d prices of %s now stand over the built-in ones. To have those again: rm %s", len(prices), about, to)
+	a.Say("%d prices of %s now override the built-in ones. To get those back: rm %s", len(prices), about, to)
 	return nil
 }
 
@@ -187,7 +187,7 @@ func updatePrices(a *command.App, file string) error {
 func priceOf(a *command.App, all agent.Prices, model string) error {
 	name, _, known := all.Entry(model)
 	if !known {
-		return command.Usage("no price of %q is known: under a limit of money it is not called", model).
+		return command.Usage("no price of %q is known: it is not called while a cost limit is set", model).
 			Hint("Say what a million of its tokens cost: prices: {%s: {input: 3, output: 15}}", strconv.Quote(model)).
 			Hint("Or take a newer list: pawl prices --update FILE")
 	}

@@ -103,7 +103,7 @@ func examineSetup(ctx context.Context, a *command.App, quick bool) *checks {
 	switch {
 	case len(c.Verification.Gates()) == 0:
 		k.addCheck(doubt, "gates", "none are configured: whatever an agent calls complete counts as complete",
-			"Name how the project is tested: verification.commands in pawl.yaml")
+			"Add the command that tests the project: verification.commands in pawl.yaml")
 	case quick, missing, !boards:
 		k.addCheck(doubt, "gates", "not run")
 	default:
@@ -198,7 +198,7 @@ func (k *checks) checkPrograms(c *config.Config) (missing bool) {
 		if m.Required {
 			state, missing = problem, true
 		}
-		k.addCheck(state, "gate "+m.Gate, fmt.Sprintf("%q is not a program of this machine", m.Program),
+		k.addCheck(state, "gate "+m.Gate, fmt.Sprintf("%q is not installed on this machine", m.Program),
 			"Install it, or correct the gate's command in "+c.Name())
 	}
 	return missing
@@ -209,7 +209,7 @@ func (k *checks) checkRepository(ctx context.Context, c *config.Config, db *stor
 	repo, err := git.Open(ctx, c.Root)
 	if err != nil {
 		if errors.Is(err, git.ErrNotRepository) {
-			k.addCheck(problem, "board", err.Error(), "A run works without git, the board does not: git init")
+			k.addCheck(problem, "board", err.Error(), "Runs work without git, the board does not: git init")
 		} else {
 			k.addError("board", err)
 		}
@@ -242,7 +242,7 @@ func (k *checks) checkGates(ctx context.Context, a *command.App, c *config.Confi
 func describeTrial(t merge.Trial, c *config.Config) []check {
 	if t.Setup != "" {
 		return []check{{"set-up", problem, t.Setup, []string{
-			"A clone is what git has of the repository: name what else it needs in workspace.setup or workspace.copy of " +
+			"A clone has only what git has: add what else it needs to workspace.setup or workspace.copy of " +
 				c.Name(),
 		}}}
 	}

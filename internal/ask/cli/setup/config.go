@@ -133,11 +133,11 @@ func writeConfig(ctx context.Context, a *command.App, try bool) error {
 	case try, a.Interactive() && askDefaultYes(a, "Run each gate once now, in a fresh clone of the last commit? [Y/n] "):
 		red = tryGates(ctx, a)
 	default:
-		a.Say("See whether the gates are green here, before anything is paid for: pawl doctor")
+		a.Say("Check that the gates are green here, before an agent costs money: pawl doctor")
 	}
 	if len(p.Setup) > 0 {
-		a.Say("The clones that tasks are worked on in are set up with %q. 'pawl run' begins with your files as they are: "+
-			"set them up, too.", strings.Join(p.Setup, " && "))
+		a.Say("The clones of tasks are set up with %q. 'pawl run' starts with your files as they are: "+
+			"run it there, too.", strings.Join(p.Setup, " && "))
 	}
 	printNextSteps(ctx, a, root, p.Agent != "")
 	if red && try {
@@ -150,11 +150,11 @@ func writeConfig(ctx context.Context, a *command.App, try bool) error {
 func printNextSteps(ctx context.Context, a *command.App, root string, agent bool) {
 	next := "read pawl.yaml and commit it"
 	if _, err := git.Open(ctx, root); errors.Is(err, git.ErrNotRepository) {
-		next = "read pawl.yaml, run 'git init' and commit all: without git nothing can be undone, and 'pawl autopilot' refuses"
+		next = "read pawl.yaml, run 'git init' and commit all: without git there is no undo and no 'pawl autopilot'"
 	}
 	if !agent {
 		a.Say("Next: install an agent program and log in to it, or name your own under agents in pawl.yaml; nothing can start "+
-			"without one. Then %s. Then see whether all is well: pawl doctor", next)
+			"without one. Then %s. Then check everything: pawl doctor", next)
 		a.Say("To watch pawl work without an agent: pawl demo")
 		return
 	}
@@ -218,7 +218,7 @@ func tryGates(ctx context.Context, a *command.App) (red bool) {
 	k.printChecks(a)
 	isRed := func(c check) bool { return c.State == problem && strings.HasPrefix(c.What, "gate ") }
 	if red = slices.ContainsFunc(k.list, isRed); red {
-		a.Say("What is red is where the work of 'pawl run' can begin; " +
+		a.Say("'pawl run' can start from red gates and repair them; " +
 			"the board waits until it is green. Then: pawl doctor")
 	}
 	return red

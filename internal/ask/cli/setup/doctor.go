@@ -34,9 +34,9 @@ func doctorCommand(a *command.App) *cobra.Command {
 			}
 			return runDoctor(ctx, a, quick)
 		})
-	cmd.Flags().BoolVar(&quick, "quick", false, "run no gate")
+	cmd.Flags().BoolVar(&quick, "quick", false, "skip the gates")
 	cmd.Flags().BoolVar(&restored, "restore", false,
-		"put the last copy in the place of a database that is gone or damaged")
+		"restore a missing or damaged database from its last copy")
 	return cmd
 }
 
@@ -120,7 +120,7 @@ func stateFound(ctx context.Context, root string, env []string) string {
 		text += "; of another repository that was at this path: " + strings.Join(others, ", ")
 	}
 	if gone := config.StateOfGone(root, env, command.FindCommit(ctx, root)); len(gone) > 0 {
-		text += "; of one with the same commits that is gone from its place: " + strings.Join(gone, ", ")
+		text += "; of one with the same commits that is no longer at its path: " + strings.Join(gone, ", ")
 	}
 	return text
 }
@@ -193,7 +193,7 @@ func restoreDatabase(ctx context.Context, a *command.App) error {
 	err = databaseState(ctx, path)
 	if !errors.Is(err, store.ErrDamaged) {
 		if err == nil {
-			a.Say("The database is sound; nothing was restored.")
+			a.Say("The database is not damaged; nothing was restored.")
 		}
 		return err
 	}
@@ -201,7 +201,7 @@ func restoreDatabase(ctx context.Context, a *command.App) error {
 	if err != nil {
 		return fault.Of(fault.Refused, err)
 	}
-	a.Say("%s What was done since is not in it: compare 'pawl case list' with 'git log' before the board goes on.", done)
+	a.Say("%s It lacks what happened later: compare 'pawl case list' with 'git log' before you start the board.", done)
 	return nil
 }
 

@@ -78,7 +78,7 @@ func tryReceivers(ctx context.Context, a *command.App, event string) error {
 	s.StartHooks()
 	results := s.Hooks.Try(ctx, sampleEvent(name, s))
 	if len(results) == 0 {
-		return command.Usage("nobody can be told: there is no notify in %s that works here", s.Config.Name()).
+		return command.Usage("nothing can be sent: there is no notify in %s that works here", s.Config.Name()).
 			Hint("See docs/hooks.md")
 	}
 	failed := false

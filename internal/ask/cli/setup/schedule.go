@@ -36,7 +36,7 @@ func whenAndWhat(_ *cobra.Command, args []string) error {
 func scheduleCommand(a *command.App) *cobra.Command {
 	var cmd *cobra.Command
 	cmd = command.Leaf("schedule WHEN COMMAND [ARG…]",
-		"Print the line of a crontab that starts a command of pawl at certain times", whenAndWhat,
+		"Print a crontab line that runs a pawl command at certain times", whenAndWhat,
 		func(_ context.Context, args []string) error {
 			if err := session.NotInside(a); err != nil {
 				return err
@@ -49,7 +49,7 @@ func scheduleCommand(a *command.App) *cobra.Command {
 				return err
 			}
 			a.Result("%s\n", t.crontabLine())
-			a.Say("Nothing starts yet. Add the line to your crontab: (crontab -l; %s) | crontab -", repeatLine(a, args))
+			a.Say("Nothing is scheduled yet. Add it to your crontab: (crontab -l; %s) | crontab -", repeatLine(a, args))
 			if len(t.keys) > 0 {
 				a.Say("Note: %s is set here, and not for cron. Write it above the line, as NAME=value, or set gateway.keys.",
 					strings.Join(t.keys, ", "))

@@ -218,10 +218,10 @@ func (b *bench) makeAttempts(ctx context.Context, j *judge, p plan) error {
 		switch status, isStatus := errors.AsType[command.StatusError](err); {
 		case isStatus && status == command.ExitLimit:
 			b.app.Say("%s not made: what is left of --max-cost does not pay for the next. "+
-				"The same command with more goes on.", fault.Numbered(len(p.Attempts)-len(made), "attempt"))
+				"Run it again with a higher limit to continue.", fault.Numbered(len(p.Attempts)-len(made), "attempt"))
 			return err
 		case isStatus:
-			b.app.Say("The trial rests. The same command goes on with it, and nothing is paid twice.")
+			b.app.Say("The trial is paused. Run the same command to continue; nothing is paid twice.")
 			return err
 		case err != nil:
 			return fmt.Errorf("%s at %.10s: %w", next.Variant, next.Task.Commit, err)
@@ -288,7 +288,7 @@ func (b *bench) describeTask(ctx context.Context, t *trial.Task) error {
 	}
 	b.described += loop.MicroUSD(w.Cost)
 	if w.Text == "" {
-		b.app.Say("Warning: %s wrote no words for %.10s; its message is the task.", b.describer, t.Commit)
+		b.app.Say("Warning: %s wrote no text for %.10s; the commit message is the task.", b.describer, t.Commit)
 	}
 	t.Words = cmp.Or(w.Text, t.Words)
 	return nil

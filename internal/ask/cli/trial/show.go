@@ -64,7 +64,7 @@ func lastTrial(a *command.App) (p plan, r trial.Report, err error) {
 	b := &bench{app: a, dir: trialDir(a, root)}
 	err = files.ReadJSON(filepath.Join(b.dir, "last.json"), &p)
 	if errors.Is(err, fs.ErrNotExist) {
-		return p, r, command.Usage("there was no trial here yet").Hint("Begin one: pawl trial --max-cost 5")
+		return p, r, command.Usage("there is no trial here yet").Hint("Start one: pawl trial --max-cost 5")
 	}
 	if err != nil {
 		return p, r, fmt.Errorf("cannot read the last trial: %w", err)

@@ -104,7 +104,7 @@ func Command(a *command.App) *cobra.Command {
 	fl.StringArrayVar(&b.overs, "with", nil,
 		"also try pawl.yaml with the settings of `FILE` over it; may be repeated")
 	fl.IntVar(&b.repeat, "repeat", 1, "try each task `N` times")
-	fl.StringVar(&usd, "max-cost", "", "spend at most `USD` in all: begin no attempt that the rest does not cover")
+	fl.StringVar(&usd, "max-cost", "", "spend at most `USD` in all: start no attempt that may cost more than is left")
 	fl.StringVar(&b.describer, "describe", "", "let the agent `NAME` write each task's text, from the commit message alone")
 	out.addFlags(cmd)
 	cmd.AddCommand(find, reportCommand(a), applyCommand(a))
@@ -170,9 +170,9 @@ func (b *bench) withJudge(ctx context.Context, do func(*judge, []trial.Task) err
 	cancel()
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return fault.Refuse("another trial of this repository is under way").Hint("Wait for it, or stop it with Ctrl+C")
+		return fault.Refuse("another trial of this repository is running").Hint("Wait for it, or stop it with Ctrl+C")
 	case err != nil:
-		return fmt.Errorf("cannot begin a trial: %w", err)
+		return fmt.Errorf("cannot start a trial: %w", err)
 	}
 	defer lock.Close()
 	j, err := b.openJudge(ctx)

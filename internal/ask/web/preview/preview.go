@@ -168,7 +168,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	c, err := r.Cookie(cookie)
 	if err != nil || subtle.ConstantTimeCompare([]byte(c.Value), []byte(s.Secret(t.name()))) != 1 {
-		say(w, http.StatusUnauthorized, "This browser was not let in here", "Open the preview from the task's page.")
+		say(w, http.StatusUnauthorized, "This browser has no access here", "Open the preview from the task's page.")
 		return
 	}
 	if !s.mayAsk(w, r) {
@@ -181,7 +181,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	first, many, err := s.Reserved(r.Context(), t.task)
 	if err != nil || t.port < first || t.port >= first+many {
 		say(w, http.StatusNotFound, fmt.Sprintf("%s does not have the port %d", t.task, t.port),
-			"Its workspace may have gone. Open the preview from the task's page.")
+			"Its workspace may have been removed. Open the preview from the task's page.")
 		return
 	}
 	select {
@@ -230,7 +230,7 @@ func (s *Server) redeemTicket(w http.ResponseWriter, r *http.Request, t target) 
 func (s *Server) mayAsk(w http.ResponseWriter, r *http.Request) bool {
 	may := s.Allows(r.Context())
 	if !may {
-		say(w, http.StatusForbidden, "A preview is for a person's browser", "A program in a sandbox of pawl's is not shown it.")
+		say(w, http.StatusForbidden, "A preview opens only in a browser", "Programs in pawl's sandbox cannot see it.")
 	}
 	return may
 }

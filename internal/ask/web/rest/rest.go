@@ -41,10 +41,10 @@ func readBody(data []byte, v any) error {
 // NewAPI makes an API that takes JSON, and answers in our form what is wrong with it.
 func NewAPI(mux *http.ServeMux) huma.API {
 	c := huma.DefaultConfig("pawl", "v1")
-	c.Info.Description = "Runs, iterations, cases and statistics of pawl in one repository, " +
+	c.Info.Description = "Runs, iterations, tasks and statistics of pawl in one repository, " +
 		"and what a person can do about them. " +
 		"Every request needs the session's token: Authorization: Bearer TOKEN. " +
-		"Fields are added, never renamed; a reader passes over fields that it does not know."
+		"Fields are added, never renamed; a client ignores fields that it does not know."
 	c.CreateHooks = nil // no $schema in answers
 	c.DocsPath, c.SchemasPath, c.OpenAPIPath = "", "", ""
 	c.RejectUnknownQueryParameters = true
@@ -132,7 +132,7 @@ type CasePath struct {
 func (p *CasePath) Resolve(huma.Context) []error {
 	if _, _, ok := board.ParseID(p.ID); !ok {
 		return []error{Problem(http.StatusNotFound, "CASE_NOT_FOUND",
-			"%q is no id of a task: they look like task-042 or op-007", p.ID).
+			"%q is not the id of a task: ids look like task-042 or op-007", p.ID).
 			Suggest("List the board: GET /api/v1/cases")}
 	}
 	p.ID = board.Normal(p.ID)
@@ -238,9 +238,9 @@ func init() { //nolint:gochecknoinits // the library offers this variable and no
 // tooLarge is a request of more than so many bytes.
 func tooLarge(limit int64) *ProblemError {
 	return Problem(http.StatusRequestEntityTooLarge, "TOO_LARGE",
-		"The request is larger than the %d MiB that are taken at once; nothing of it was done", limit>>20).
-		Suggest("Send less at once: a shorter text, or a list in several parts",
-			"A long list is taken from a file: pawl case add -f FILE")
+		"The request is larger than %d MiB; nothing was done", limit>>20).
+		Suggest("Send less: a shorter text, or a list in several parts",
+			"Read a long list from a file: pawl case add -f FILE")
 }
 
 // codeOf names a status for which there is no better name.
@@ -258,7 +258,7 @@ func codeOf(status int) string {
 
 func sentence(message string) string {
 	if message == "validation failed" {
-		return "The request is not what this address takes"
+		return "The request does not have the form that this address expects"
 	}
 	return message
 }
@@ -291,7 +291,7 @@ func ExplainError(err error) error {
 			"There is no such run").Suggest("List the runs: GET /api/v1/runs")
 	case errors.Is(err, store.ErrBusy):
 		return Problem(http.StatusServiceUnavailable, "BUSY", "%v",
-			err).Suggest("Try again in a few seconds: another pawl writes to the database just now")
+			err).Suggest("Try again in a few seconds: another pawl process is writing to the database")
 	case errors.Is(err, store.ErrUnwritable), errors.Is(err, store.ErrDamaged), errors.Is(err, store.ErrGone),
 		errors.Is(err, store.ErrNewer):
 		p := Problem(http.StatusInternalServerError, "DATABASE", "%v",
@@ -299,7 +299,7 @@ func ExplainError(err error) error {
 		p.Body.Severity, p.Body.Recoverable = Critical, false
 		return p
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return Problem(http.StatusServiceUnavailable, "CANCELLED", "The request was given up: %v", err).Suggest("Try again")
+		return Problem(http.StatusServiceUnavailable, "CANCELLED", "The request ended: %v", err).Suggest("Try again")
 	}
 	return InternalProblem(err)
 }
@@ -307,7 +307,7 @@ func ExplainError(err error) error {
 // InternalProblem returns a fault of the server's own, or of the machine that it runs on.
 func InternalProblem(err error) *ProblemError {
 	return Problem(http.StatusInternalServerError, "INTERNAL", "The server could not do it: %v", err).
-		Suggest("Try again; if it stays so, 'pawl doctor' says whether the machine is to blame")
+		Suggest("Try again; if it fails again, 'pawl doctor' checks the machine")
 }
 
 // ExplainCase makes a problem of what the board refuses; nil for another error.
@@ -317,12 +317,12 @@ func ExplainCase(err error) *ProblemError {
 	switch {
 	case errors.As(err, &problems):
 		p := Problem(http.StatusUnprocessableEntity, "INVALID_CASE", "Nothing was stored: %s", problems.Problems[0].String()).
-			Suggest("Change it and send it again: all that is sent is stored, or nothing")
+			Suggest("Change it and send it again: either everything is stored, or nothing")
 		p.Body.Details = strings.Split(problems.Error(), "\n")[1:]
 		return p
 	case errors.As(err, &cycle):
 		return Problem(http.StatusUnprocessableEntity, "CYCLE", "Nothing was stored: %v",
-			cycle).Suggest("Leave one of these needs out")
+			cycle).Suggest("Remove one of these needs")
 	case errors.Is(err, store.ErrNoCase):
 		return Problem(http.StatusNotFound, "CASE_NOT_FOUND",
 			"There is no such task").Suggest("List the board: GET /api/v1/cases")

@@ -54,7 +54,7 @@ var ErrFull = fmt.Errorf("%d terminals are open already", maxOpen)
 var (
 	errIdle   = errors.New("nothing was typed or printed for four hours")
 	errClosed = errors.New("the server has ended")
-	errTyped  = errors.New("the command does not read what is typed")
+	errTyped  = errors.New("the command does not read its input")
 )
 
 // Server has the terminals.

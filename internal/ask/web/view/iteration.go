@@ -293,7 +293,7 @@ func buildStory(it *Iteration) []StoryElement {
 		add("failure", "failed", "%s: %s", it.Failure.Class, it.Failure.Summary)
 	}
 	if it.Snapshot != "" {
-		add("snapshot", "note", "Snapshot %.12s: rollback comes back to here", it.Snapshot)
+		add("snapshot", "note", "Snapshot %.12s: rollback can return to this point", it.Snapshot)
 	}
 	return list
 }

@@ -62,7 +62,7 @@ func TestTyped(t *testing.T) {
 		{rpcError{-32603, "x", json.RawMessage(`{"errorName":"ContextOverflowError"}`)}, 0, "context_length_exceeded", "x"},
 		{rpcError{-32000, "Authentication required", nil}, 0, "authentication_error", "Authentication required"},
 		{rpcError{-32603, "", json.RawMessage(`"words"`)}, 0, "", "words"},
-		{rpcError{-32603, "", nil}, 0, "", "the program reports an error without a word"},
+		{rpcError{-32603, "", nil}, 0, "", "the program reports an error without a message"},
 	} {
 		if p := readError(&test.e); p.err.Status != test.status || p.err.Type != test.kind || p.err.Message != test.text {
 			t.Errorf("%+v: %+v", test.e, p.err)

@@ -121,11 +121,11 @@ func parseOptions(args []string) (options, error) {
 	flags.StringVar(&o.mode, "mode", "", "")
 	flags.StringVar(&o.safety, "safety", "", "")
 	if err := flags.Parse(args); err != nil {
-		return o, fmt.Errorf("%s: %v; pawl starts this command itself", Command, err)
+		return o, fmt.Errorf("%s: %v; only pawl starts this command", Command, err)
 	}
 	o.program = flags.Args()
 	if before := len(args) - len(o.program); len(o.program) == 0 || before == 0 || args[before-1] != "--" {
-		return o, errors.New(Command + " has no program; pawl starts this command itself")
+		return o, errors.New(Command + " has no program; only pawl starts this command")
 	}
 	return o, nil
 }

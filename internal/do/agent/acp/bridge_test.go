@@ -132,7 +132,7 @@ func TestFailures(t *testing.T) {
 		{play{scenario: "mute", bounds: short}, loop.TerminalFailed, 0, "timeout", "did not answer initialize within 100ms"},
 		{play{scenario: "future"}, loop.TerminalFailed, 0, "invalid_protocol", "speaks version 2 of ACP, and pawl 1"},
 		{play{scenario: "dies"}, loop.TerminalFailed, 0, "", "ended (exit status 7) before it answered initialize"},
-		{play{scenario: "garbage"}, loop.TerminalFailed, 0, "invalid_protocol", `lines that are no messages; it printed`},
+		{play{scenario: "garbage"}, loop.TerminalFailed, 0, "invalid_protocol", `lines that are not messages; it printed`},
 		{play{scenario: "huge-answer"}, loop.TerminalFailed, 0, "invalid_protocol", "a message of more than 16777216 bytes"},
 		{play{scenario: "login"}, loop.TerminalFailed, 0, "authentication_error", "log in, or set its key in agents.NAME.env (it offers: Browser, Key)"},
 		{play{scenario: "limit"}, loop.TerminalFailed, 429, "rate_limit", "Too many requests"},

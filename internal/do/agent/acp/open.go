@@ -61,7 +61,7 @@ func addLoginAdvice(p *problem, methods []string) *problem {
 	if p.err.Type != kindLogin {
 		return p
 	}
-	p.err.Message = "the program wants a login, which pawl does not do: start it once by hand and log in, or set its " +
+	p.err.Message = "the program needs a login: start it once by hand and log in, or set its " +
 		"key in agents.NAME.env"
 	if len(methods) > 0 {
 		p.err.Message += " (it offers: " + strings.Join(methods, ", ") + ")"
@@ -89,7 +89,7 @@ func (b *bridge) chooseModel(o *opened, model string) error {
 	}
 	switch {
 	case method == "":
-		return newProblem("invalid_config", "the program offers no choice of models: take model out of the agent, "+
+		return newProblem("invalid_config", "the program offers no choice of models: remove model from the agent, "+
 			"or use {model} in its command")
 	case len(known) > 0 && !slices.Contains(known, model):
 		shown := strings.Join(known[:min(len(known), 20)], ", ")
@@ -157,7 +157,7 @@ func (a Adapter) Start(in agent.Invocation) (agent.Start, error) {
 	all := strings.Join(argv[1:], "\x00")
 	if strings.Contains(all, "{prompt}") || strings.Contains(all, "{prompt_file}") {
 		return agent.Start{}, fmt.Errorf("cannot start agent %s: with output: acp the prompt goes through the "+
-			"protocol; take {prompt} out of agents.%s.command", a.Name(), a.Name())
+			"protocol; remove {prompt} from agents.%s.command", a.Name(), a.Name())
 	}
 	self, err := a.executable()
 	if err != nil {

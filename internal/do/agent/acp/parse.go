@@ -101,11 +101,11 @@ func (p *Parser) emitEnd(stop string) {
 		terminal = loop.TerminalOK
 	case stop == stopDone, stop == stopError, stop == stopCancelled:
 	case stop == "max_tokens":
-		p.emitProblem("max_output_tokens", "the answer was cut off at the limit of its tokens", 0)
+		p.emitProblem("max_output_tokens", "the answer was cut off at its token limit", 0)
 	case stop == "max_turn_requests":
 		p.emitProblem("max_turns", "the program reached its own limit of model calls", 0)
 	case stop == "refusal":
-		p.emitProblem("refusal", "the model refused to go on", 0)
+		p.emitProblem("refusal", "the model refused to continue", 0)
 	default:
 		p.emitProblem("", fmt.Sprintf("the program stopped: %s", stop), 0)
 	}

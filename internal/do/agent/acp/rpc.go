@@ -128,7 +128,7 @@ func (c *conn) queueMessage(message any) error {
 	case c.queue <- append(b, '\n'):
 		return nil
 	default:
-		return errors.New("the program asks on and on without reading the answers")
+		return errors.New("the program keeps asking without reading the answers")
 	}
 }
 
@@ -205,7 +205,7 @@ func (c *conn) countNoise(b []byte) error {
 		c.first.Store(&s)
 	}
 	if c.garbage.Load() > maxGarbage {
-		return errors.New("the program prints lines that are no messages")
+		return errors.New("the program prints lines that are not messages")
 	}
 	return nil
 }
@@ -216,7 +216,7 @@ func (c *conn) noiseText() string {
 	if first == nil {
 		return ""
 	}
-	return fmt.Sprintf("; it printed %d lines that are none of the protocol, the first %s", c.garbage.Load(), *first)
+	return fmt.Sprintf("; it printed %d lines that are not of the protocol, the first %s", c.garbage.Load(), *first)
 }
 
 // passAnswer passes a response on. Only one is waited for at a time: those that find no room were
@@ -277,7 +277,7 @@ func readError(e *rpcError) *problem {
 	default:
 		p.err.Message += ": " + details
 	}
-	p.err.Message = cmp.Or(p.err.Message, "the program reports an error without a word")
+	p.err.Message = cmp.Or(p.err.Message, "the program reports an error without a message")
 	p.err.Status = cmp.Or(d.Status, d.StatusCode, d.HTTPStatus, d.Data.StatusCode, agent.StatusIn(p.err.Message))
 	if e.Code >= 400 && e.Code <= 599 {
 		p.err.Status = e.Code // some pass the provider's on

@@ -177,7 +177,7 @@ each time, a connection that is retried for ever. Pawl ends such an iteration an
 |---|---|---|
 | the same turn, with the same tool calls, results and words, and no file changed between | ` + "`loop.repeat_threshold`" + ` | 30 times |
 | model calls that bring nothing new | ` + "`loop.max_empty_calls`" + ` | 30 |
-| the program's own retries, with nothing new between | ` + "`loop.max_retries`, `loop.retry_timeout`" + ` | 20, 4 minutes |
+| the program's own retries, without any change between | ` + "`loop.max_retries`, `loop.retry_timeout`" + ` | 20, 4 minutes |
 | turns | ` + "`loop.max_turns`" + ` | 1000 |
 | output; a single message may have a quarter of this | ` + "`loop.max_output`" + ` | 2 GB |
 | neither output nor a changed file | ` + "`loop.idle_timeout`, `agents.X.idle_timeout`" + ` | 10 minutes |

@@ -116,7 +116,7 @@ func (a Adapter) readPrompt(in agent.Invocation) (string, error) {
 		return "", fmt.Errorf("cannot read the prompt for agent %s: %v", a.name, err)
 	}
 	if bytes.IndexByte(b, 0) >= 0 {
-		return "", fmt.Errorf("cannot start agent %s: the prompt holds a NUL byte, which no argument can carry;"+
+		return "", fmt.Errorf("cannot start agent %s: the prompt contains a NUL byte, which an argument cannot;"+
 			" use {prompt_file} in agents.%s.command instead of {prompt}", a.name, a.name)
 	}
 	return string(b), nil

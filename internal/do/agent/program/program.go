@@ -209,7 +209,7 @@ func (a Adapter) Start(in agent.Invocation) (agent.Start, error) {
 	}
 	if in.Model != "" && a.Model == "" {
 		return agent.Start{}, fmt.Errorf("cannot start %s with the model %s: the program chooses its model itself;"+
-			" take model out of agents.%s", a.Name(), in.Model, a.Name())
+			" remove model from agents.%s", a.Name(), in.Model, a.Name())
 	}
 	call := in.Program(a.Binary)
 	if len(in.Command) == 0 && a.Native != nil {
@@ -373,7 +373,7 @@ func (a Adapter) readArgument(in agent.Invocation) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("cannot read the prompt for %s: %v", a.Name(), err)
 	case bytes.IndexByte(b, 0) >= 0:
-		return "", fmt.Errorf("cannot start %s: the prompt holds a NUL byte, which no argument can carry; take it out",
+		return "", fmt.Errorf("cannot start %s: the prompt contains a NUL byte, which an argument cannot; remove it",
 			a.Name())
 	case int64(len(b)) > a.promptLimit(): // it grew after it was measured
 		return "", a.checkPrompt(agent.Invocation{PromptSize: int64(len(b))})

@@ -105,7 +105,7 @@ func TestRefused(t *testing.T) {
 		{"over the system's limit after all", argument, grown, "the program takes at most 131070"},
 		{"a NUL", argument, prompt(t, "a\x00b"), "NUL byte"},
 		{"no file", argument, agent.Invocation{PromptFile: filepath.Join(t.TempDir(), "no")}, "cannot read the prompt for mine"},
-		{"a model for none", with(func(p *Program) { p.Model = "" }), agent.Invocation{Model: "big"}, "take model out of agents.mine"},
+		{"a model for none", with(func(p *Program) { p.Model = "" }), agent.Invocation{Model: "big"}, "remove model from agents.mine"},
 	} {
 		_, err := test.adapter.Start(test.in)
 		if err == nil || !strings.Contains(err.Error(), test.want) {
@@ -177,7 +177,7 @@ func TestBeside(t *testing.T) {
 	}
 	none := func(string) (string, error) { return "", errors.New("not found") }
 	if got := Beside(none, inner)("tool"); got != "tool" {
-		t.Errorf("a program that is not there is %s", got)
+		t.Errorf("a program that does not exist is %s", got)
 	}
 	a := with(func(*Program) {})
 	a.Native = func(name string) string { return "/native/" + name }

@@ -22,8 +22,8 @@ func CheckTakesWork(ctx context.Context, r *git.Repo) error {
 		if busy == "bisect" {
 			end = "reset"
 		}
-		return fault.Refuse("a %s is going on in %s, and no work is delivered into it", busy, r.Top).
-			Hint("Finish it, or give it up: git %s %s", busy, end).
+		return fault.Refuse("a %s is in progress in %s, so no work can be delivered", busy, r.Top).
+			Hint("Finish it, or abort it: git %s %s", busy, end).
 			Hint("Or have work wait until you apply it: run: {deliver: ask} in pawl.yaml")
 	}
 	if err := CheckWritable(r); err != nil {

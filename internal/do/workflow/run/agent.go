@@ -116,11 +116,11 @@ func outcomeBefore(e *execution) string {
 	case e.Status != store.StepRefused:
 		return "This was tried before, and failed: "
 	case f.Step == "review":
-		return "This was done before, and is refused: "
+		return "This was done before, and was refused: "
 	case f.Step != "":
 		return "This was done before, and then gate " + oneLine(f.Step) + " was red: "
 	}
-	return "This was done before, and is refused: "
+	return "This was done before, and was refused: "
 }
 
 // maxItems bounds what a prompt lists of a failure.

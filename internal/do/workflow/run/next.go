@@ -97,7 +97,7 @@ func (e *execution) resultOf() workflow.Result {
 }
 
 // keptExecution is the execution whose result counts: the newest, if the step is done
-// and neither the workflow nor what it is given has changed since. Otherwise
+// and neither the workflow nor its input has changed since. Otherwise
 // why says why a step that was done runs again; "" for one that was not.
 func keptExecution(past []*execution, hash, input string, optional bool) (e *execution, why string) {
 	if len(past) == 0 {
@@ -115,7 +115,7 @@ func keptExecution(past []*execution, hash, input string, optional bool) (e *exe
 	case e.Hash != hash:
 		return nil, "the workflow has changed"
 	case e.Input != input:
-		return nil, "what it is given has changed"
+		return nil, "its input has changed"
 	}
 	return e, ""
 }
@@ -123,9 +123,9 @@ func keptExecution(past []*execution, hash, input string, optional bool) (e *exe
 // reasonRefused: a step that was done runs again.
 func (e *execution) reasonRefused() string {
 	if f := e.record.Failure; f != nil {
-		return "its work is refused: " + f.Summary
+		return "its work was refused: " + f.Summary
 	}
-	return "what it builds on is refused"
+	return "what it builds on was refused"
 }
 
 // attempt says which work of a step is tried next, and which try of it this is.

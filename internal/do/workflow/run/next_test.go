@@ -108,7 +108,7 @@ func TestWhatIsKept(t *testing.T) {
 		{past: "1.0f 1.0s", hash: "h", input: "i", keep: true},
 		{past: "1.0s 2.0f", hash: "h", input: "i"},
 		{past: "1.0s", hash: "new", input: "new", why: "the workflow has changed"},
-		{past: "1.0s", hash: "h", input: "new", why: "what it is given has changed"},
+		{past: "1.0s", hash: "h", input: "new", why: "its input has changed"},
 		{past: "1.0f", hash: "h", input: "i", optional: true, keep: true},
 	} {
 		list := past(c.past)

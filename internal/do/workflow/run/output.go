@@ -65,7 +65,7 @@ func readOutputs(path string) (map[string]string, error) {
 		return nil, nil
 	}
 	if err != nil || !info.Mode().IsRegular() || info.Size() > maxOutputs {
-		return nil, fmt.Errorf("the file of outputs is no file of at most %d MiB", maxOutputs>>20)
+		return nil, fmt.Errorf("the file of outputs is larger than %d MiB, or not a file", maxOutputs>>20)
 	}
 	data, err := readSome(path, maxOutputs)
 	if err != nil {
@@ -164,7 +164,7 @@ func (d *activeAttempt) watchOutput(job supervisor.Job) *watcher {
 			}
 		}
 		if left < 0 {
-			show("… more is in the step's file")
+			show("… more in the step's file")
 		}
 	}()
 	return w

@@ -344,7 +344,7 @@ func (s *scope) decideStep(ctx context.Context, n *node) {
 		s.skipStep(n, v)
 	case st.Optional && s.p.c.SkipOptional && !s.p.isDone(n, &g):
 		n.result = workflow.Result{Outcome: "skipped", Conclusion: "success"}
-		s.closeUnrun(n, "skipped", "the strategy leaves optional steps out")
+		s.closeUnrun(n, "skipped", "the strategy skips optional steps")
 	default:
 		n.given, n.values = g, v
 		s.queueStep(ctx, n)
@@ -397,7 +397,7 @@ func (s *scope) skipStep(n *node, v workflow.Values) {
 		s.p.h.Tell(engine.StepEnded, s.noticeOf(n, engine.StepNotice{Status: "held", Why: "a step that it needs failed"}))
 		return
 	}
-	why := "its condition does not hold"
+	why := "its condition is false"
 	if v.Skipped {
 		why = "a step that it needs was skipped"
 	}

@@ -36,8 +36,8 @@ func (d *activeAttempt) runCommand(ctx context.Context) error {
 	if f, found := p.h.Forbidden(d.content); found && !d.resumed {
 		refused := forbiddenFailure(f)
 		refused.Actions = []string{
-			"Look at what the command is to do.",
-			"If it is as it should be, run with --safety permissive.",
+			"Check what the command would do.",
+			"If it is right, run with --safety permissive.",
 		}
 		return d.cannotStart(refused)
 	}

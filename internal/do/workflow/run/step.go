@@ -47,7 +47,7 @@ func (s *scope) performStep(ctx context.Context, n *node) {
 				return
 			}
 		case store.StepInterrupted:
-			s.p.h.Warn(fmt.Sprintf("step %s was interrupted, and nobody knows how it ended; it runs again", n.id))
+			s.p.h.Warn(fmt.Sprintf("step %s was interrupted, and its result is unknown; it runs again", n.id))
 		default: // stopped, or waits for a person
 			if n.then = deferred; n.below != nil && !n.below.isWaiting() {
 				n.then = blocked // a failure around it keeps its steps from starting
@@ -112,7 +112,7 @@ func (s *scope) pauseFor(ctx context.Context, n *node, at attempt) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
 	}
-	s.p.h.Tell(engine.StepWaits, s.noticeOf(n, engine.StepNotice{Try: at.try, Elapsed: d, Why: "its retry says so"}))
+	s.p.h.Tell(engine.StepWaits, s.noticeOf(n, engine.StepNotice{Try: at.try, Elapsed: d, Why: "its retry allows it"}))
 	return process.Sleep(ctx, d)
 }
 

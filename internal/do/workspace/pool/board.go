@@ -46,16 +46,16 @@ func (p *rows) ClaimBoard() error {
 	case err == nil && is == mine:
 		return nil
 	case err == nil && is.Git == mine.Git && is.ID != mine.ID:
-		return fault.Refuse("the repository has a board already, which is kept in %s on %s; two would overwrite each "+
+		return fault.Refuse("the repository already has a board, in %s on %s; two would overwrite each "+
 			"other's work", is.State, is.Host).
-			Hint("Use that one: work where it was made, with the same XDG_STATE_HOME or HOME").
+			Hint("Use that one: work where it was created, with the same XDG_STATE_HOME or HOME").
 			Hint("Or give this one a repository of its own: git clone").
 			Hint("Or, if the other is gone for good: rm %s", path)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("cannot tell which board the repository has: %w", err)
 	}
 	if err := files.ReplaceJSON(path, mine, true); err != nil {
-		return fmt.Errorf("cannot note the board of the repository: %w", err)
+		return fmt.Errorf("cannot record the board of the repository: %w", err)
 	}
 	return nil
 }

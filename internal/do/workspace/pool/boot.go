@@ -55,18 +55,18 @@ func (p *Pool) revive(ctx context.Context, r store.Workspace) error {
 	if err != nil {
 		return p.disown(ctx, row.ID, err.Error())
 	}
-	why := "somebody worked in it"
+	why := "it was in use"
 	if broken != nil {
 		why = broken.Error()
 	}
-	p.note(row.ID, "did not survive the end of the machine and is made anew: "+why, s.Ref)
+	p.note(row.ID, "did not survive the crash of the machine and is created again: "+why, s.Ref)
 	return nil
 }
 
 func (p *Pool) note(id, what, ref string) {
 	text := fmt.Sprintf("the workspace of %s %s", id, what)
 	if ref != "" {
-		text += "; the files that it had are in " + ref
+		text += "; its files are in " + ref
 	}
 	p.notes = append(p.notes, text)
 }

@@ -263,7 +263,7 @@ func refuseFiltered(paths []string) error {
 }
 
 func refuseModules(paths []string, base string) error {
-	return refuse("%s: the commit of a submodule is in no repository but the workspace's; put it back with git checkout "+
+	return refuse("%s: the commit of a submodule is in no repository but the workspace's; undo that with git checkout "+
 		"%s -- PATH, or take a new one out with git rm --cached PATH",
 		some(paths, "is a submodule that was moved", "are submodules that were moved"), base)
 }

@@ -38,7 +38,7 @@ func (p *clones) copyFiles(ctx context.Context, c *git.Clone) (open []string, er
 			some(other, "is not ignored by git", "are not ignored by git"))
 	}
 	if len(ignored) > maxCopied {
-		return nil, fmt.Errorf("cannot copy the files of workspace.copy: they are %d, and %d are the most", len(ignored),
+		return nil, fmt.Errorf("cannot copy the files of workspace.copy: %d, and at most %d are allowed", len(ignored),
 			maxCopied)
 	}
 	if len(ignored) == 0 {

@@ -32,7 +32,7 @@ func TestDecideWhoGetsAWorkspace(t *testing.T) {
 		{"nothing is there", nil, false, making, "/own/new", "new", ""},
 		{"one waits", []store.Workspace{elsewhere, idle}, false, warm, "/own/2", "new", "warm-2"},
 		{"one waits, of another repository", []store.Workspace{elsewhere}, false, making, "/own/new", "new", ""},
-		{"another process works in it", []store.Workspace{row(leased, other)}, true, "", "", "", ""},
+		{"another process uses it", []store.Workspace{row(leased, other)}, true, "", "", "", ""},
 		{"this process works in it", []store.Workspace{row(leased, me)}, true, "", "", "", ""},
 		{"another process makes it", []store.Workspace{row(making, other)}, true, "", "", "", ""},
 		{"another process removes it", []store.Workspace{row(removing, other)}, true, "", "", "", ""},

@@ -175,7 +175,7 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 		o.Free = files.Free
 	}
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("cannot make the folder of the workspaces: %v", err)
+		return nil, fmt.Errorf("cannot create the folder of the workspaces: %v", err)
 	}
 	if o.Dir, err = filepath.EvalSymlinks(o.Dir); err != nil {
 		return nil, fmt.Errorf("cannot open the workspaces: %v", err)
@@ -366,7 +366,7 @@ func folderID(dir string) (string, error) {
 		return "", fmt.Errorf("cannot look at %s: %w", dir, err)
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
-		return "", fmt.Errorf("cannot use %s: it is no folder", dir)
+		return "", fmt.Errorf("cannot use %s: it is not a folder", dir)
 	}
 	return fmt.Sprintf("%d:%d", st.Dev, st.Ino), nil
 }
@@ -409,7 +409,7 @@ func Judge(free uint64, dir string) (Room, string) {
 	case free < 100*mb:
 		return RoomStop, said + "; below 100 MB everything stops"
 	case free < 500*mb:
-		return RoomClean, said + "; below 500 MB nothing is started"
+		return RoomClean, said + "; below 500 MB nothing starts"
 	case free < 1000*mb:
 		return RoomWarn, said
 	}

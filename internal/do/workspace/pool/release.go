@@ -65,7 +65,7 @@ func (p *Pool) release(ctx context.Context, id string, h How) error {
 			return p.putBack(ctx, row)
 		}
 		return errors.Join(err, p.keep(ctx, row.ID,
-			fmt.Sprintf("its work has landed, but what was added since cannot be saved: %v", err)))
+			fmt.Sprintf("its work has landed, but later changes cannot be saved: %v", err)))
 	case h.save:
 		_, err := p.save(ctx, row, false)
 		return errors.Join(err, p.keep(ctx, row.ID, h.why))

@@ -77,7 +77,7 @@ func (p *Pool) rollback(ctx context.Context, id string, to Point) (string, error
 func (p *works) goTo(ctx context.Context, row store.Workspace, to Point) (string, error) {
 	s, err := p.save(ctx, row, true)
 	if err != nil {
-		return "", fmt.Errorf("what is in it cannot be saved, so nothing was changed: %w", err)
+		return "", fmt.Errorf("its content cannot be saved, so nothing was changed: %w", err)
 	}
 	p.step("saved before")
 	c, release, err := p.clone(ctx, row)
@@ -136,7 +136,7 @@ func (p *works) Recovered(ctx context.Context, id string) (Point, Recovery, erro
 func (p *works) Mend(ctx context.Context) (note string, err error) {
 	gone, err := p.repo.MendRefs(ctx)
 	if len(gone) > 0 {
-		note = fmt.Sprintf("%d of pawl's own refs led to commits that are gone, and were removed: %s",
+		note = fmt.Sprintf("removed %d of pawl's own refs, whose commits are missing: %s",
 			len(gone), strings.Join(gone[:min(len(gone), 3)], ", "))
 	}
 	return note, err

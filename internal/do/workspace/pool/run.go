@@ -25,7 +25,7 @@ const RunPrefix = "run-"
 func (p *Pool) TakeRun(ctx context.Context, id string) (Workspace, error) {
 	fail := func(err error) (Workspace, error) { return Workspace{}, takeError(id, err) }
 	if !validID(id) {
-		return fail(errors.New("it is no id of a workspace"))
+		return fail(errors.New("it is not the id of a workspace"))
 	}
 	if err := p.room(ctx); err != nil {
 		return fail(err)
@@ -54,7 +54,7 @@ func (p *Pool) openRun(ctx context.Context, row store.Workspace, was string) (Wo
 	switch {
 	case again:
 	case was != making && !gone(row): // work may be in it
-		return Workspace{}, fmt.Errorf("%w; if nothing in it is of use, remove it", proof)
+		return Workspace{}, fmt.Errorf("%w; if you need nothing in it, remove it", proof)
 	default:
 		row.Dir, row.Own = filepath.Join(p.o.Dir, row.ID), filepath.Join(p.o.StateDir, "pool", filepath.Base(row.Own))
 		for _, dir := range []string{row.Dir, row.Own} {

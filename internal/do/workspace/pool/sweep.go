@@ -126,10 +126,10 @@ func (p *Pool) look(ctx context.Context, r store.Workspace, q *question) {
 	q.landed = q.landed || r.Landed
 	switch c, err := p.o.Store.Case(ctx, r.ID); {
 	case p.busy(r):
-		q.busy = fmt.Sprintf("process %d works in it", r.Owner.PID)
+		q.busy = fmt.Sprintf("used by process %d", r.Owner.PID)
 	case err != nil: // removed from the board, or no task at all
 	case c.Status == board.Active:
-		q.busy = "the task is active; stop what works on it, or start the autopilot, which puts in order what a crash left"
+		q.busy = "the task is active; stop its run, or start the autopilot, which cleans up after a crash"
 	case c.Status == board.Done:
 		q.landed = true
 	}
@@ -160,7 +160,7 @@ func judge(r store.Workspace, q question) (remove bool, why string) {
 	case r.Kind == kindWarm:
 		return true, "it waits for a task; nothing is in it"
 	case r.Kind == kindIntegration:
-		return true, "what it was made for has ended"
+		return true, "its run has ended"
 	case q.named:
 		return true, "you named it"
 	case q.landed:
@@ -169,9 +169,9 @@ func judge(r store.Workspace, q question) (remove bool, why string) {
 		return true, "it was kept for workspace.retention"
 	}
 	if q.gone {
-		return false, "its folder is gone, with what it held; to forget it: pawl case clean " + r.ID
+		return false, "its folder no longer exists; to remove the entry: pawl case clean " + r.ID
 	}
-	why = cmp.Or(r.Why, "it was left")
+	why = cmp.Or(r.Why, "it was left over")
 	if !r.KeepUntil.IsZero() {
 		why += "; kept until " + r.KeepUntil.Local().Format("2006-01-02 15:04")
 	}
@@ -262,7 +262,7 @@ func (p *Pool) saveBeforeRemoval(ctx context.Context, row store.Workspace, given
 	}
 	s, err := p.save(ctx, row, false)
 	if err != nil {
-		return s, fmt.Errorf("what is in it cannot be saved: %w", err)
+		return s, fmt.Errorf("its content cannot be saved: %w", err)
 	}
 	if len(s.Left) > 0 && !givenUp {
 		return s, errors.New(some(s.Left, "cannot be saved", "cannot be saved") +
@@ -400,5 +400,5 @@ func (p *Pool) orphan(ctx context.Context, r store.Workspace) error {
 			return err
 		}
 	}
-	return p.keep(ctx, r.ID, fmt.Sprintf("process %d, which worked in it, is gone", r.Owner.PID))
+	return p.keep(ctx, r.ID, fmt.Sprintf("process %d, which used it, has ended", r.Owner.PID))
 }

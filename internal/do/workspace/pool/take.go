@@ -29,7 +29,7 @@ func (p *Pool) Take(ctx context.Context, id, base string) (Workspace, error) {
 // brought to the commit head: a new clone has that checked out.
 func (p *Pool) TakeAt(ctx context.Context, id, base, head string) (Workspace, error) {
 	if !validID(id) || strings.HasPrefix(id, kindIntegration+"-") {
-		return Workspace{}, fmt.Errorf("cannot make a workspace for %q: it is no id of a task", id)
+		return Workspace{}, fmt.Errorf("cannot create a workspace for %q: it is not the id of a task", id)
 	}
 	if err := p.room(ctx); err != nil {
 		return Workspace{}, takeError(id, err)
@@ -77,7 +77,7 @@ func (p *Pool) take(ctx context.Context, want store.Workspace) (Workspace, error
 	if _, ok, err := p.o.Store.Workspace(ctx, id); err != nil {
 		return fail(err)
 	} else if _, err := os.Lstat(want.Dir); err == nil && !ok {
-		return fail(fmt.Errorf("there is a folder %s that pawl knows nothing of; move it away", want.Dir))
+		return fail(fmt.Errorf("there is a folder %s that is not pawl's; move it away", want.Dir))
 	}
 	row, was, err := p.claim(ctx, want)
 	if err != nil {
@@ -96,7 +96,7 @@ func (p *Pool) take(ctx context.Context, want store.Workspace) (Workspace, error
 		}
 		want.Dir, want.Own, want.Ports = row.Dir, row.Own, row.Ports
 		row, was = want, making
-		notes = append(notes, fmt.Sprintf("its workspace was gone, with what it held; it begins anew from %.12s", row.Base))
+		notes = append(notes, fmt.Sprintf("its workspace no longer exists; it starts over from %.12s", row.Base))
 	}
 	w, err := p.make(ctx, row, was)
 	if err != nil {
@@ -200,9 +200,9 @@ func (p *Pool) again(ctx context.Context, row store.Workspace) (w Workspace, mis
 	w.Kept, w.Notes = true, notes
 	switch changed, err := c.RestoreAlternates(); {
 	case err != nil:
-		w.Notes = append(w.Notes, fmt.Sprintf("its repository is broken, only files can be saved: %v", err))
+		w.Notes = append(w.Notes, fmt.Sprintf("its repository is broken, so only its files can be saved: %v", err))
 	case changed:
-		w.Notes = append(w.Notes, "it borrowed objects from somewhere else; that was put right")
+		w.Notes = append(w.Notes, "it borrowed objects from somewhere else; that was corrected")
 	}
 	return w, false, nil
 }
@@ -230,7 +230,7 @@ func (p *Pool) make(ctx context.Context, row store.Workspace, was string) (Works
 	}
 	p.step("ports")
 	if err := p.pinAll(ctx, row); err != nil {
-		return Workspace{}, fmt.Errorf("cannot keep what the workspace borrows: %w", err)
+		return Workspace{}, fmt.Errorf("cannot keep the objects that the workspace borrows: %w", err)
 	}
 	p.step("pinned")
 	if err := p.fill(ctx, c, row, was); err != nil {
@@ -274,7 +274,7 @@ func (p *clones) fill(ctx context.Context, c *git.Clone, row store.Workspace, wa
 		return err
 	}
 	if err := os.Mkdir(row.Dir, 0o700); err != nil {
-		return fmt.Errorf("cannot make the folder of the workspace: %w", err)
+		return fmt.Errorf("cannot create the folder of the workspace: %w", err)
 	}
 	p.step("made")
 	if err := c.Checkout(ctx, begins(row)); err != nil {

@@ -9,7 +9,7 @@ check() {
 }
 echo "TAP version 13"
 check "spaces become dashes" "a b" "a-b"
-check "capital letters become small" "Release" "release"
-check "signs are left out" "Hello, World!" "hello-world"
+check "letters become lower case" "Release" "release"
+check "punctuation is removed" "Hello, World!" "hello-world"
 echo "1..$n"
 exit $status
