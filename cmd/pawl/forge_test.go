@@ -1,10 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -46,4 +50,47 @@ func atForge(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	ts.Setenv("FORGE_FORK", fork)
 	ts.Setenv("FORGE_TOKEN", forgetest.HubToken(forgetest.Owner))
+}
+
+// gh is a program of the tutorial: as much of the GitHub CLI as its pages use.
+func gh() {
+	words, method, path, body := os.Args[1:], http.MethodPost, "/issues", map[string]any{}
+	switch strings.Join(words[:min(2, len(words))], " ") {
+	case "auth token":
+		fmt.Println(os.Getenv("GH_USER"))
+		os.Exit(0)
+	case "issue create": // --title T --body B --label L
+		body = map[string]any{"title": words[3], "body": words[5], "labels": []string{words[7]}}
+	case "pr merge": // N --squash
+		method, path, body = http.MethodPut, "/pulls/"+words[2]+"/merge", map[string]any{"merge_method": strings.TrimLeft(words[3], "-")}
+	default:
+		fmt.Fprintln(os.Stderr, "gh: unknown:", words)
+		os.Exit(2)
+	}
+	data, err := json.Marshal(body)
+	if err == nil {
+		err = askGitHub(method, path, data)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func askGitHub(method, path string, body []byte) error {
+	r, err := http.NewRequestWithContext(context.Background(), method, os.Getenv("GH_SITE")+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Authorization", "token "+os.Getenv("GH_USER"))
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = res.Body.Close() }()
+	if res.StatusCode >= 300 {
+		return fmt.Errorf("gh: %s %s: %s", method, path, res.Status)
+	}
+	return nil
 }

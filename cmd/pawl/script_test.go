@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"flag"
 	"fmt"
@@ -72,10 +73,15 @@ func TestMain(m *testing.M) {
 
 // programs are what the tests run by name, beside the machine's own.
 var programs = map[string]func(){"pawl": func() {
-	code := cli.Main(nil, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ())
+	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "__") {
+		os.Exit(cli.Main(nil, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
+	}
+	var printed bytes.Buffer
+	code := cli.Main(nil, os.Args[1:], os.Stdin, watched(os.Stdout, &printed), watched(os.Stderr, &printed), os.Environ())
 	noteExit(code, os.Args[1:])
+	tryPrinted(printed.String())
 	os.Exit(code)
-}, "fetch": fetch, "tools": tools, "download": download, "lowly": lowly, "nolinks": noLinks}
+}, "fetch": fetch, "tools": tools, "gh": gh, "download": download, "lowly": lowly, "nolinks": noLinks}
 
 var proofTasks = flag.Int("proof-tasks", 8, "how many tasks the board of the script proof_board has; 'make proof' gives it 40")
 
@@ -169,7 +175,11 @@ func setup(env *testscript.Env) error {
 			t.Log("left running: " + p.text)
 			_ = syscall.Kill(p.pid, syscall.SIGKILL)
 		}
-		if len(processes)+len(races) > 0 {
+		bad := badPrinted(filepath.Join(home, "exits"))
+		if bad != "" {
+			t.Log("does not work as printed: " + bad)
+		}
+		if len(processes)+len(races) > 0 || bad != "" {
 			t.FailNow()
 		}
 	})
