@@ -12,7 +12,7 @@ BENCHTIME ?=
 SOAK ?= 1h
 SCHEMA ?= docs/pawl.schema.json
 
-.PHONY: help build test attack places check lint e2e e2e-all cluster-test cluster-chaos bench-cluster bench sim sim-board chaos proof soak powercut fuzz mutate size schema release web web-check web-browse clean
+.PHONY: help build test attack places check lint e2e e2e-all cluster-test cluster-chaos bench-cluster bench sim sim-board chaos proof soak powercut fuzz mutate size schema release picture web web-check web-browse clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 18
@@ -97,6 +97,9 @@ schema: ## write the JSON schema of pawl.yaml
 
 release: ## make a release in dist/: archives, install.sh, npm, formula, container file, checksums: VERSION=v1.2.0
 	@$(GO) run ./scripts/release -version '$(VERSION)'
+
+picture: build ## play pawl demo, and draw it as the moving picture of the README
+	@$(GO) run ./scripts/picture bin/pawl docs/images/demo.svg
 
 web: ## build the pages into internal/ask/web/dist; needs node
 	@scripts/web build

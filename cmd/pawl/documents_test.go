@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"html"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/test/forgetest"
 )
 
 // What a fenced block of README.md or docs/ is, its language says:
@@ -20,11 +22,12 @@ import (
 //	sh      commands; they are run, in the order of the page, in a repository
 //	        made of testdata/docs, and have to succeed
 //	yaml    a configuration or a workflow; pawl has to accept it
+//	mcp     calls of tools, each a line of name and arguments; they are made
 //	others  an illustration: nothing runs, but each pawl command in it has to
 //	        exist, with its flags
 //
 // A page of docs/tutorial begins in an empty folder, with an agent of its own in
-// testdata/docs/tutorial. A text block there is what one sees: see [seen].
+// testdata/docs/tutorial, and a GitHub if it says gh. A text block there is what one sees: see [seen].
 //
 // A block without a language is refused.
 
@@ -85,6 +88,8 @@ func TestDocuments(t *testing.T) {
 					t.Errorf("%s:%d: say what this block is: sh, yaml, text …", b.page, b.line)
 				case "sh":
 					fmt.Fprintf(&script, "# line %d\n%s", b.line, b.text)
+				case "mcp":
+					script.WriteString(callsOf(b.text))
 				case "yaml":
 					acceptable(t, env, b)
 				default:
@@ -167,8 +172,22 @@ func runDocument(t *testing.T, dir string, env []string, page, script string) {
 	}
 }
 
+// callsOf is a command that calls tools as the lines of a block say. RUN is the run that waits first.
+func callsOf(lines string) string {
+	call := "tools"
+	for line := range strings.Lines(lines) {
+		tool, arguments, _ := strings.Cut(strings.TrimSpace(line), " ")
+		arguments = strings.ReplaceAll(arguments, "'", `'\''`)
+		call += " " + tool + " '" + strings.ReplaceAll(arguments, `"RUN"`, `"'$RUN'"`) + "'"
+	}
+	const first = `RUN=$(tools get_inbox '{}' | sed 's/.*"run":{"run":"\([0-9a-z]*\)".*/\1/')` + "\n"
+	return first + call + "\n"
+}
+
 // needed is the program that a page of the tutorial is about.
-var needed = map[string]string{"go": "go", "node": "npm", "python": "python3"}
+var needed = map[string]string{
+	"go": "go", "node": "npm", "python": "python3", "night": "make", "team": "make", "mcp": "make",
+}
 
 // promised is a command that ends with a status.
 var promised = regexp.MustCompile(`(?m)^(\S.*?) +# exit status (\d+).*$`)
@@ -182,6 +201,9 @@ func runTutorial(t *testing.T, dir string, env []string, blocks []block, script 
 		t.Skipf("there is no %s", needed[language])
 	}
 	env = append(env, "npm_config_offline=true")
+	if strings.Contains(script, "\ngh ") {
+		env = atGitHub(t, env)
+	}
 	start := filepath.Join(dir, "work")
 	if err := os.Mkdir(start, 0o755); err != nil {
 		t.Fatal(err)
@@ -199,6 +221,27 @@ func runTutorial(t *testing.T, dir string, env []string, blocks []block, script 
 	if t.Failed() {
 		t.Logf("%s", out)
 	}
+}
+
+// atGitHub has the repository acme/greet of github.com be one of a GitHub on loopback.
+func atGitHub(t *testing.T, env []string) []string {
+	t.Helper()
+	site, _ := forgetest.GitHub(t)
+	home := ""
+	for _, kv := range env {
+		if value, ok := strings.CutPrefix(kv, "HOME="); ok {
+			home = value
+		}
+	}
+	settings := fmt.Sprintf("[url %q]\n\tinsteadOf = https://github.com/acme/greet\n", site.Remote)
+	if old, err := os.ReadFile(filepath.Join(home, ".gitconfig")); err == nil {
+		settings = string(old) + settings
+	}
+	if err := os.WriteFile(filepath.Join(home, ".gitconfig"), []byte(settings), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return append(env, "PAWL_FORGE_KIND=github", "PAWL_FORGE_URL="+site.URL, "PAWL_FORGE_REPOSITORY="+site.Repository,
+		"GH_SITE="+site.URL+"/api/v3/repos/"+site.Repository, "GH_USER="+site.Token(forgetest.Owner))
 }
 
 // seen looks for each line of a text block in what was printed; "…" is anything.
@@ -290,6 +333,42 @@ func commandsExist(t *testing.T, env []string, b block) {
 			if !regexp.MustCompile(`(?m)(^|[ ,])` + regexp.QuoteMeta(flag) + `([ ,=]|$)`).Match(help) {
 				t.Errorf("%s:%d: pawl %s has no flag %s", b.page, b.line+1+n, strings.Join(path, " "), flag)
 			}
+		}
+	}
+}
+
+// The moving picture of the README shows what 'pawl demo' prints today: run make picture.
+func TestPicture(t *testing.T) {
+	t.Parallel()
+	svg, err := os.ReadFile(filepath.Join("..", "..", "docs", "images", "demo.svg"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "pawl", "demo")
+	cmd.Env = documentEnv(t, t.TempDir(), "demo")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var drawn strings.Builder
+	for _, m := range regexp.MustCompile(`<text [^>]*>(.*)</text>`).FindAllSubmatch(svg, -1) {
+		drawn.WriteString(html.UnescapeString(string(m[1])) + "\n")
+	}
+	hasLines(t, "pawl demo does not print", drawn.String(), string(out)+"$ pawl demo")
+	hasLines(t, "the picture does not show", string(out), drawn.String())
+}
+
+// hasLines looks for the lines of a text in another, times, names and the folding of lines aside.
+func hasLines(t *testing.T, trouble, lines, text string) {
+	t.Helper()
+	same := func(s string) string {
+		s = regexp.MustCompile(`\S*pawl-demo[-\d]*|\b[0-9a-f]{7,}\b|\brun [0-9a-z]{8}\b|[\d.]+m?s?|\S*pawl (init|doctor|run)`).ReplaceAllString(s, "0")
+		return strings.Join(strings.Fields(s), "")
+	}
+	text = same(text)
+	for line := range strings.Lines(lines) {
+		if !strings.Contains(text, same(line)) {
+			t.Errorf("%s: %s", trouble, line)
 		}
 	}
 }
