@@ -62,6 +62,10 @@ func TestProposeKinds(t *testing.T) {
 			[]string{"test: npm run test:ci", "lint: npm run lint:check",
 				"- package.json: test does not end by itself, so it is not a gate.",
 				"- package.json: lint edits files, which a gate must not do, so it is not a gate."}},
+		{"npm scripts that one starts together", map[string]string{"package-lock.json": "", "package.json": `{"scripts": {
+			"build": "npm-run-all clean -p bundle -s docs", "docs": "documentation readme src", "test": "run-s unit", "unit": "node --test"}}`},
+			[]string{"$ npm ci", "test: npm test",
+				"- package.json: build edits files, which a gate must not do, so it is not a gate."}},
 		{"npm workspaces", map[string]string{"package.json": `{"workspaces": ["packages/*"], "scripts": {"lint": "eslint ."}}`,
 			"package-lock.json": "", "packages/a/package.json": scripts, "packages/b/package.json": `{}`},
 			[]string{"$ npm ci", "test: npm run test --workspaces --if-present", "lint: npm run lint",

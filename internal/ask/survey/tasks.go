@@ -38,7 +38,7 @@ var (
 		`\brubocop\b.*\s-[aAx]\b|\bktlint\b.*\s-F\b|\bcargo fix\b|\bgo (fix|generate)\b|\bpre-commit run\b|` +
 		`(\$[({]\w+[)}]|\b(gofmt|goimports|gofumpt|gci|golines|misspell|shfmt|buf))(\s+\S+)*?\s+-w\b|` +
 		`\b(clang-format|yapf|autoflake|docformatter|sed)\b.*\s-[A-Za-z]*i\b|` +
-		`\b(phpcbf|autopep8|pyupgrade|lint-staged|spotless:?[aA]pply|ktlintFormat|fmt:format)\b`)
+		`\b(phpcbf|autopep8|pyupgrade|lint-staged|spotless:?[aA]pply|ktlintFormat|fmt:format|documentation readme|doctoc)\b`)
 	// taskFormats does, but with what [taskChecks] finds in the line.
 	taskFormats = lazy.Regexp(`\b(black|isort|ruff format|(cargo|go|terraform|deno|zig|dprint|taplo) fmt|` +
 		`(dotnet|mix|dart) format|go mod tidy|php-cs-fixer fix|rector process|pint|rustfmt|swiftformat|stylua|` +
@@ -80,9 +80,13 @@ func reasonUnfit(t task) string {
 var callsTask = lazy.Regexp(`(?:\b(?:npm|pnpm|yarn|bun|make|just|task|composer)|\$[({]MAKE[)}])` +
 	`(?: run(?:-script)?)? ([\w:.-]+)|(?:^|\s)@([\w:.-]+)`)
 
+// callsScripts is how a script of npm starts several others.
+var callsScripts = lazy.Regexp(`\b(?:npm-run-all|run-[sp])\b[^&|;\n]*`)
+
 // withCalled is a task with the text of those that it calls. seen are those that it has already.
 func withCalled(all map[string]task, t task, seen map[string]bool) task {
 	called := strings.FieldsFunc(t.calls, func(r rune) bool { return strings.ContainsRune(" \t/%=:$()", r) })
+	called = append(called, strings.Fields(strings.Join(callsScripts().FindAllString(t.body, -1), " "))...)
 	for _, m := range callsTask().FindAllStringSubmatch(t.body, -1) {
 		called = append(called, m[1]+m[2])
 	}

@@ -141,8 +141,7 @@ func (w *treeWatch) look(ctx context.Context, c loop.Command, b *begun) {
 	}
 	now, err := w.o.Tree.See(ctx, w.id)
 	if err != nil {
-		w.treeWarning(ctx, fmt.Sprintf("cannot see the tree before the iteration, so there is no snapshot or progress "+
-			"to tell: %v", err))
+		w.treeWarning(ctx, fmt.Sprintf("cannot see the tree before the iteration, so it gets no snapshot: %v", err))
 		return
 	}
 	b.TreeBefore, b.HeadBefore = now.Tree, now.Head.Commit

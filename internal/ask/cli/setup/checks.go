@@ -268,9 +268,8 @@ func gateCheck(g loop.Gate, why, at string, c *config.Config) check {
 	}
 	out := check{what, doubt, "red: " + strings.TrimPrefix(why, g.Name+": "), nil}
 	if g.Required {
-		out.State = problem
-		out.Hints = []string{
-			"Repair it on the branch: no task starts on a red one (autopilot.on_red_target: work lets them)",
+		out.State, out.Hints = problem, []string{
+			"Repair it on the branch: no task starts on a red one (unless autopilot.on_red_target is work)",
 			"Or correct its command in " + c.Name() + ", or make it a warning there: required: false",
 		}
 	}
