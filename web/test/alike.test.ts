@@ -132,7 +132,7 @@ const places: {
     change: (a, path) => path.endsWith('/queue') && (a.queues = [queue()]),
     before: (page) => page.getByRole('option', { name: /task-001/ }).click(),
     actions: [
-      action('h', /^Hold back/, 'POST /api/v1/queue/entries/{id}/actions', true),
+      action('h', /^Hold/, 'POST /api/v1/queue/entries/{id}/actions', true),
       action('r', /^Try again/, 'POST /api/v1/queue/entries/{id}/actions'),
       action('X', /^Drop/, 'POST /api/v1/queue/entries/{id}/actions', true),
       action('L', /^Land now/, 'POST /api/v1/queue/actions'),

@@ -211,7 +211,7 @@ story('a task with two needs, and the graph of them', async (page, small) => {
   if (small) await page.getByRole('button', { name: /^Add a task/ }).click();
   else await page.keyboard.press('n');
   const form = page.getByRole('dialog', { name: 'Add a task' });
-  await form.getByLabel('What is to be done?').fill('Print all currencies');
+  await form.getByLabel('What should be done?').fill('Print all currencies');
   const needs = form.getByLabel('Needs first');
   for (const words of ['yen', 'dinars']) {
     await needs.fill(words);
@@ -387,7 +387,7 @@ test('what was decided shows at once, and as what it was', async () => {
   await entry(/task-001/).waitFor({ state: 'detached' });
   await page.goto(at('/runs?q=choose'));
   await page.getByRole('option', { name: /waits for a slot/ }).click();
-  await page.getByText('Answered: it goes on when a slot is free.').waitFor();
+  await page.getByText('Answered: it continues when a slot is free.').waitFor();
 
   // Three are approved with five keys, one is rejected.
   await acts(page);

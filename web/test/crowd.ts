@@ -1,4 +1,4 @@
-// A project as it is after weeks: 70 tasks in every state, about 70 runs, three agents at work, a conflict, a
+// A project as it is after weeks: 70 tasks in every state, about 70 runs, three agents running, a conflict, a
 // workflow whose step failed, and texts that are long, from right to left, or full of signs.
 
 import { readFileSync, writeFileSync } from 'node:fs';

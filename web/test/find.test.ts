@@ -44,7 +44,7 @@ test('tasks, runs, pages and actions are found by a part of their words', async 
     await dialogs(page, 0);
     await page.keyboard.press('Control+k');
     await page.getByRole('combobox').fill('<script>no such thing');
-    await page.getByText('Nothing has these words.').waitFor();
+    await page.getByText('Nothing found.').waitFor();
     await page.keyboard.press('Escape');
     await dialogs(page, 0);
     assert.deepEqual(wrong, []);

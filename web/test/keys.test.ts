@@ -181,13 +181,13 @@ test('a case is added, edited, blocked, taken up and removed by key, while anoth
   await page.goto(at('/board'));
   await page.getByText('Number invoices without gaps').waitFor();
   await page.keyboard.press('v');
-  await page.getByRole('listbox', { name: 'Cases by operation' }).waitFor();
+  await page.getByRole('listbox', { name: 'Tasks by operation' }).waitFor();
   await page.keyboard.press('v');
   await page.getByRole('region', { name: 'Graph of needs' }).waitFor();
   await page.keyboard.press('v');
   await page.getByRole('listbox', { name: 'Pending' }).waitFor();
   await page.keyboard.press('n');
-  await page.getByLabel('What is to be done?').fill('\u05e9\u05dc\u05d5\u05dd: greet in Hebrew');
+  await page.getByLabel('What should be done?').fill('\u05e9\u05dc\u05d5\u05dd: greet in Hebrew');
   await page.keyboard.press('Control+Enter');
   const added = page.getByRole('option', { name: /greet in Hebrew/ });
   await added.waitFor();
@@ -211,7 +211,7 @@ test('a case is added, edited, blocked, taken up and removed by key, while anoth
   await page.keyboard.press('d');
   await panel.getByRole('button', { name: /^Block/ }).waitFor();
   await page.keyboard.press('b');
-  await page.getByLabel('What has to happen first?').fill('Wait');
+  await page.getByLabel('What must happen first?').fill('Wait');
   await page.keyboard.press('Control+Enter');
   await dialogs(page, 1);
   await panel.getByRole('button', { name: /^Unblock/ }).waitFor();

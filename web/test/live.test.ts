@@ -203,7 +203,7 @@ test('what was written is not lost when it cannot be sent', async () => {
   await page.getByText('Number invoices without gaps').waitFor();
   await page.getByText('Live', { exact: true }).waitFor();
   await page.keyboard.press('n');
-  const title = page.getByLabel('What is to be done?');
+  const title = page.getByLabel('What should be done?');
   const alert = page.getByRole('dialog').getByRole('alert');
   await p.restart(async () => {
     await title.fill('Written before the server ended');

@@ -73,7 +73,7 @@ test('keys lead everywhere, and are text where text is written', async () => {
   await page.getByRole('heading', { name: 'Needs you' }).waitFor();
   await page.keyboard.press('?');
   const help = page.getByRole('dialog', { name: 'Keys of this page' });
-  await help.getByText('Next thing that needs you').waitFor();
+  await help.getByText('Next item that needs you').waitFor();
   await page.keyboard.press('Escape');
   await help.waitFor({ state: 'detached' });
 
@@ -118,7 +118,7 @@ test('what another does is seen at once, and takes away neither focus nor text',
   await b.getByRole('option', { name: /task-002/ }).click();
   await b.getByRole('button', { name: /^Block/ }).waitFor();
   await b.keyboard.press('b');
-  await b.getByLabel('What has to happen first?').fill('The archive moves first');
+  await b.getByLabel('What must happen first?').fill('The archive moves first');
   await b.keyboard.press('Control+Enter');
   await a
     .getByRole('listbox', { name: 'Blocked' })

@@ -40,12 +40,12 @@ test('an agent proposes tasks, and a person changes and adds them', async () => 
   await help(page);
   await page.keyboard.press('n');
   const ask = page.getByRole('dialog', { name: 'Plan a goal' });
-  await ask.getByLabel('What is to be reached?').fill('--yes the parser accepts tabs');
+  await ask.getByLabel('What is the goal?').fill('--yes the parser accepts tabs');
   await ask.getByRole('button', { name: 'Start' }).click();
 
   // The tasks are there when the agent has ended, and what waits for what.
   await page.getByText('3 tasks proposed').waitFor();
-  await page.getByRole('region', { name: 'What waits for what' }).waitFor();
+  await page.getByRole('region', { name: 'Dependencies' }).waitFor();
   await page.getByRole('heading', { name: 'Accept tabs' }).waitFor();
   assert.deepEqual(await violations(page), []);
   await page.emulateMedia({ colorScheme: 'dark' });
@@ -60,20 +60,20 @@ test('an agent proposes tasks, and a person changes and adds them', async () => 
 
   await help(page);
   await page.keyboard.press('x');
-  await page.getByRole('dialog', { name: 'Throw the proposed tasks away?' }).waitFor();
+  await page.getByRole('dialog', { name: 'Discard the proposed tasks?' }).waitFor();
   await page.keyboard.press('Escape');
 
   // One is changed, one left out, one more added.
   await page.getByRole('button', { name: 'Edit docs' }).click();
   const edit = page.getByRole('dialog', { name: 'Edit docs' });
-  await edit.getByLabel('What is to be done?').fill('Describe tabs in the manual');
+  await edit.getByLabel('What should be done?').fill('Describe tabs in the manual');
   await edit.getByRole('button', { name: 'Save' }).click();
   await page.getByRole('heading', { name: 'Describe tabs in the manual' }).waitFor();
   await page.getByRole('button', { name: 'Remove extra' }).click();
   await page.getByText('2 tasks proposed').waitFor();
   await page.keyboard.press('m');
   const more = page.getByRole('dialog', { name: 'One more task' });
-  await more.getByLabel('What is to be done?').fill('Release it');
+  await more.getByLabel('What should be done?').fill('Release it');
   await more.getByLabel('Done when').fill('a tag is there');
   await more.getByRole('button', { name: 'Add it to the list' }).click();
   await page.getByText('3 tasks proposed').waitFor();

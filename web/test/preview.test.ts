@@ -322,13 +322,13 @@ procedures: {slow: {act: [{content: Work.}]}}
   await page.getByRole('article', { name: 'slow' }).getByRole('link').first().click();
   await page.waitForURL('**/runs/*');
   // Also before the first agent, on the files as they are.
-  await page.getByText('Of the files as they are, before the first agent.').waitFor();
+  await page.getByText('On the files as they are, before the first agent.').waitFor();
   await page.getByRole('button', { name: 'Unit Tests' }).click();
   const printed = page.getByRole('region', { name: 'gate-1.out' });
   await printed.getByText('before the agent').waitFor();
   await shots(page, 'check-before');
   writeFileSync(join(checked.home, 'begin'), '');
-  await page.getByText('Of the files as they are, before the first agent.').waitFor({ state: 'detached' });
+  await page.getByText('On the files as they are, before the first agent.').waitFor({ state: 'detached' });
   await page.getByRole('button', { name: 'Unit Tests' }).click();
   await printed.getByText('the first line').waitFor();
   writeFileSync(join(checked.home, 'go'), '');

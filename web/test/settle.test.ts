@@ -186,9 +186,9 @@ scenes:
   await settled('gone.txt');
   assert.equal(read('agents.txt'), '1\nmine\n3\n');
   await page.keyboard.press('e');
-  const text = page.getByLabel('What is to be there');
+  const text = page.getByLabel('Resulting text');
   assert.match(await text.inputValue(), /^1\n<+ mine\nmine\n/);
-  assert.ok(await page.getByRole('button', { name: 'Take the lines of markers out first' }).isDisabled());
+  assert.ok(await page.getByRole('button', { name: 'Remove the conflict markers first' }).isDisabled());
   await text.fill('by hand\n');
   assert.deepEqual(await violations(page), []);
   await page.getByRole('button', { name: 'Use this text' }).click();

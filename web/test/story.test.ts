@@ -76,7 +76,7 @@ test('from a list of tasks to work that has landed', async () => {
     // All of it lands.
     await key('g');
     await key('q');
-    const landed = page.getByRole('region', { name: 'Landed last' });
+    const landed = page.getByRole('region', { name: 'Last landed' });
     await page.getByRole('heading', { name: 'Merge queue' }).waitFor();
     // The sprint may still be there to land it; else the person does.
     const land = page.getByRole('button', { name: /^Land now/ });
@@ -92,7 +92,7 @@ test('from a list of tasks to work that has landed', async () => {
     const done = page.getByRole('listbox', { name: 'Done' });
     await done.getByRole('option', { name: /task-001/ }).waitFor();
     await done.getByRole('option', { name: /task-002/ }).waitFor();
-    // What is not there yet is a 404 that the browser logs.
+    // What does not exist yet is a 404 that the browser logs.
     assert.deepEqual(
       wrong.filter((w) => !w.startsWith('Failed to load resource')),
       [],

@@ -231,7 +231,7 @@ test('actions by key, while agents work', async (t) => {
     await page.getByRole('article', { name: 'gamma' }).getByText('iteration 2').waitFor();
     await key('x');
     await sure(/Stop gamma/, /is lost/, 'Stop the run');
-    await page.getByText('No agent is at work').waitFor();
+    await page.getByText('No agent is running').waitFor();
   });
 
   await step('what needs a person, of every kind, is in one list and answered there', async () => {
@@ -303,7 +303,7 @@ test('actions by key, while agents work', async (t) => {
     await key('ArrowDown');
     await waits('Pending').filter({ hasText: 'task-011' }).waitFor();
     await key('b');
-    await page.getByLabel('What has to happen first?').fill('The other way round');
+    await page.getByLabel('What must happen first?').fill('Swap sides');
     await key('Control+Enter');
     await shut();
     await column('Blocked', 'task-011').waitFor();
@@ -457,7 +457,7 @@ test('actions by key, while agents work', async (t) => {
     await page.getByLabel('Work on this instead').selectOption('task-011');
     await sure(
       /Give the slot of task-010.* to another task/,
-      /since its last answer is lost; files that it changed stay, and task-010 goes back to pending/,
+      /since its last answer is lost; files that it changed are kept, and task-010 is pending again/,
       'Give it away',
     );
     await status('task-011', 'active');
@@ -563,9 +563,9 @@ test('actions by key, while agents work', async (t) => {
     await dialog.getByLabel(/^Why/).fill(evil);
     await key('Enter');
     await shut();
-    await page.getByText('The queue stands still').waitFor();
+    await page.getByText('The queue is blocked').waitFor();
     await key('Space');
-    await page.getByText('The queue stands still').waitFor({ state: 'detached' });
+    await page.getByText('The queue is blocked').waitFor({ state: 'detached' });
     for (const k of ['j', 'ArrowDown', 'k', 'ArrowUp']) await key(k);
     await list.getByRole('option', { name: /task-012/, selected: true }).waitFor();
     await key('h');

@@ -65,7 +65,7 @@ export function pauseOrResume(r: Run): void {
 export async function stop(r: Run): Promise<boolean> {
   const sure = await asking.sure(
     `Stop ${short(titled(r), 60)}?`,
-    `Its agent is ended now. What it said in iteration ${r.iteration} since its last answer is lost; files that it changed stay, and the run can be resumed. To lose nothing, pause it instead.`,
+    `Its agent is stopped now. What it said in iteration ${r.iteration} since its last answer is lost; files that it changed are kept, and the run can be resumed. To lose nothing, pause it instead.`,
     'Stop the run',
   );
   return sure && tell(() => post('/api/v1/runs/{run}/stop', { ...at(r), body: undefined }));
@@ -79,8 +79,8 @@ export const raise = (r: Run | RunDetail) =>
     {
       title: can(r, 'resume') ? 'Raise limits and resume' : `Raise the limits of ${short(titled(r), 60)}`,
       text: can(r, 'resume')
-        ? 'Empty fields stay as they are.'
-        : 'The run continues, and the new limits hold from its next iteration. Empty fields stay as they are.',
+        ? 'Empty fields do not change.'
+        : 'The run continues, and the new limits apply from its next iteration. Empty fields do not change.',
       fields: [
         {
           name: 'max_iterations',
@@ -132,7 +132,7 @@ export async function redirect(r: Run): Promise<boolean> {
   return fill(
     {
       title: `Give the slot of ${short(titled(r), 60)} to another task`,
-      loses: `Its agent is ended now. What it said in iteration ${r.iteration} since its last answer is lost; files that it changed stay, and ${r.name} goes back to pending.`,
+      loses: `Its agent is stopped now. What it said in iteration ${r.iteration} since its last answer is lost; files that it changed are kept, and ${r.name} is pending again.`,
       fields: [
         {
           name: 'to',
@@ -155,12 +155,12 @@ export async function rollback(r: Run, to: number): Promise<boolean> {
   const files = [...seen.restored.map((f) => `back: ${f}`), ...seen.removed.map((f) => `gone: ${f}`)];
   const said =
     seen.files === 0
-      ? 'No file differs from what was there then.'
-      : `${plural(seen.files, 'file changes', 'files change')}. What a person has changed since stays, and is named here.`;
+      ? 'No file differs from then.'
+      : `${plural(seen.files, 'file changes', 'files change')}. Files that somebody changed since are kept, and listed here.`;
   const agreed = await asking.ask(
     {
       title: `Roll back to ${where}?`,
-      loses: `${said} A snapshot of what is there now is taken first, so that the rollback can be undone.`,
+      loses: `${said} A snapshot of the current files is taken first, so that the rollback can be undone.`,
       list: [
         ...files.slice(0, 200),
         ...(seen.files > 200 ? [`and ${seen.files - 200} more`] : []),
@@ -192,11 +192,11 @@ export async function apply(r: Run): Promise<boolean> {
       title: `Apply the work of ${short(titled(r), 60)}?`,
       text:
         seen.changed === 0
-          ? 'All that it came to is in your files.'
-          : `It changes ${plural(seen.changed, 'file')} of yours, verified or not. All others stay as they are.`,
+          ? 'All its work is in your files.'
+          : `It changes ${plural(seen.changed, 'file')} of yours, verified or not. No other file changes.`,
       ...(itself.length === 0
         ? {}
-        : { loses: 'Programs of yours run some of these by themselves. Look at what is in them before you say yes.' }),
+        : { loses: 'Your own programs run some of these by themselves. Check them before you say yes.' }),
       list: [...files.slice(0, 200), ...(files.length > 200 ? [`and ${files.length - 200} more`] : [])],
       yes: 'Apply it',
     },
@@ -211,7 +211,7 @@ export async function apply(r: Run): Promise<boolean> {
 export async function discard(r: Run): Promise<boolean> {
   const sure = await asking.sure(
     `Discard ${short(titled(r), 60)}?`,
-    'It waits no more, and what of its work is not in your files is given up. Your files stay as they are; its snapshots and its history are kept.',
+    'It ends, and its work that is not in your files is discarded. Your files do not change; its snapshots and history are kept.',
     'Discard it',
   );
   return sure && tell(() => post('/api/v1/runs/{run}/discard', { ...at(r), body: undefined }));
@@ -297,11 +297,11 @@ export async function start(): Promise<string> {
         { name: 'what', label: 'Procedure or workflow', value: choices[0]![0], choices },
         {
           name: 'anew',
-          label: 'Its last run has not come to its end',
+          label: 'Its last run has not ended',
           value: '',
           choices: [
-            ['', 'Go on with that one'],
-            ['yes', 'Leave it behind, and start anew'],
+            ['', 'Continue that one'],
+            ['yes', 'Leave it, and start a new one'],
           ],
           shown: (answers) => earlier(answers) !== undefined,
         },
@@ -338,9 +338,9 @@ export async function start(): Promise<string> {
           shown: anew,
           choices: [
             ['', 'As configured'],
-            ['permissive', 'Permissive: nothing is kept from the agent'],
-            ['normal', 'Normal: it writes in the project only'],
-            ['paranoid', 'Paranoid: also no network but its model'],
+            ['permissive', 'Permissive: the agent can access everything'],
+            ['normal', 'Normal: it can write only in the project'],
+            ['paranoid', 'Paranoid: also no network except its model'],
           ],
         },
       ],
@@ -398,14 +398,14 @@ const words: Record<Move, { title: string; yes: string; why: 'none' | 'welcome' 
   approve: { title: 'Approve', yes: 'Approve', why: 'none', did: 'is approved, and waits to land' },
   redo: { title: 'Redo', yes: 'Redo', why: 'needed', did: 'is pending again' },
   reject: { title: 'Reject', yes: 'Reject', why: 'needed', did: 'is blocked' },
-  revert: { title: 'Take back', yes: 'Take back', why: 'needed', did: 'waits to be taken back from its target' },
+  revert: { title: 'Revert', yes: 'Revert', why: 'needed', did: 'is queued to be reverted on its target' },
 };
 
 /** clean removes the workspace of a task. */
 export async function clean(c: Case): Promise<boolean> {
   const sure = await asking.sure(
     `Remove the workspace of ${c.id}?`,
-    'Its folder goes. Commits and uncommitted files are kept on a ref in the repository; ignored files, such as caches and build results, are lost.',
+    'Its folder is removed. Commits and uncommitted files are saved under a ref of the repository; ignored files, such as caches and build results, are lost.',
     'Remove the workspace',
   );
   return sure && tell(() => post('/api/v1/cases/{id}/clean', { path: { id: c.id }, body: undefined }));
@@ -417,7 +417,7 @@ export async function takeBack(c: Case): Promise<boolean> {
   const agreed = await asking.ask(
     {
       title: `Roll ${c.id} back?`,
-      loses: 'All that its agents did is taken out of its workspace. A snapshot is kept, so that this can be undone.',
+      loses: 'The work of its agents is removed from its workspace. A snapshot is kept, so that this can be undone.',
       list: files.slice(0, 200).map((f) => `${f.status}: ${f.path}`),
       yes: 'Roll back',
     },
@@ -471,7 +471,7 @@ export async function move(c: Case, how: Move, comments = ''): Promise<boolean> 
             fields: [
               {
                 name: 'why',
-                label: how === 'block' ? 'What has to happen first?' : how === 'revert' ? 'Why?' : 'What must change?',
+                label: how === 'block' ? 'What must happen first?' : how === 'revert' ? 'Why?' : 'What must change?',
                 value: comments,
                 lines: true,
                 needed: true,
@@ -496,7 +496,7 @@ async function fieldsOf(c?: CaseDetail): Promise<Field[]> {
   const [agent, tags] = agentOf(c?.tags ?? []);
   const named = [...new Set([...agents.slice(1), agent])].filter((a) => a !== '');
   return [
-    { name: 'title', label: c ? 'Title' : 'What is to be done?', value: c?.title ?? '', needed: true },
+    { name: 'title', label: c ? 'Title' : 'What should be done?', value: c?.title ?? '', needed: true },
     { name: 'description', label: 'Description', value: c?.description ?? '', lines: true },
     {
       name: 'acceptance',
@@ -612,7 +612,7 @@ export async function addCase(): Promise<string> {
     value: 'task',
     choices: [
       ['task', 'A task, worked on by an agent'],
-      ['operation', 'An operation, which holds tasks'],
+      ['operation', 'An operation, which groups tasks'],
     ],
   };
   const fields = await attempt(() => fieldsOf());
@@ -660,14 +660,14 @@ export async function importCases(): Promise<void> {
     ({ text = '' }) => post('/api/v1/cases/import', { body: { text } }),
   );
   if (!done) return;
-  notes.done(`${done.ids.length} cases are on the board.`);
+  notes.done(`${done.ids.length} tasks are on the board.`);
   store.reload();
 }
 
 export async function removeCase(c: Case): Promise<boolean> {
   const sure = await asking.sure(
     `Remove ${c.id} from the board?`,
-    `"${short(c.title, 120)}" is taken off the board. Its history stays, but it cannot be put back as it was.`,
+    `"${short(c.title, 120)}" is removed from the board. Its history is kept, but this cannot be undone.`,
     'Remove it',
   );
   if (!sure) return false;

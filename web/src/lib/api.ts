@@ -61,7 +61,7 @@ export function explain(thrown: unknown): Problem {
     `Something in this page failed: ${thrown instanceof Error ? thrown.message : String(thrown)}`,
     'high',
     [],
-    ['Load the page again: what was stored is stored'],
+    ['Reload the page: everything stored is safe'],
   );
 }
 
@@ -113,7 +113,7 @@ async function send(method: string, path: string, sent: Sent): Promise<unknown> 
       `The server answered with status ${response.status} and no JSON.`,
       'high',
       [],
-      ['Something between this page and pawl may have answered: load the page again'],
+      ['Something between this page and pawl may have answered: reload the page'],
       response.status,
     );
   }

@@ -31,7 +31,7 @@ export function proofOf(criterion: string, gates: readonly Gate[]): Look {
   const same = (g: Gate) => g.criterion?.toLowerCase() === criterion.trim().toLowerCase();
   const checks = gates.filter(same);
   const worst = checks.find((g) => g.status !== 'passed') ?? checks[0];
-  if (!worst) return { tone: 'rest', sign: '○', word: 'nobody checked' };
+  if (!worst) return { tone: 'rest', sign: '○', word: 'not checked' };
   const look = gateLook(worst.status);
   const before = worst.before ? `; before the work ${worst.before}` : '';
   return { ...look, word: `${worst.name}: ${look.word}${before}` };

@@ -1,4 +1,4 @@
-// What happens, as it happens: this page's end of the stream (stream.ts).
+// Live events: this page's end of the stream (stream.ts).
 //
 // A page that cannot be seen leaves after a while, unless it is to say when a person is needed;
 // when it is seen again and something has happened since, it loads its data anew.

@@ -25,7 +25,7 @@ class Pilot {
     if (what === 'stop') {
       const sure = await asking.sure(
         'Stop the autopilot?',
-        'Its agents are ended now, and what they said since their last answer is lost. Their tasks go back to pending with their work kept. To lose nothing, pause it instead.',
+        'Its agents are stopped now, and what they said since their last answer is lost. Their tasks are pending again, and their work is kept. To lose nothing, pause it instead.',
         'Stop it',
       );
       if (!sure) return;

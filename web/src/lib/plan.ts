@@ -21,8 +21,8 @@ export async function propose(): Promise<boolean> {
       title: 'Plan a goal',
       text: 'An agent reads the repository and proposes tasks. It changes nothing, and nothing is added until you say so.',
       fields: [
-        { name: 'goal', label: 'What is to be reached?', lines: true, needed: true },
-        { name: 'max_cost', label: 'US dollars at most', hint: 'for example 2; empty is what the configuration says' },
+        { name: 'goal', label: 'What is the goal?', lines: true, needed: true },
+        { name: 'max_cost', label: 'US dollars at most', hint: 'for example 2; empty: as configured' },
       ],
       yes: 'Start',
     },
@@ -43,7 +43,7 @@ const linesOf = (text = '') =>
 
 /** fieldsOf are what a proposed task says; needs are refs of the others. */
 const fieldsOf = (t: Proposed, others: Proposed[]): Field[] => [
-  { name: 'title', label: 'What is to be done?', value: t.title, needed: true },
+  { name: 'title', label: 'What should be done?', value: t.title, needed: true },
   { name: 'description', label: 'Description', value: t.description ?? '', lines: true },
   {
     name: 'acceptance',
@@ -114,9 +114,9 @@ export async function addAll(plan: Plan): Promise<boolean> {
 /** drop throws the list away. */
 export async function drop(plan: Plan): Promise<boolean> {
   const sure = await asking.sure(
-    'Throw the proposed tasks away?',
-    'The list is removed. What the agent said stays in the log of its run.',
-    'Throw them away',
+    'Discard the proposed tasks?',
+    'The list is removed. The output of the agent stays in the log of its run.',
+    'Discard them',
   );
   return sure && (await attempt(() => remove('/api/v1/proposal', { query: { version: plan.version } }))) !== undefined;
 }

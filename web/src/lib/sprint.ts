@@ -20,7 +20,7 @@ export interface Figures {
 
 const kinds = ['count', 'duration', 'until_time', 'no_ready'];
 
-/** readStats reads a line of statistics; what is not there, or odd, counts as nothing. */
+/** readStats reads a line of statistics; what does not exist, or odd, counts as nothing. */
 export function readStats(stats: unknown): Figures {
   const s = (typeof stats === 'object' && stats !== null ? stats : {}) as Record<string, unknown>;
   const t = (typeof s.target === 'object' && s.target !== null ? s.target : {}) as Record<string, unknown>;

@@ -31,7 +31,7 @@ const rests = new Set([
   'limits.raised',
 ]);
 
-/** inOrder are agents at work, the longest first. */
+/** inOrder are agents running, the longest first. */
 const inOrder = (runs: Run[]) =>
   runs.sort((a, b) => a.started_at.localeCompare(b.started_at) || a.run.localeCompare(b.run));
 
@@ -167,7 +167,7 @@ class Store {
   /** counted are the attempts that runs have in their sums already: what is known of them live is not added. */
   private readonly counted = new Map<string, number>();
 
-  /** spent is what a run has used until now, the attempt under way included. */
+  /** spent is what a run has used until now, the attempt in progress included. */
   spent(r: Run): { cost_usd: number | null; tokens_in: number; tokens_out: number } {
     const now = this.activity.get(r.run);
     if (

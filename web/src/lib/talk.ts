@@ -52,11 +52,11 @@ function read(e: AgentEvent): Turn | null {
   else if (e.kind === 'error' || e.kind === 'retry' || e.kind === 'rate_limit') {
     const what = {
       error: 'Error',
-      retry: `The model call is tried again${e.attempt ? ` (attempt ${e.attempt})` : ''}`,
+      retry: `The model call is retried${e.attempt ? ` (attempt ${e.attempt})` : ''}`,
       rate_limit: 'Limit of the provider',
     }[e.kind];
     Object.assign(t, { kind: 'wrong', text: [what, e.error || e.text].filter(Boolean).join(': ') });
-  } else if (e.kind === 'session') t.text = e.model ? `Session with ${e.model}` : 'Session begins';
+  } else if (e.kind === 'session') t.text = e.model ? `Session with ${e.model}` : 'Session started';
   else if (e.kind === 'end')
     t.text = ['The agent ended', e.cost_usd ? money(e.cost_usd) : ''].filter(Boolean).join(', ');
   else return null;
@@ -100,7 +100,7 @@ export function turns(parts: readonly Said[], whole: ReadonlySet<number>): Turn[
       list.push(
         kept(gaps, p, () => ({
           ...blank(-p.offset),
-          text: `${bytes(left)} were left out here: of a very long conversation the beginning and the end are kept.`,
+          text: `${bytes(left)} were left out here: only the beginning and the end of a very long conversation are kept.`,
         })),
       );
     to = p.next;

@@ -106,7 +106,7 @@ describe('dragging', () => {
   test('where it cannot go, the message says why', () => {
     expect(reasonNotToMove(task('t-1'), 'done')).toMatch(/t-1 cannot be dragged to Done: pawl moves cases there/);
     expect(reasonNotToMove(task('t-1', { status: 'done' }), 'timeout')).toMatch(
-      /At a limit: a case that is done cannot/,
+      /At a limit: a task that is done cannot/,
     );
   });
   test('a task has its place among those that are as ready', () => {

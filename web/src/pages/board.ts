@@ -103,8 +103,8 @@ export function moveTo(c: Pick<Case, 'actions'>, column: string): Move | undefin
 export function reasonNotToMove(c: Pick<Case, 'id' | 'status'>, column: string): string {
   const label = columns.find((one) => one.id === column)?.label ?? column;
   const why = ['review', 'done', 'failed'].includes(column)
-    ? 'pawl moves cases there by itself, as their work ends.'
-    : `a case that is ${caseLook(c.status).word} cannot be moved there.`;
+    ? 'pawl moves tasks there itself, when their work ends.'
+    : `a task that is ${caseLook(c.status).word} cannot be moved there.`;
   return `${c.id} cannot be dragged to ${label}: ${why}`;
 }
 

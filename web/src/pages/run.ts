@@ -2,7 +2,7 @@
 
 import type { Current, Iteration } from '../lib/api';
 
-/** Step is a line of the timeline: an attempt that ended, or the one under way. */
+/** Step is a line of the timeline: an attempt that ended, or the one in progress. */
 export interface Step {
   key: string;
   number: number;
@@ -10,7 +10,7 @@ export interface Step {
   ended: Iteration | null;
 }
 
-/** timeline has the attempts that ended, and the one under way unless it is among them by now. */
+/** timeline has the attempts that ended, and the one in progress unless it is among them by now. */
 export function timeline(ended: Iteration[], current: Current | null): Step[] {
   const steps: Step[] = ended.map((i) => ({ key: keyOf(i), number: i.number, attempt: i.attempt, ended: i }));
   if (current && !steps.some((s) => s.key === keyOf(current))) {
