@@ -26,12 +26,12 @@ func hiding(what, more string) string {
 }
 
 const (
-	noState   = "refused: .*no place for pawl's state"
+	noState   = "refused: .*no folder for pawl.s state"
 	keepState = "refused: .*cannot keep pawl's state in "
 	notUser   = `.* belongs to user 0, and you are user \d+`
 	unwritten = "refused: .*cannot write .*, so no work could get into the repository"
 	noAgent   = `refused: .*agent "mine".* is not an executable program here`
-	twoBoards = "runs: .*the repository has a board already"
+	twoBoards = "runs: .*the repository already has a board"
 )
 
 var placeRows = []placeRow{
@@ -51,7 +51,7 @@ var placeRows = []placeRow{
 				in: `unshare --mount sh -c 'mount -o remount,bind,ro /proc; exec "$@"' x`},
 		}},
 	{"root without mount namespaces, at `normal` and `paranoid`", "", []workPlace{
-		{name: "no namespaces, root", root: true, in: noNamespaces, says: "refused: .*cannot have a mount namespace"},
+		{name: "no namespaces, root", root: true, in: noNamespaces, says: "refused: .*without a mount namespace"},
 	}},
 	{"Linux without `/proc`", "", []workPlace{
 		{name: "no proc", in: `unshare --mount sh -c 'umount -l /proc; exec "$@"' x`,
@@ -90,11 +90,11 @@ var placeRows = []placeRow{
 	{"the repository is your home folder, or holds it; `safety.hide` names what git has", ": agents would have it",
 		[]workPlace{
 			{name: "home is the repository", make: "cp $HOME/.gitconfig .; HOME=$PWD",
-				says: "refused: .*holds your home folder", short: true},
+				says: "refused: .*contains your home folder", short: true},
 			{name: "home is below", make: "mkdir h; cp $HOME/.gitconfig h; HOME=$PWD/h",
-				says: "refused: .*holds your home folder"},
+				says: "refused: .*contains your home folder"},
 			{name: "home by a link", make: "cp $HOME/.gitconfig .; ln -s $PWD $AT/link; HOME=$AT/link",
-				says: "refused: .*holds your home folder"},
+				says: "refused: .*contains your home folder"},
 			{name: "hidden and tracked", make: hiding("key", "git add key"),
 				says: "refused: .*safety.hide cannot hide key"},
 			{name: "hidden by a link", make: hiding("link", "ln -s key link; git add key link"),
@@ -288,7 +288,7 @@ var placeRows = []placeRow{
 		{name: "no interpreter", make: `printf '#!/no/such/shell\n' >agent.sh`, says: noAgent},
 		{name: "no interpreter for env", make: `printf '#!/usr/bin/env no-such-shell\n' >agent.sh`,
 			says: noAgent + ".*not in PATH"},
-		{name: "interpreter is a folder", make: `printf '#!/usr\n' >agent.sh`, says: noAgent + ".*is no program"},
+		{name: "interpreter is a folder", make: `printf '#!/usr\n' >agent.sh`, says: noAgent + ".*is not a program"},
 	}},
 	{"in the middle of your merge, rebase or bisect; an `index.lock` that stays", ", until it is over; with `run: {deliver: ask}` runs work; while a branch is checked out the board works, and its landings wait", []workPlace{
 		{name: "rebase", make: conflict + "git rebase -q other >/dev/null 2>&1",

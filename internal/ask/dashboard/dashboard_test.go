@@ -47,7 +47,7 @@ func options(v autopilot.View) Options {
 	return Options{
 		Look: func(context.Context) (autopilot.View, error) { return v, nil },
 		Next: func(n autopilot.Need) string { return "pawl case retry " + n.Case },
-		Hint: "Enter leaves",
+		Hint: "Enter quits",
 	}
 }
 
@@ -72,7 +72,7 @@ func TestScreen(t *testing.T) {
 		"Queue  2 on their way",
 		"task-002 landed",
 		"task-001 started: score 60",
-		"Enter leaves",
+		"Enter quits",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the screen lacks %q:\n%s", want, got)

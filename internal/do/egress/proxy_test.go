@@ -84,7 +84,7 @@ func TestAddressesBehindAllowedNames(t *testing.T) {
 		"169.254.1.1": "link-local", "fe80::1": "link-local", "169.254.169.254": "metadata", "fd00:ec2::254": "metadata", "168.63.129.16": "metadata",
 		"100.64.0.1": "carrier", "100.100.100.200": "metadata", "0.0.0.0": "this host", "::": "this host", "0.1.2.3": "this host",
 		"224.0.0.1": "multicast", "ff02::1": "multicast", "255.255.255.255": "reserved", "192.0.2.1": "documentation",
-		"::ffff:93.184.216.34": "IPv6 form", "::ffff:127.0.0.1": "IPv6 clothes", "::127.0.0.1": "reserved", "64:ff9b::10.0.0.1": "private",
+		"::ffff:93.184.216.34": "IPv6 form", "::ffff:127.0.0.1": "IPv6 form", "::127.0.0.1": "reserved", "64:ff9b::10.0.0.1": "private",
 		"64:ff9b:1::1": "reserved", "2002:7f00:1::": "relay", "2001:0:7f00:1::": "protocol", "fe80::1%1": "zone",
 	} {
 		r.mu.Lock()

@@ -62,7 +62,7 @@ func TestTimeUp(t *testing.T) {
 		want          string
 	}{
 		{time.Minute, time.Minute, "the safety level normal allows an iteration 1m0s"},
-		{15 * time.Millisecond, time.Hour, "what was left of the run's time, 15ms"},
+		{15 * time.Millisecond, time.Hour, "the rest of the run's time, 15ms"},
 		{time.Minute, time.Hour, ""},
 		{2 * time.Minute, time.Hour, ""},
 	} {

@@ -68,7 +68,7 @@ func TestTheFolderOfARunIsRemoved(t *testing.T) {
 			}
 			h.start()
 			_, records, s := w.stored()
-			if len(records) != last || s.Status != loop.FailedRun || !strings.Contains(s.Why, w.o.Root+" was removed while the run worked in it") {
+			if len(records) != last || s.Status != loop.FailedRun || !strings.Contains(s.Why, w.o.Root+" was removed during the run") {
 				t.Errorf("it is %s (%s), %d records, want %d", s.Status, s.Why, len(records), last)
 			}
 			if n := w.starts(); n != 1 {

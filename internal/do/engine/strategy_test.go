@@ -86,7 +86,7 @@ func TestKilledAfterTheRewind(t *testing.T) {
 	}
 	q := w.resume()
 	q.await("end")
-	if w.read("seen") != "1" || q.saw("not put back") != 0 {
+	if w.read("seen") != "1" || q.saw("not restored") != 0 {
 		t.Errorf("the third iteration saw %q: %q", w.read("seen"), q.seen)
 	}
 }

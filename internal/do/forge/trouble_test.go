@@ -38,8 +38,8 @@ func TestTrouble(t *testing.T) {
 		"500":             {say(500, "oops"), true, 0, "500 Internal Server Error"},
 		"a page":          {say(200, "<html>", "Content-Type", "text/html; charset=utf-8"), true, 0, "it answers with text/html where JSON is expected"},
 		"limit":           {say(429, "", "Retry-After", "90"), true, 89 * time.Second, "its rate limit is reached; try again at "},
-		"secondary limit": {say(403, `{"message":"You have exceeded a secondary rate limit."}`), true, 59 * time.Second, "its limit of calls is reached"},
-		"a year":          {say(429, "", "Retry-After", "99999999999"), true, 59 * time.Second, "its limit of calls is reached"},
+		"secondary limit": {say(403, `{"message":"You have exceeded a secondary rate limit."}`), true, 59 * time.Second, "its rate limit is reached"},
+		"a year":          {say(429, "", "Retry-After", "99999999999"), true, 59 * time.Second, "its rate limit is reached"},
 		"403":             {say(403, `{"message":"Resource not accessible by personal access token"}`), false, 0, "403 Forbidden: Resource not accessible by"},
 		"expired":         {say(401, `{"message":"Bad credentials"}`), false, 0, "the token is wrong or has expired"},
 		"broken":          {say(200, `{"full_name":`, "Content-Type", "application/json"), true, 0, "it answers with JSON that cannot be read: unexpected end"},
@@ -50,7 +50,7 @@ func TestTrouble(t *testing.T) {
 		"limit of hours": {func(w http.ResponseWriter, r *http.Request) bool {
 			soon := time.Now().Add(10 * time.Minute) // from the answer on: this test may have waited for its turn
 			return say(403, "{}", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", fmt.Sprint(soon.Unix()))(w, r)
-		}, true, 9 * time.Minute, "its limit of calls is reached"},
+		}, true, 9 * time.Minute, "its rate limit is reached"},
 		"hung up": {func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) }, true, 0, "it does not answer: EOF"},
 		"endless": {func(w http.ResponseWriter, r *http.Request) bool {
 			for r.Context().Err() == nil {
@@ -59,7 +59,7 @@ func TestTrouble(t *testing.T) {
 				}
 			}
 			return true
-		}, false, 0, "larger than pawl reads"},
+		}, false, 0, "too large"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -212,7 +212,7 @@ func TestAnAgentThatTakesTheTargetWholeHasDoneNothing(t *testing.T) {
 		a.make = func(p Problem, _ int) (string, error) { return solve(p), nil }
 		r.o.Resolve = a.resolve
 		id := r.conflicting([]string{"a.txt", "one\nTWO\nthree\n"}, []string{"a.txt", "one\n2\nthree\n"})
-		if left := r.left(); len(left) != 1 || !strings.Contains(left[0], "the agent left nothing of the change") {
+		if left := r.left(); len(left) != 1 || !strings.Contains(left[0], "the agent dropped the change") {
 			t.Errorf("%s: left %q", name, left)
 		}
 		if s := r.status(id); s != board.Blocked {

@@ -47,7 +47,7 @@ func TestTheDatabaseIsFullForAWhile(t *testing.T) {
 	if s := r.status(id); s != board.Done {
 		t.Errorf("it is %s: %v", s, r.left())
 	}
-	if n := r.said(queue.NoteTrouble); len(n) != 1 || !strings.Contains(n[0], "stands still until it can") {
+	if n := r.said(queue.NoteTrouble); len(n) != 1 || !strings.Contains(n[0], "is blocked until it can") {
 		t.Errorf("told %q", n)
 	}
 	r.audit(base)

@@ -235,7 +235,7 @@ func TestARemoteThatIsNotThereIsAWarning(t *testing.T) {
 	if s := r.status(id); s != board.Done {
 		t.Errorf("it is %s: %v", s, r.left())
 	}
-	if n := r.said(queue.NoteWarning); len(n) != 2 || !strings.Contains(n[0], "goes on with what is here") || !strings.Contains(n[1], "was not pushed") {
+	if n := r.said(queue.NoteWarning); len(n) != 2 || !strings.Contains(n[0], "continues with the local branch") || !strings.Contains(n[1], "was not pushed") {
 		t.Errorf("told %q", n)
 	}
 }

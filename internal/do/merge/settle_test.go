@@ -136,7 +136,7 @@ func TestAStalePageSettlesNothing(t *testing.T) {
 	}
 	refused := func(what string, err error) {
 		t.Helper()
-		if err == nil || !strings.Contains(err.Error(), "not what it was") {
+		if err == nil || !strings.Contains(err.Error(), "has changed since") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -90,7 +90,7 @@ func TestStartErrorsSayWhatToDo(t *testing.T) {
 		{"not in PATH", Command{Args: []string{"no-such-program"}, Env: []string{"PATH=/usr/bin:/bin"}}, 127, "not found in PATH"},
 		{"relative PATH", Command{Args: []string{"plain"}, Dir: dir, Env: []string{"PATH=.:"}}, 127, "not found in PATH"},
 		{"in PATH, not executable", Command{Args: []string{"plain"}, Env: []string{"PATH=" + dir}}, 126, "chmod +x"},
-		{"no such file", Command{Args: []string{"./absent"}, Dir: dir}, 127, "is not there"},
+		{"no such file", Command{Args: []string{"./absent"}, Dir: dir}, 127, "does not exist"},
 		{"not executable", Command{Args: []string{"./plain"}, Dir: dir}, 126, "make it executable, chmod +x "},
 		{"a folder", Command{Args: []string{dir}}, 126, "is a folder"},
 		{"bad interpreter", Command{Args: []string{write("bad", "#!/no/such/sh\n", 0o700)}}, 126, "names the interpreter /no/such/sh, which does not exist"},

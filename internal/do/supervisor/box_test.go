@@ -223,7 +223,7 @@ func TestStartErrorsInABoxAreResults(t *testing.T) {
 	}{
 		{func(j *Job) { j.Args = []string{"no-such-agent"} }, 127, "not found in PATH"},
 		{func(j *Job) { j.Args = []string{"/"} }, 126, "is a folder"},
-		{func(j *Job) { j.Args = []string{"./none"} }, 127, "is not there"},
+		{func(j *Job) { j.Args = []string{"./none"} }, 127, "does not exist"},
 		{func(j *Job) { j.Args = nil }, 127, "empty"},
 		{func(j *Job) { j.Dir = "/no/such/folder" }, -1, "working folder"},
 		{func(j *Job) { j.Box.Binds = []sandbox.Bind{{From: "/no/such/folder", To: "/tmp"}} }, -1, "/no/such/folder"},

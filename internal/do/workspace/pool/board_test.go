@@ -33,7 +33,7 @@ func TestNoteOfTheBoard(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := p.ClaimBoard()
-		if c.refused != (err != nil && strings.Contains(err.Error(), "has a board already")) {
+		if c.refused != (err != nil && strings.Contains(err.Error(), "already has a board")) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

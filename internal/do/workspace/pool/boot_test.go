@@ -41,7 +41,7 @@ func TestEmptyObjectAndBrokenHead(t *testing.T) {
 	if _, err := os.Lstat(w.Top); !os.IsNotExist(err) {
 		t.Errorf("the workspace is there: %v", err)
 	}
-	if notes := p.Notes(); len(notes) != 1 || !strings.Contains(notes[0], "did not survive the end of the machine") {
+	if notes := p.Notes(); len(notes) != 1 || !strings.Contains(notes[0], "did not survive the crash of the machine") {
 		t.Errorf("notes are %q", notes)
 	}
 }

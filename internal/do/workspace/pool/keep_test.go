@@ -36,13 +36,13 @@ func TestJudge(t *testing.T) {
 		why    string
 	}{
 		{"live", with(func(r *store.Workspace) { r.State, r.Owner.PID = leased, 7 }), question{busy: "used by process 7", named: true, landed: true}, false, "used by process 7"},
-		{"half made by a live one", with(func(r *store.Workspace) { r.State = making }), question{busy: "used by process 7"}, false, "works in it"},
+		{"half made by a live one", with(func(r *store.Workspace) { r.State = making }), question{busy: "used by process 7"}, false, "used by"},
 		{"half made", with(func(r *store.Workspace) { r.State = making }), question{proof: errors.New("no folder")}, true, "never finished"},
 		{"half removed", with(func(r *store.Workspace) { r.State = removing }), question{proof: errors.New("no folder")}, true, "all of it is kept"},
 		{"not proved", task, question{named: true, landed: true, proof: errors.New("another folder")}, false, "cannot be proved to be the folder that was made: another folder"},
 		{"warm", store.Workspace{Kind: kindWarm, State: warm}, question{}, true, "nothing is in it"},
 		{"integration", store.Workspace{Kind: kindIntegration, State: kept}, question{}, true, "has ended"},
-		{"removed by hand", task, question{gone: true}, false, "its folder no longer exists; to forget it: pawl case clean task-001"},
+		{"removed by hand", task, question{gone: true}, false, "its folder no longer exists; to remove the entry: pawl case clean task-001"},
 		{"removed by hand and named", task, question{gone: true, named: true}, true, "you named it"},
 		{"named", task, question{named: true}, true, "you named it"},
 		{"landed", task, question{landed: true}, true, "has landed"},
@@ -219,7 +219,7 @@ func TestAnotherFolderIsNotRemoved(t *testing.T) {
 	}
 	// Where nobody knows what a folder is, none is made.
 	r.put(p.DirOf("task-009"), "mine", "1\n")
-	if _, err := p.Take(t.Context(), "task-009", "HEAD"); err == nil || !strings.Contains(err.Error(), "knows nothing of") {
+	if _, err := p.Take(t.Context(), "task-009", "HEAD"); err == nil || !strings.Contains(err.Error(), "is not pawl") {
 		t.Error(err)
 	}
 }
