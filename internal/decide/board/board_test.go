@@ -229,7 +229,7 @@ func TestCheck(t *testing.T) {
 		"the title is empty":            func(c *Case) { c.Title = " \t" },
 		"the title has 1048576 bytes":   func(c *Case) { c.Title = strings.Repeat("x", 1<<20) },
 		"the title has control char":    func(c *Case) { c.Title = "a\x1b[31mb" },
-		"or is not UTF-8":                func(c *Case) { c.Title = "a\xff" },
+		"or is not UTF-8":               func(c *Case) { c.Title = "a\xff" },
 		"the description has a NUL":     func(c *Case) { c.Description = "a\x00b" },
 		"the description has 300000 by": func(c *Case) { c.Description = strings.Repeat("x", 300_000) },
 		"the tag \"a b\"":               func(c *Case) { c.Tags = []string{"a b"} },

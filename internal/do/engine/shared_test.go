@@ -86,7 +86,7 @@ func TestOneRunTries(t *testing.T) {
 	}
 	p, q := w[0].start(), w[1].start()
 	for _, one := range []*pawl{p, q} {
-		one.await("wait started rate limit of script, hit by run earlier; run prober tries")
+		one.await("wait started rate limit of script, hit by run earlier; run prober checks")
 	}
 	if err := shelf.Record(ctx, "script", ratelimit.Meeting{Run: "prober", Class: failure.QuotaExhausted, Began: time.Now(), Until: time.Now().Add(time.Hour), Named: true}); err != nil {
 		t.Fatal(err)
@@ -130,7 +130,7 @@ func TestAKilledProberHoldsUpNobody(t *testing.T) {
 	p := w[0].start()
 	p.await("agent text up")
 	q := w[1].start()
-	q.await("wait started rate limit of script, hit by run earlier; run " + w[0].run() + " tries")
+	q.await("wait started rate limit of script, hit by run earlier; run " + w[0].run() + " checks")
 	p.kill()
 	q.await("end completed")
 	w[1].holds(loop.Completed, "1.1 success")

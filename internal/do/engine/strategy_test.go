@@ -65,7 +65,7 @@ func TestRewindLeavesAPersonsWork(t *testing.T) {
 	if w.read("seen") != "0" || !strings.Contains(w.read("files"), "junk.txt") || w.read("repo/mine.txt") != "mine" {
 		t.Errorf("the third iteration saw %q and %q: %s", w.read("seen"), w.read("files"), scores(w))
 	}
-	if h.count("warning the files were not put back") != 1 {
+	if h.count("warning the files were not restored") != 1 {
 		t.Errorf("nothing was said: %q", h.lines)
 	}
 }

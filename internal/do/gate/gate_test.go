@@ -213,7 +213,7 @@ func TestAGateChangesWhatItJudges(t *testing.T) {
 		"required": {"fmt test", []Exec{rewrites}, false, `fmt: the gate changed "a.go", which it judges`, ""},
 		"optional": {"fmt? test", []Exec{rewrites, {}}, true, "1 of 2 gates passed", `fmt: the gate changed "a.go", which it judges`},
 		"beside":   {"test lint", []Exec{report, {}}, true, "2 of 2 gates passed", ""},
-		"missed":   {"test lint", []Exec{report, red}, false, "lint: exit status 1", `before gate lint "report" was taken away`},
+		"missed":   {"test lint", []Exec{report, red}, false, "lint: exit status 1", `before gate lint "report" was removed`},
 		"its own":  {"test lint", []Exec{{ExitCode: 1, Added: report.Added, Changed: rewrites.Changed}}, false, "test: exit status 1", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -115,7 +115,7 @@ func TestATargetIsRewrittenBeforeALandingIsTakenBack(t *testing.T) {
 	askQueue(t, q, q.asAsk(queue.Event{Kind: queue.Asked, Ask: &queue.Ask{Wish: queue.WishResume}}))
 	r.drain(q)
 	if left := r.left(); r.git("rev-parse", "main") != start || r.status(second) != board.Blocked ||
-		!strings.Contains(strings.Join(left, "\n"), "is not on main any more") {
+		!strings.Contains(strings.Join(left, "\n"), "is no longer on main") {
 		t.Errorf("%s is %s, left %v, said %v", second, r.status(second), left, r.notes)
 	}
 	if _, err := q.OfferRevert(t.Context(), first, "Add a file", "wrong"); err == nil || !strings.Contains(err.Error(), "it was rewritten") {

@@ -108,7 +108,7 @@ func TestAFileInTheWayOfAClone(t *testing.T) {
 	if r.git("rev-parse", "main") != before || r.read("a.txt") != "mine, not committed\n" {
 		t.Error("the person's files were moved")
 	}
-	if told := r.said(queue.NoteWarning); len(told) != 1 || !strings.Contains(told[0], "a.txt has changes of yours") {
+	if told := r.said(queue.NoteWarning); len(told) != 1 || !strings.Contains(told[0], "a.txt is changed or untracked") {
 		t.Errorf("told %q", told)
 	}
 	r.git("checkout", "-q", "a.txt")

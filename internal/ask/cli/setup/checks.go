@@ -241,10 +241,11 @@ func (k *checks) checkGates(ctx context.Context, a *command.App, c *config.Confi
 // describeTrial puts a trial in words.
 func describeTrial(t merge.Trial, c *config.Config) []check {
 	if t.Setup != "" {
-		return []check{{"set-up", problem, t.Setup, []string{
-			"A clone has only what git has: add what else it needs to workspace.setup or workspace.copy of " +
-				c.Name(),
-		}}}
+		hint := "A clone has only what git has: add what else it needs to workspace.setup or workspace.copy of " + c.Name()
+		if strings.Contains(t.Setup, ": network: ") {
+			hint = "See whether this machine reaches the registry, then try again"
+		}
+		return []check{{"set-up", problem, t.Setup, []string{hint}}}
 	}
 	var list []check
 	if n := len(c.Workspace.Setup); n > 0 {

@@ -208,15 +208,14 @@ func askDefaultYes(a *command.App, question string) bool {
 	_, _ = fmt.Fprint(a.Stderr, question)
 	line, err := bufio.NewReader(a.Stdin).ReadString('\n')
 	line = strings.ToLower(strings.TrimSpace(line))
-	yes := line == "" || strings.HasPrefix(line, "y")
-	return err == nil && yes
+	return err == nil && (line == "" || strings.HasPrefix(line, "y"))
 }
 
 // tryGates shows what the gates say of the repository as it is.
 func tryGates(ctx context.Context, a *command.App) (red bool) {
 	k := examineSetup(ctx, a, false)
 	k.printChecks(a)
-	isRed := func(c check) bool { return c.State == problem && strings.HasPrefix(c.What, "gate ") }
+	isRed := func(c check) bool { return c.State == problem && !strings.HasPrefix(c.What, "agent ") }
 	if red = slices.ContainsFunc(k.list, isRed); red {
 		a.Say("'pawl run' can start from red gates and repair them; " +
 			"the board waits until it is green. Then: pawl doctor")
