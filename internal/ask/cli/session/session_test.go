@@ -101,7 +101,7 @@ func TestChoices(t *testing.T) {
 			[]string{"1. ", "pawl answer r1 NUMBER", "what to do differently", goesOn}, []string{"approve, or"}},
 		{"a question", loop.Pending, control.Choice{Text: "go on"}, false, []string{"pawl answer r1 NUMBER"}, []string{"pawl resume"}},
 		{"green work", loop.Paused, review, false, []string{"approve, or: pawl answer r1"}, []string{"what to do differently"}},
-		{"asked here", loop.Paused, review, true, []string{"1. accept", "pawl show r1 --diff"}, []string{"Choose one", "Go on as"}},
+		{"asked here", loop.Paused, review, true, []string{"1. accept", "pawl show r1 --diff"}, []string{"Choose one", "Continue:"}},
 	} {
 		var out strings.Builder
 		printChoices(&command.App{Stdout: &out}, "r1", c.status, &loop.Question{Choices: []control.Choice{c.choice}}, c.here)

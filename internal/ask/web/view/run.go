@@ -274,7 +274,7 @@ type Reply struct {
 	Choice int    `json:"choice,omitempty" minimum:"0" maximum:"100" doc:"The number of an option; 0 for words alone."`
 	Text   string `json:"text,omitempty" maxLength:"20000" doc:"Words, for the next prompt."`
 	Step   string `json:"step,omitempty" maxLength:"1000" doc:"The step of a workflow that is answered; needed where several ask."`
-	Resume *bool  `json:"resume,omitempty" doc:"Go on with the run at once; true when left out."`
+	Resume *bool  `json:"resume,omitempty" doc:"Continue the run at once; true when left out."`
 	Raise
 }
 
