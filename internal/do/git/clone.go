@@ -153,8 +153,7 @@ func (c *Clone) Checkout(ctx context.Context, commit string) error {
 	}
 	if partial, cerr := c.Of.isPartial(ctx); cerr == nil && partial {
 		return fmt.Errorf("cannot check out %s: the repository is a partial clone, and some files of this commit "+
-			"were never fetched; "+
-			"fetch them by checking it out there once: git checkout %s (%w)", commit, commit, err)
+			"were never fetched; fetch them by checking it out there once: git checkout %s (%w)", commit, commit, err)
 	}
 	return fmt.Errorf("cannot check out %s: %w", commit, err)
 }

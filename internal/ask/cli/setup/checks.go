@@ -270,7 +270,9 @@ func gateCheck(g loop.Gate, why, at string, c *config.Config) check {
 	out := check{what, doubt, "red: " + strings.TrimPrefix(why, g.Name+": "), nil}
 	if g.Required {
 		out.State, out.Hints = problem, []string{
-			"Repair it on the branch: no task starts on a red one (unless autopilot.on_red_target is work)",
+			map[bool]string{
+				true: "Install what it needs here", false: "Repair it on the branch: no task starts on a red one",
+			}[strings.Contains(why, "missing command: ")],
 			"Or correct its command in " + c.Name() + ", or make it a warning there: required: false",
 		}
 	}

@@ -61,8 +61,7 @@ func addLoginAdvice(p *problem, methods []string) *problem {
 	if p.err.Type != kindLogin {
 		return p
 	}
-	p.err.Message = "the program needs a login: start it once by hand and log in, or set its " +
-		"key in agents.NAME.env"
+	p.err.Message = "the program needs a login: start it once by hand and log in, or set its key in agents.NAME.env"
 	if len(methods) > 0 {
 		p.err.Message += " (it offers: " + strings.Join(methods, ", ") + ")"
 	}
