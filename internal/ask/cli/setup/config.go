@@ -208,7 +208,8 @@ func askDefaultYes(a *command.App, question string) bool {
 	_, _ = fmt.Fprint(a.Stderr, question)
 	line, err := bufio.NewReader(a.Stdin).ReadString('\n')
 	line = strings.ToLower(strings.TrimSpace(line))
-	return err == nil && (line == "" || strings.HasPrefix(line, "y"))
+	yes := line == "" || strings.HasPrefix(line, "y")
+	return err == nil && yes
 }
 
 // tryGates shows what the gates say of the repository as it is.

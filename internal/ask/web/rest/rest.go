@@ -42,8 +42,7 @@ func readBody(data []byte, v any) error {
 func NewAPI(mux *http.ServeMux) huma.API {
 	c := huma.DefaultConfig("pawl", "v1")
 	c.Info.Description = "Runs, iterations, tasks and statistics of pawl in one repository, " +
-		"and what a person can do about them. " +
-		"Every request needs the session's token: Authorization: Bearer TOKEN. " +
+		"and what a person can do about them. Every request needs the session's token: Authorization: Bearer TOKEN. " +
 		"Fields are added, never renamed; a client ignores fields that it does not know."
 	c.CreateHooks = nil // no $schema in answers
 	c.DocsPath, c.SchemasPath, c.OpenAPIPath = "", "", ""
