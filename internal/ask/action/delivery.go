@@ -147,7 +147,7 @@ func (p *Runs) workspaceOf(ctx context.Context, r store.Run) (*delivery.Workspac
 		return nil, err
 	}
 	if left, ok := Unattended(ctx, config.StateDir(r.Root, p.Env), r.ID); ok && loop.Status(r.Status).Active() {
-		return nil, fault.Refuse("run %s is running unattended: its pawl is gone, the agent ends in %s", r.ID, left).
+		return nil, fault.Refuse("run %s runs unattended: its pawl has ended, the agent ends in %s", r.ID, left).
 			Hint("Resume it: pawl resume %s", r.ID)
 	}
 	say := func(text string) { p.Say("Note: %s", text) }

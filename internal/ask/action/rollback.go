@@ -241,7 +241,7 @@ func snapshotOf(ctx context.Context, tree *workspace.Checkout, run string, n int
 
 func snapshotName(n int) string {
 	if n == 0 {
-		return "how it was before the run"
+		return "the state before the run"
 	}
 	return fmt.Sprintf("the snapshot after iteration %d", n)
 }

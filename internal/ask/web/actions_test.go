@@ -98,7 +98,7 @@ func TestRollbackIsForeseen(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		"to=0": "how it was before the run: [a b] [new]", "to=1": "the snapshot after iteration 1: [b] []", "": "the snapshot after iteration 1: [b] []",
+		"to=0": "the state before the run: [a b] [new]", "to=1": "the snapshot after iteration 1: [b] []", "": "the snapshot after iteration 1: [b] []",
 	} {
 		var f view.Foreseen
 		r.get("/runs/abc123/rollback?"+path, &f)
@@ -128,7 +128,7 @@ func TestRollback(t *testing.T) {
 	}
 	for _, c := range []struct{ body, says, want string }{
 		{`{}`, "the snapshot after iteration 1", "1"},
-		{`{"to":0}`, "how it was before the run", "0"},
+		{`{"to":0}`, "the state before the run", "0"},
 		{`{"undo":true}`, "what was there before", "1"},
 	} {
 		var done view.Done

@@ -150,7 +150,7 @@ func (s *Session) mayFollow(ctx context.Context, last store.Run, noFile, fresh b
 	}
 	if st.Active() {
 		if left, ok := action.Unattended(ctx, s.StateDir, last.ID); ok {
-			return command.Usage("%s is running unattended: its pawl is gone, the agent ends in %s", s.Plan.Name, left).
+			return command.Usage("%s runs unattended: its pawl has ended, the agent ends in %s", s.Plan.Name, left).
 				Hint("Resume it: pawl resume %s", s.Plan.Name)
 		}
 		st = loop.Interrupted
