@@ -346,14 +346,14 @@ func (s turn) endByLimits(r *Record) *Command {
 		return timedOut("task timeout: %s of %s", Duration(s.Spent.Active), Duration(p.TaskTimeout))
 	}
 	if p.MaxCost >= 0 && s.Spent.Cost > p.MaxCost {
-		return timedOut(safety.Prefix+"Total cost %s exceeds limit %s", s.Spent.Cost, p.MaxCost.limitText())
+		return outOfMoney(safety.Prefix+"Total cost %s exceeds limit %s", s.Spent.Cost, p.MaxCost.limitText())
 	}
 	if p.MaxDuration > 0 && s.Spent.Active > p.MaxDuration {
 		return timedOut(safety.Prefix+"Total duration %dms exceeds limit %dms", s.Spent.Active.Milliseconds(),
 			p.MaxDuration.Milliseconds())
 	}
 	if p.MaxCost >= 0 && s.Spent.Cost == p.MaxCost {
-		return timedOut("Total cost %s reached limit %s: nothing is left for another iteration",
+		return outOfMoney("Total cost %s reached limit %s: nothing is left for another iteration",
 			s.Spent.Cost, p.MaxCost.limitText())
 	}
 	if c := s.taskCost(); c != nil {
@@ -363,7 +363,7 @@ func (s turn) endByLimits(r *Record) *Command {
 		return c
 	}
 	if s.spentForNext(r) {
-		return timedOut("Total cost %s: %s has no room for another model call", s.Spent.Cost, s.costLimit())
+		return outOfMoney("Total cost %s: %s has no room for another model call", s.Spent.Cost, s.costLimit())
 	}
 	if used {
 		return s.failedOnce(r)
@@ -373,6 +373,12 @@ func (s turn) endByLimits(r *Record) *Command {
 
 func timedOut(format string, args ...any) *Command {
 	return &Command{Status: TimedOut, Why: fmt.Sprintf(format, args...)}
+}
+
+func outOfMoney(format string, args ...any) *Command {
+	c := timedOut(format, args...)
+	c.OutOfMoney = true
+	return c
 }
 
 // endByGuard asks the guards in their order.

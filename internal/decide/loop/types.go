@@ -348,6 +348,8 @@ type Command struct {
 	Limited bool `json:"limited,omitempty"`
 	// Settled: pawl ends the run since its task was decided by another process.
 	Settled bool `json:"settled,omitempty"`
+	// OutOfMoney: a limit on the cost of the run or its task ended the run.
+	OutOfMoney bool `json:"out_of_money,omitempty"`
 	// Insist starts the agent although a limit of its provider is known.
 	Insist bool `json:"insist,omitempty"`
 

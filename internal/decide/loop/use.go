@@ -132,7 +132,7 @@ func (s *State) taskCost() *Command {
 	if p.MaxTaskCost == nil || p.TaskCost+s.Spent.Cost < *p.MaxTaskCost {
 		return nil
 	}
-	return timedOut("%s is reached: all runs of this task have cost %s", s.costLimit(), p.TaskCost+s.Spent.Cost)
+	return outOfMoney("%s is reached: all runs of this task have cost %s", s.costLimit(), p.TaskCost+s.Spent.Cost)
 }
 
 // costLeft to a run that has cost spent; [NoLimit] is any amount.
