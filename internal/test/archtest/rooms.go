@@ -186,6 +186,7 @@ var starters = map[string]string{
 	"web":          "live events",
 	"web/preview":  "the end of what is under way when the server ends",
 	"web/shell":    "keys and output of a terminal, which ends with its connection",
+	"cli/trial":    "attempts, and commits that are tried, side by side; it waits for them",
 	"workflow/run": "one per step that runs, and one that shows its output",
 	"files":        "syncs several files side by side: one write of the disk's journal serves all; frees a slow git of a pipe",
 	"workspace":    "copies a few folders of ignored files side by side: most of it is waiting for the disk",

@@ -3,6 +3,7 @@ package trial
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,13 +12,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/cli/session"
 	"github.com/pawl-dev/pawl/internal/ask/config"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
-	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/decide/strategy"
@@ -83,7 +82,11 @@ func (b *bench) driveRun(ctx context.Context, repo *git.Repo, over, name string,
 	}
 	defer s.Close()
 	last, err := s.Store.Latest(ctx, c.Root, name)
-	rests := !loop.Status(last.Status).Active() && !isCutOff(last) && !endedByCost(last)
+	rests := !loop.Status(last.Status).Active() && !isCutOff(last) && !isOutOfMoney(last)
+	if ctx.Err() != nil {
+		return r, command.StatusError(command.ExitInterrupted)
+	}
+	ctx = context.WithoutCancel(ctx) // the run heeds signals by itself
 	if errors.Is(err, store.ErrNotFound) {
 		err = s.Drive(ctx, engine.Start)
 	} else if err == nil && !rests {
@@ -101,9 +104,13 @@ func (b *bench) driveRun(ctx context.Context, repo *git.Repo, over, name string,
 	return r, err
 }
 
-func endedByCost(r store.Run) bool {
-	return r.Status == string(loop.TimedOut) && strings.Contains(strings.ToLower(r.Why), "cost")
+// isOutOfMoney reports whether a limit on cost ended a run: it can be resumed with more.
+func isOutOfMoney(r store.Run) bool {
+	var at loop.State
+	return json.Unmarshal(r.State, &at) == nil && at.Status == loop.TimedOut && at.Command.OutOfMoney
 }
+
+func usdFlag(m loop.MicroUSD) string { return fmt.Sprintf("%d.%06d", m/1e6, m%1e6) }
 
 // isCutOff reports whether a person ended the trial, or paused its run.
 func isCutOff(r store.Run) bool {
@@ -122,7 +129,7 @@ func (b *bench) makeAttempt(ctx context.Context, j *judge, p planned, most loop.
 	isOwnLimit := p.MaxCost > 0 && p.MaxCost <= most
 	isShort := most >= 0 && !isOwnLimit
 	if isShort {
-		f.MaxCost = fmt.Sprintf("%d.%06d", most/1e6, most%1e6)
+		f.MaxCost = usdFlag(most)
 	}
 	r, err := b.driveRun(ctx, repo, p.Over, planner.Trial, f)
 	switch {
@@ -130,7 +137,7 @@ func (b *bench) makeAttempt(ctx context.Context, j *judge, p planned, most loop.
 		return err
 	case isCutOff(r.Run):
 		return command.StatusError(command.ExitInterrupted)
-	case isShort && r.limit == most && endedByCost(r.Run): // the next trial may have more money
+	case isShort && r.limit == most && isOutOfMoney(r.Run): // the next trial may have more money
 		return command.StatusError(command.ExitLimit)
 	}
 	tree, err := repo.TreeOf(ctx, p.Task.Parent)
@@ -141,7 +148,10 @@ func (b *bench) makeAttempt(ctx context.Context, j *judge, p planned, most loop.
 		return err
 	}
 	v, err := j.judgeWork(ctx, r.objects, tree, p.Task.Commit)
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return command.StatusError(command.ExitInterrupted)
+	case err != nil:
 		return err
 	}
 	a := trial.Attempt{
@@ -158,7 +168,7 @@ func (b *bench) makeAttempt(ctx context.Context, j *judge, p planned, most loop.
 	if err := storeJSON(b.attemptFile(p.Key), a); err != nil {
 		return err
 	}
-	b.app.Say("  %s", a.Outcome())
+	b.app.Say("%s at %.10s: %s", p.Variant, p.Task.Commit, a.Outcome())
 	return b.dropScratch(dir)
 }
 
@@ -196,90 +206,19 @@ func (b *bench) dropScratch(dir string) error {
 	return errors.Join(err, files.RemoveAll(filepath.Dir(dir)))
 }
 
-// makeAttempts makes those that are missing, as far as the money reaches: first those that were begun.
-func (b *bench) makeAttempts(ctx context.Context, j *judge, p plan) error {
-	isBegun := func(a planned) bool { return files.IsFile(b.attemptDir(a.Key) + ".made") }
-	order := slices.DeleteFunc(slices.Clone(p.Attempts), func(a planned) bool { return !isBegun(a) })
-	for _, next := range append(order, p.Attempts...) {
-		made, err := b.attemptsOf(p)
-		if err != nil {
-			return err
-		}
-		if files.IsFile(b.attemptFile(next.Key)) {
-			continue
-		}
-		most, ok := b.mostFor(made, next, isBegun(next))
-		if ok {
-			b.sayNext(p, made, next)
-			err = b.makeAttempt(ctx, j, next, most)
-		} else {
-			err = command.StatusError(command.ExitLimit)
-		}
-		switch status, isStatus := errors.AsType[command.StatusError](err); {
-		case isStatus && status == command.ExitLimit:
-			b.app.Say("%s not made: what is left of --max-cost does not pay for the next. "+
-				"Run it again with a higher limit to continue.", fault.Numbered(len(p.Attempts)-len(made), "attempt"))
-			return err
-		case isStatus:
-			b.app.Say("The trial is paused. Run the same command to continue; nothing is paid twice.")
-			return err
-		case err != nil:
-			return fmt.Errorf("%s at %.10s: %w", next.Variant, next.Task.Commit, err)
-		}
-	}
-	return nil
-}
-
-// mostFor is the most that an attempt may cost; ok is false where what is left of the trial's money does not reach for
-// it. It reaches where loop.max_cost fits in, or else as much as the dearest attempt took.
-func (b *bench) mostFor(made []trial.Attempt, next planned, isBegun bool) (most loop.MicroUSD, ok bool) {
-	if b.maxCost < 0 {
-		return -1, true
-	}
-	left, need := b.maxCost-b.described, loop.MicroUSD(1)
-	for _, a := range made {
-		left -= loop.MicroUSD(a.Cost)
-		need = max(need, loop.MicroUSD(a.Cost))
-	}
-	need = cmp.Or(next.MaxCost, need)
-	if isBegun {
-		need = 1 // it was paid for in part
-	}
-	return left, left >= need
-}
-
-// sayNext names an attempt that begins, the money that is spent, and what the rest may take.
-func (b *bench) sayNext(p plan, made []trial.Attempt, next planned) {
-	cost, millis, known := int64(0), int64(0), true
-	for _, a := range made {
-		cost, millis, known = cost+a.Cost, millis+a.Millis, known && a.CostKnown
-	}
-	n, left := int64(len(made)), int64(len(p.Attempts)-len(made))
-	b.app.Say("Attempt %d of %d: %s at %.10s %s", n+1, len(p.Attempts), next.Variant, next.Task.Commit,
-		report.Line(next.Task.Title, 60))
-	if n > 0 {
-		money := fmt.Sprintf("spent %s; this and the rest may take %s and", loop.MicroUSD(cost),
-			loop.MicroUSD(cost/n*left))
-		if !known {
-			money = "what it costs is unknown; this and the rest may take"
-		}
-		b.app.Say("  %s %s", money, (time.Duration(millis/n*left) * time.Millisecond).Round(time.Second))
-	}
-}
-
 // words are those that an agent wrote of a commit's message.
 type words struct {
 	Text string `json:"text"`
 	Cost int64  `json:"cost_micro_usd"`
 }
 
-// describeTask has an agent write the words of a task anew.
-func (b *bench) describeTask(ctx context.Context, t *trial.Task) error {
+// describeTask has an agent write the words of a task anew, for at most so much; -1 is any.
+func (b *bench) describeTask(ctx context.Context, t *trial.Task, most loop.MicroUSD) error {
 	var w words
 	file := filepath.Join(b.dir, "words", b.describer+"-"+t.Commit+".json")
 	err := files.ReadJSON(file, &w)
 	if errors.Is(err, fs.ErrNotExist) {
-		if w, err = b.askForWords(ctx, t); err == nil {
+		if w, err = b.askForWords(ctx, t, most); err == nil {
 			err = storeJSON(file, w)
 		}
 	}
@@ -295,7 +234,7 @@ func (b *bench) describeTask(ctx context.Context, t *trial.Task) error {
 }
 
 // askForWords runs the agent in a repository that has nothing but the message of the commit.
-func (b *bench) askForWords(ctx context.Context, t *trial.Task) (w words, err error) {
+func (b *bench) askForWords(ctx context.Context, t *trial.Task, most loop.MicroUSD) (w words, err error) {
 	dir := b.attemptDir("words-" + t.Commit)
 	repo, err := b.scratchOf(ctx, dir, func() (*git.Repo, error) {
 		err := os.MkdirAll(dir, 0o700)
@@ -313,12 +252,18 @@ func (b *bench) askForWords(ctx context.Context, t *trial.Task) (w words, err er
 	if err != nil {
 		return w, err
 	}
-	r, err := b.driveRun(ctx, repo, "", planner.Describing, planner.Flags{Agent: b.describer, Work: t.Words})
+	f := planner.Flags{Agent: b.describer, Work: t.Words}
+	if own := b.config.Loop.MaxCost; most >= 0 {
+		f.MaxCost = usdFlag(min(most, *cmp.Or(own, &most)))
+	}
+	r, err := b.driveRun(ctx, repo, "", planner.Describing, f)
 	switch {
 	case err != nil:
 		return w, err
 	case isCutOff(r.Run):
 		return w, command.StatusError(command.ExitInterrupted)
+	case r.limit == most && isOutOfMoney(r.Run):
+		return w, command.StatusError(command.ExitLimit)
 	}
 	w.Cost = r.Cost
 	text, _ := files.ReadBelow(dir, planner.DescribeFile, 64<<10) // without it the message stays

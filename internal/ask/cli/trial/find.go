@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/report"
@@ -33,16 +34,24 @@ func (b *bench) findTasks(ctx context.Context, j *judge) ([]trial.Task, error) {
 	if err != nil {
 		return nil, err
 	}
+	all, found := make([]tried, len(line)), atomic.Int64{}
+	err = sideBySide(len(line), b.parallel, func(i int) (more bool, err error) {
+		all[i], err = b.tryCommit(ctx, j, line[i])
+		if err == nil && all[i].Why == "" {
+			found.Add(1)
+		}
+		return found.Load() < int64(b.most), err
+	})
+	if err != nil {
+		return nil, err
+	}
 	var tasks []trial.Task
-	why := map[string]int{}
-	for _, one := range line {
-		if len(tasks) == b.most {
+	why, looked := map[string]int{}, 0
+	for _, t := range all {
+		if len(tasks) == b.most || t.Task.Commit == "" {
 			break
 		}
-		t, err := b.tryCommit(ctx, j, one)
-		if err != nil {
-			return nil, err
-		}
+		looked++
 		if t.Why != "" {
 			kind, _, _ := strings.Cut(t.Why, ":")
 			why[kind]++
@@ -50,7 +59,7 @@ func (b *bench) findTasks(ctx context.Context, j *judge) ([]trial.Task, error) {
 		}
 		tasks = append(tasks, t.Task)
 	}
-	b.app.Say("%s found in %s of the history.", fault.Numbered(len(tasks), "task"), fault.Numbered(len(line), "commit"))
+	b.app.Say("%s found in %s of the history.", fault.Numbered(len(tasks), "task"), fault.Numbered(looked, "commit"))
 	for _, kind := range reasons {
 		if why[kind] > 0 {
 			b.app.Say("  %s left out: %s.", fault.Numbered(why[kind], "commit"), kind)
@@ -74,7 +83,7 @@ var reasons = []string{changesNoBoth, saysTooLittle, notGreen, notRed, unstable,
 func (b *bench) tryCommit(ctx context.Context, j *judge, one git.Landing) (t tried, err error) {
 	parent, err := b.repo.Find(ctx, one.Commit+"^1")
 	if err != nil || parent == "" {
-		return tried{Why: changesNoBoth}, err // the first one
+		return tried{Task: trial.Task{Commit: one.Commit}, Why: changesNoBoth}, err // the first one
 	}
 	t.Task = trial.Task{Commit: one.Commit, Parent: parent}
 	changes, err := b.repo.Changes(ctx, parent, one.Commit)

@@ -3,8 +3,10 @@ package trial
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"github.com/pawl-dev/pawl/internal/ask/cli/session"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
@@ -13,6 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/gate"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/merge"
+	"github.com/pawl-dev/pawl/internal/keep/files"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -22,10 +25,12 @@ type judge struct {
 	queue   *merge.Queue
 	repo    *git.Repo
 	shadow  *git.Shadow
+	mu      sync.Mutex // of index
 	index   *git.Index
 	gates   []gate.Spec
 	protect gate.Protect
 	scratch string
+	drop    func() error // of repo
 	db      *store.Store
 }
 
@@ -43,7 +48,8 @@ func (b *bench) openJudge(ctx context.Context) (*judge, error) {
 	if err != nil {
 		return nil, err
 	}
-	j, dir := &judge{scratch: b.dir}, filepath.Join(b.dir, "judge", "repo")
+	dir := filepath.Join(b.dir, "judge", "repo")
+	j := &judge{scratch: b.dir, drop: func() error { return b.dropScratch(dir) }}
 	if j.repo, err = b.scratchAt(ctx, dir, head.Commit, true); err != nil {
 		return nil, err
 	}
@@ -68,11 +74,19 @@ func (b *bench) openJudge(ctx context.Context) (*judge, error) {
 	return j, nil
 }
 
+// close removes what the judge made: verdicts are stored elsewhere.
+func (j *judge) close() error {
+	gone := files.RemoveAll(filepath.Join(j.scratch, "judge.git"))
+	return errors.Join(j.db.Close(), gone, os.RemoveAll(filepath.Join(j.scratch, "judge.index")), j.drop())
+}
+
 // isTest reports whether a file belongs to the tests: by its name, or because the configuration protects it.
 func (j *judge) isTest(path string) bool { return gate.IsTest(path) || j.protect.CoversOne(path) }
 
 // withTests is a tree whose tests are all as they are in a commit.
 func (j *judge) withTests(ctx context.Context, tree, commit string) (string, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	theirs, err := j.testsOf(ctx, commit)
 	if err != nil {
 		return "", err

@@ -44,11 +44,14 @@ type bench struct {
 
 	last, most int // commits that are looked at, tasks that are wanted
 	repeat     int
+	slots      string // --max-parallel
+	parallel   int    // attempts, or commits that are tried, at once
 	agents     []string
 	overs      []string // files that are laid over pawl.yaml
 	maxCost    loop.MicroUSD
 	describer  string
 	described  loop.MicroUSD // cost of the words
+	unpaid     error         // the money did not reach for all words
 }
 
 // planned is an attempt that is to be made. Its key is another one for whatever would make it another.
@@ -97,6 +100,8 @@ func Command(a *command.App) *cobra.Command {
 		fl := c.Flags()
 		fl.IntVar(&b.last, "last", 200, "look at the last `N` commits")
 		fl.IntVar(&b.most, "tasks", 20, "take `N` tasks, the newest")
+		fl.StringVarP(&b.slots, "max-parallel", "p", "",
+			"work on `N` attempts or commits at once (default: autopilot.max_parallel)")
 		fl.BoolVar(&b.unsandboxed, "unsandboxed", false, "run without a sandbox; then agents can find later commits")
 	}
 	fl := cmd.Flags()
@@ -125,9 +130,14 @@ func (b *bench) prepareBench(ctx context.Context, usd string) (err error) {
 			return command.Usage("--max-cost: %v", err)
 		}
 	}
-	if b.config, err = b.app.Load(nil); err != nil {
+	flags := map[string]string{}
+	if b.slots != "" {
+		flags["autopilot.max_parallel"] = b.slots
+	}
+	if b.config, err = b.app.Load(flags); err != nil {
 		return err
 	}
+	b.parallel = b.config.Autopilot.MaxParallel
 	if len(b.agents) == 0 {
 		b.agents = []string{b.config.Agent}
 	}
@@ -144,9 +154,16 @@ func (b *bench) prepareBench(ctx context.Context, usd string) (err error) {
 		return command.Usage("%s has no gate that could judge a task", b.config.Name()).
 			Hint("Add the command that runs your tests: verification: [make test]")
 	}
-	if b.repo, err = git.Open(ctx, b.config.Root); errors.Is(err, git.ErrNotRepository) {
-		return command.Usage("a trial takes its tasks from the history of a git repository, and this is none")
-	} else if err != nil {
+	b.repo, err = git.Open(ctx, b.config.Root)
+	var head git.Head
+	if err == nil {
+		head, err = b.repo.Head(ctx)
+	}
+	switch {
+	case errors.Is(err, git.ErrNotRepository), err == nil && head.Commit == "":
+		return command.Usage("a trial takes its tasks from the history of a git repository, and here is none").
+			Hint("Commit the code and its tests first")
+	case err != nil:
 		return err
 	}
 	if err := config.MakeState(b.config.Root, b.app.Env); err != nil {
@@ -164,7 +181,7 @@ func trialDir(a *command.App, root string) string {
 const lockWait = 2 * time.Second
 
 // withJudge finds the tasks, and hands them on with who judges.
-func (b *bench) withJudge(ctx context.Context, do func(*judge, []trial.Task) error) error {
+func (b *bench) withJudge(ctx context.Context, do func(*judge, []trial.Task) error) (err error) {
 	short, cancel := context.WithTimeout(ctx, lockWait)
 	lock, err := files.Lock(short, filepath.Join(b.dir, "lock"))
 	cancel()
@@ -179,7 +196,7 @@ func (b *bench) withJudge(ctx context.Context, do func(*judge, []trial.Task) err
 	if err != nil {
 		return err
 	}
-	defer j.db.Close()
+	defer func() { err = errors.Join(err, j.close()) }()
 	tasks, err := b.findTasks(ctx, j)
 	if err != nil {
 		return err
@@ -207,12 +224,9 @@ func (b *bench) tryAll(ctx context.Context, out output) error {
 			return fault.Of(fault.Failed, errors.New("no commit is a task, so nothing was tried")).
 				Hint("Look further back: pawl trial --last %d", 4*b.last)
 		}
-		if b.describer != "" {
-			for i := range tasks {
-				if err := b.describeTask(ctx, &tasks[i]); err != nil {
-					return err
-				}
-			}
+		tasks, err := b.describeTasks(ctx, j, tasks)
+		if err != nil {
+			return err
 		}
 		p, err := b.planAttempts(j, tasks)
 		if err == nil {
@@ -221,7 +235,7 @@ func (b *bench) tryAll(ctx context.Context, out output) error {
 		if err != nil {
 			return err
 		}
-		ended := b.makeAttempts(ctx, j, p)
+		ended := cmp.Or(b.makeAttempts(ctx, j, p), b.unpaid)
 		if _, isStatus := errors.AsType[command.StatusError](ended); ended != nil && !isStatus {
 			return ended
 		}
@@ -231,6 +245,38 @@ func (b *bench) tryAll(ctx context.Context, out output) error {
 		}
 		return errors.Join(err, ended)
 	})
+}
+
+// describeTasks has the words of tasks written, as far as the money reaches beside the attempts that were made: tasks
+// without are left out.
+func (b *bench) describeTasks(ctx context.Context, j *judge, tasks []trial.Task) ([]trial.Task, error) {
+	if b.describer == "" {
+		return tasks, nil
+	}
+	for i := range tasks {
+		most := b.maxCost
+		if most >= 0 {
+			p, err := b.planAttempts(j, tasks[:i])
+			if err != nil {
+				return nil, err
+			}
+			made, err := b.attemptsOf(p)
+			if err != nil {
+				return nil, err
+			}
+			most = max(0, b.moneyLeft(made))
+		}
+		err := b.describeTask(ctx, &tasks[i], most)
+		if status, isStatus := errors.AsType[command.StatusError](err); isStatus && status == command.ExitLimit {
+			b.app.Say("%s left out: what is left of --max-cost does not pay for their words.",
+				fault.Numbered(len(tasks)-i, "task"))
+			b.unpaid = err
+			return tasks[:i], nil
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	return tasks, nil
 }
 
 // planAttempts lists all attempts so that a trial that ends early has the same tasks for each.
