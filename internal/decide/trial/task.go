@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"path"
 	"slices"
 	"strings"
 
@@ -54,4 +55,19 @@ func Words(message string) (title, text string, ok bool) {
 func onlyTrailers(paragraph string) bool {
 	isWords := func(line string) bool { return !trailer().MatchString(line) }
 	return !slices.ContainsFunc(strings.Split(paragraph, "\n"), isWords)
+}
+
+// runners are files that tools read to find out how tests are run.
+var runners = lazy.Regexp(`(^|/)(GNUmakefile|[Mm]akefile|[Jj]ustfile|Rakefile|Taskfile\.ya?ml|package\.json|` +
+	`pyproject\.toml|setup\.cfg|tox\.ini|pytest\.ini|\.rspec|phpunit\.xml(\.dist)?|\.mocharc\.[a-z]+|` +
+	`(jest|vitest|karma|ava|playwright)\.config\.[a-z]+)$`)
+
+// DecidesHowTestsRun reports whether who changes a file could have the commands of gates end green without the tests:
+// it is one that test runners read, or a command names it. The path is relative to where commands run.
+func DecidesHowTestsRun(file string, commands []string) bool {
+	isNamed := func(command string) bool {
+		words := strings.FieldsFunc(command, func(r rune) bool { return strings.ContainsRune(" \t\n\"'`;&|()<>=$", r) })
+		return slices.ContainsFunc(words, func(word string) bool { return path.Clean(word) == file })
+	}
+	return runners().MatchString(file) || slices.ContainsFunc(commands, isNamed)
 }

@@ -159,3 +159,17 @@ func TestReport(t *testing.T) {
 		t.Error(html)
 	}
 }
+
+func TestDecidesHowTestsRun(t *testing.T) {
+	t.Parallel()
+	commands := []string{"sh ./run.sh && tools/check.py --fast", "cd web; npm test", "bash -c 'exec ci/all'"}
+	for file, want := range map[string]bool{
+		"run.sh": true, "tools/check.py": true, "ci/all": true, "Makefile": true, "web/package.json": true,
+		"pytest.ini": true, "jest.config.ts": true, "lib/run.sh": false, "lib/makefile.go": false,
+		"check.py": false, "go.mod": false,
+	} {
+		if got := DecidesHowTestsRun(file, commands); got != want {
+			t.Errorf("%s: %v", file, got)
+		}
+	}
+}

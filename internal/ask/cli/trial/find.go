@@ -34,13 +34,20 @@ func (b *bench) findTasks(ctx context.Context, j *judge) ([]trial.Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, found := make([]tried, len(line)), atomic.Int64{}
+	all := make([]tried, len(line))
+	var found, unclear atomic.Int64
 	err = sideBySide(len(line), b.parallel, func(i int) (more bool, err error) {
 		all[i], err = b.tryCommit(ctx, j, line[i])
-		if err == nil && all[i].Why == "" {
+		switch why := all[i].Why; {
+		case err != nil:
+			return false, err
+		case why == "":
 			found.Add(1)
+		case strings.HasPrefix(why, notJudged) && unclear.Add(1) == mostUnclear && found.Load() == 0:
+			return false, fault.Refuse("the gates cannot judge commits of the history here: %s", why).
+				Hint("Commits are tried on fresh copies: workspace.setup has to install what git ignores")
 		}
-		return found.Load() < int64(b.most), err
+		return found.Load() < int64(b.most), nil
 	})
 	if err != nil {
 		return nil, err
@@ -67,6 +74,9 @@ func (b *bench) findTasks(ctx context.Context, j *judge) ([]trial.Task, error) {
 	}
 	return tasks, nil
 }
+
+// mostUnclear is how many commits may not be judged before the first task is found.
+const mostUnclear = 10
 
 // Why a commit is no task, in the order in which that is found out.
 const (
@@ -107,8 +117,11 @@ func (b *bench) tryCommit(ctx context.Context, j *judge, one git.Landing) (t tri
 		return t, nil
 	}
 	file := filepath.Join(b.dir, "tried", b.gateKey(j)+"-"+one.Commit+".json")
-	if err := files.ReadJSON(file, &t); err == nil || !errors.Is(err, fs.ErrNotExist) {
-		return t, err
+	known := t
+	err = files.ReadJSON(file, &known)
+	triesAgain := b.again && known.Why != ""
+	if !errors.Is(err, fs.ErrNotExist) && !triesAgain {
+		return known, err
 	}
 	stat, err := b.repo.DiffStat(ctx, parent, one.Commit)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/report"
+	"github.com/pawl-dev/pawl/internal/decide/trial"
 	"github.com/pawl-dev/pawl/internal/do/gate"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/merge"
@@ -30,6 +31,7 @@ type judge struct {
 	gates   []gate.Spec
 	protect gate.Protect
 	scratch string
+	below   string       // where pawl.yaml is in the repository
 	drop    func() error // of repo
 	db      *store.Store
 }
@@ -50,6 +52,9 @@ func (b *bench) openJudge(ctx context.Context) (*judge, error) {
 	}
 	dir := filepath.Join(b.dir, "judge", "repo")
 	j := &judge{scratch: b.dir, drop: func() error { return b.dropScratch(dir) }}
+	if j.below, err = filepath.Rel(b.repo.Top, b.config.Root); err != nil {
+		return nil, err
+	}
 	if j.repo, err = b.scratchAt(ctx, dir, head.Commit, true); err != nil {
 		return nil, err
 	}
@@ -83,16 +88,25 @@ func (j *judge) close() error {
 // isTest reports whether a file belongs to the tests: by its name, or because the configuration protects it.
 func (j *judge) isTest(path string) bool { return gate.IsTest(path) || j.protect.CoversOne(path) }
 
-// withTests is a tree whose tests are all as they are in a commit.
+// judges reports whether a file belongs to what a commit is judged by: tests, and what decides how they are run.
+func (j *judge) judges(file string) bool {
+	if below, err := filepath.Rel(j.below, file); err == nil {
+		commands := lists.Each(j.gates, func(s gate.Spec) string { return s.Command })
+		return j.isTest(file) || trial.DecidesHowTestsRun(below, commands)
+	}
+	return j.isTest(file)
+}
+
+// withTests is a tree whose tests, and what decides how they are run, are all as they are in a commit.
 func (j *judge) withTests(ctx context.Context, tree, commit string) (string, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	theirs, err := j.testsOf(ctx, commit)
+	theirs, err := j.judgingFiles(ctx, commit)
 	if err != nil {
 		return "", err
 	}
 	has := lists.Set(lists.Each(theirs, func(e git.Entry) string { return e.Path }))
-	own, err := j.testsOf(ctx, tree)
+	own, err := j.judgingFiles(ctx, tree)
 	if err != nil {
 		return "", err
 	}
@@ -104,12 +118,12 @@ func (j *judge) withTests(ctx context.Context, tree, commit string) (string, err
 	return j.index.TreeWith(ctx, tree, theirs)
 }
 
-func (j *judge) testsOf(ctx context.Context, tree string) ([]git.Entry, error) {
+func (j *judge) judgingFiles(ctx context.Context, tree string) ([]git.Entry, error) {
 	if err := j.index.ReadTree(ctx, tree); err != nil {
 		return nil, err
 	}
 	all, err := j.index.Entries(ctx)
-	return slices.DeleteFunc(all, func(e git.Entry) bool { return !j.isTest(e.Path) }), err
+	return slices.DeleteFunc(all, func(e git.Entry) bool { return !j.judges(e.Path) }), err
 }
 
 // judgeTree runs the gates on a tree, on a fresh copy. why is the red one's summary.

@@ -41,6 +41,7 @@ type bench struct {
 	repo        *git.Repo
 	dir         string
 	unsandboxed bool
+	again       bool // commits that were no tasks are tried again
 
 	last, most int // commits that are looked at, tasks that are wanted
 	repeat     int
@@ -102,6 +103,7 @@ func Command(a *command.App) *cobra.Command {
 		fl.IntVar(&b.most, "tasks", 20, "take `N` tasks, the newest")
 		fl.StringVarP(&b.slots, "max-parallel", "p", "",
 			"work on `N` attempts or commits at once (default: autopilot.max_parallel)")
+		fl.BoolVar(&b.again, "again", false, "try commits again that were no tasks when they were tried before")
 		fl.BoolVar(&b.unsandboxed, "unsandboxed", false, "run without a sandbox; then agents can find later commits")
 	}
 	fl := cmd.Flags()
