@@ -16,11 +16,12 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
 // maxCalls is how often an agent may be called for a task, in every setting.
-const maxCalls = 20
+const maxCalls = 12
 
 // setting is one way to have a board worked.
 type setting struct {
@@ -59,10 +60,27 @@ var settings = []setting{
 
 // outcome is what a board came to.
 type outcome struct {
-	right, wrong, calls, opinions, rounds, asked int
-	byKind                                       map[kind]int // right ones
-	wrongKind                                    map[kind]int
-	took                                         time.Duration
+	right, wrong                   map[kind]int
+	calls, opinions, rounds, asked int
+	took                           time.Duration
+}
+
+func (o *outcome) add(more outcome) {
+	for _, k := range kinds {
+		o.right[k] += more.right[k]
+		o.wrong[k] += more.wrong[k]
+	}
+	o.calls, o.opinions, o.rounds = o.calls+more.calls, o.opinions+more.opinions, o.rounds+more.rounds
+	o.asked, o.took = o.asked+more.asked, max(o.took, more.took)
+}
+
+func newOutcome() outcome { return outcome{right: map[kind]int{}, wrong: map[kind]int{}} }
+
+func sumOf(of map[kind]int) (sum int) {
+	for _, n := range of {
+		sum += n
+	}
+	return sum
 }
 
 func main() {
@@ -72,7 +90,7 @@ func main() {
 	}
 	program := flag.String("pawl", "bin/pawl", "the program that is tried")
 	tasks := flag.Int("tasks", 21, "tasks of a board; the kinds take turns")
-	seeds := flag.Int("seeds", 4, "boards of each setting")
+	seeds := flag.Int("seeds", 3, "boards of each setting")
 	only := flag.String("only", "", "only settings whose name has this in it")
 	keep := flag.Bool("keep", false, "leave the repositories there, and say where")
 	flag.Parse()
@@ -84,22 +102,36 @@ func main() {
 		if !strings.Contains(s.name, *only) {
 			continue
 		}
-		sum := outcome{byKind: map[kind]int{}, wrongKind: map[kind]int{}}
-		for seed := range *seeds {
-			dir, err := os.MkdirTemp("", "trial")
-			check(err)
-			w := &world{dir: dir, seed: seed + 1, tasks: *tasks, setting: s, pawl: path}
-			w.play(&sum)
-			if *keep {
-				fmt.Fprintln(os.Stderr, s.name, dir)
-				continue
-			}
-			check(os.RemoveAll(dir))
-		}
-		fmt.Fprintf(os.Stderr, "%s: %s\n", s.name, sum.took.Round(time.Second))
+		sum := playSeeds(s, path, *tasks, *seeds, *keep)
+		fmt.Fprintf(os.Stderr, "%s: %s\n%s", s.name, sum.took.Round(time.Second),
+			tables([]setting{s}, []outcome{sum}, *tasks**seeds))
 		shown, all = append(shown, s), append(all, sum)
 	}
 	fmt.Println(tables(shown, all, *tasks**seeds))
+}
+
+// playSeeds plays the boards of a setting side by side.
+func playSeeds(s setting, pawl string, tasks, seeds int, keep bool) outcome {
+	var group sync.WaitGroup
+	of := make([]outcome, seeds)
+	for n := range seeds {
+		dir, err := os.MkdirTemp("", "trial")
+		check(err)
+		of[n] = newOutcome()
+		w := &world{dir: dir, seed: n + 1, tasks: tasks, setting: s, pawl: pawl}
+		group.Go(func() { w.play(&of[n]) })
+		if keep {
+			fmt.Fprintln(os.Stderr, s.name, dir)
+			continue
+		}
+		defer os.RemoveAll(dir)
+	}
+	group.Wait()
+	sum := newOutcome()
+	for _, one := range of {
+		sum.add(one)
+	}
+	return sum
 }
 
 // tables are the figures as Markdown.
@@ -108,10 +140,11 @@ func tables(shown []setting, all []outcome, tasks int) string {
 	b.WriteString("| setting | right | wrongly done | not done | cost | cost of a right one | rounds | questions |\n" +
 		"|---|---|---|---|---|---|---|---|\n")
 	for i, o := range all {
+		right, wrong := sumOf(o.right), sumOf(o.wrong)
 		cost := float64(o.calls)*callCost + float64(o.opinions)*opinionCost
 		fmt.Fprintf(&b, "| %s | %d %% | %d %% | %d %% | $%.2f | $%.2f | %.1f | %d |\n", shown[i].name,
-			percent(o.right, tasks), percent(o.wrong, tasks), percent(tasks-o.right-o.wrong, tasks), cost,
-			cost/float64(max(1, o.right)), float64(o.rounds)/float64(tasks), o.asked)
+			percent(right, tasks), percent(wrong, tasks), percent(tasks-right-wrong, tasks), cost,
+			cost/float64(max(1, right)), float64(o.rounds)/float64(tasks), o.asked)
 	}
 	b.WriteString("\n| setting |")
 	for _, k := range kinds {
@@ -122,7 +155,7 @@ func tables(shown []setting, all []outcome, tasks int) string {
 		fmt.Fprintf(&b, "| %s |", shown[i].name)
 		for _, k := range kinds {
 			each := tasks / len(kinds)
-			fmt.Fprintf(&b, " %d / %d |", percent(o.byKind[k], each), percent(o.wrongKind[k], each))
+			fmt.Fprintf(&b, " %d / %d |", percent(o.right[k], each), percent(o.wrong[k], each))
 		}
 		b.WriteString("\n")
 	}
@@ -200,11 +233,9 @@ func (w *world) play(sum *outcome) {
 		switch {
 		case !said[k]:
 		case w.isRight(k):
-			sum.right++
-			sum.byKind[kindOf(k)]++
+			sum.right[kindOf(k)]++
 		default:
-			sum.wrong++
-			sum.wrongKind[kindOf(k)]++
+			sum.wrong[kindOf(k)]++
 		}
 		sum.calls += len(w.calls(k))
 		sum.rounds += roundsOf(w.calls(k))

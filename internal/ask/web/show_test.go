@@ -543,6 +543,11 @@ func TestUsage(t *testing.T) {
 	r.get("/stats/failures", &failures)
 	var guards view.GuardStats
 	r.get("/stats/guards", &guards)
+	var tried view.TrialStats
+	r.get("/stats/trial", &tried)
+	if tried.Results == nil || tried.Compared == nil {
+		t.Errorf("without a trial: %+v", tried)
+	}
 	var strategies view.StrategyStats
 	r.get("/stats/strategies", &strategies)
 	var through view.ThroughputStats

@@ -2,6 +2,9 @@ package web
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -10,6 +13,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/web/view"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/stats"
+	"github.com/pawl-dev/pawl/internal/decide/trial"
+	"github.com/pawl-dev/pawl/internal/keep/files"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -60,6 +65,7 @@ func (s statHandlers) statRoutes(api huma.API) {
 	rest.Get(at, "/stats/refusals", "refusal-stats",
 		"Commands that the safety level refused, and how often a person allowed them later", s.refusalStats)
 	rest.Get(at, "/stats/usage", "usage-stats", "Cost, tokens and iterations by day and agent", s.usageStats)
+	rest.Get(at, "/stats/trial", "trial-stats", "What the last trial shows of agents and settings", s.trialStats)
 	rest.Get(at, "/stats/throughput", "throughput-stats", "Ended runs and tasks, by day", s.throughputStats)
 }
 
@@ -109,6 +115,15 @@ func (s statHandlers) guardStats(ctx context.Context, _ *rest.Nothing) (*rest.Bo
 func (s statHandlers) refusalStats(ctx context.Context, _ *rest.Nothing) (*rest.Body[view.RefusalStats], error) {
 	refusals, err := s.o.Store.RefusalStats(ctx)
 	return rest.Answer(view.RefusalStats{Refusals: view.NonNil(refusals)}), err
+}
+
+func (s statHandlers) trialStats(context.Context, *rest.Nothing) (*rest.Body[view.TrialStats], error) {
+	var r trial.Report
+	err := files.ReadJSON(filepath.Join(s.o.StateDir, trial.ReportFile), &r)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return rest.Answer(view.ShowTrial(r)), err
 }
 
 func (s statHandlers) usageStats(ctx context.Context, in *period) (*rest.Body[view.UsageStats], error) {

@@ -22,6 +22,9 @@ type Report struct {
 	SpentUSD float64   `json:"spent_usd"`
 }
 
+// ReportFile is where the report of the last trial is, below the state folder of a repository.
+const ReportFile = "trial/report.json"
+
 // Build makes the report of attempts at tasks.
 func Build(tasks []Task, attempts []Attempt, planned int) Report {
 	r := Report{Tasks: tasks, Attempts: attempts, Planned: planned}

@@ -91,12 +91,12 @@ func (w *wallet) reserve(next planned) (most loop.MicroUSD, err error) {
 }
 
 // release gives back what an attempt did not use; alone is whether no other runs.
-func (w *wallet) release(key string) (alone bool) {
+func (w *wallet) release(key string) (alone bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.reserved, key)
 	w.free.Broadcast()
-	return len(w.reserved) == 0
+	return len(w.reserved) == 0, w.b.storeReport(w.plan)
 }
 
 func (w *wallet) mostFor(made []trial.Attempt, next planned) (most loop.MicroUSD, ok bool) {
@@ -158,10 +158,10 @@ func (b *bench) makeAttempts(ctx context.Context, j *judge, p plan) error {
 	case isStatus && status == command.ExitLimit:
 		made, rerr := b.attemptsOf(p)
 		b.app.Say("%s not made: what is left of --max-cost does not pay for the next. "+
-			"The same command with more goes on.", fault.Numbered(len(p.Attempts)-len(made), "attempt"))
+			"Run it again with a higher limit to continue.", fault.Numbered(len(p.Attempts)-len(made), "attempt"))
 		return errors.Join(err, rerr)
 	case isStatus:
-		b.app.Say("The trial rests. The same command goes on with it, and nothing is paid twice.")
+		b.app.Say("The trial is paused. Run the same command to continue; nothing is paid twice.")
 	}
 	return err
 }
@@ -175,7 +175,8 @@ func (w *wallet) makeAttempt(ctx context.Context, j *judge, next planned) error 
 			return err
 		}
 		err = w.b.makeAttempt(ctx, j, next, most)
-		alone := w.release(next.Key)
+		alone, rerr := w.release(next.Key)
+		err = cmp.Or(err, rerr)
 		status, isStatus := errors.AsType[command.StatusError](err)
 		switch {
 		case err != nil && !isStatus:

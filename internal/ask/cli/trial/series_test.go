@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -20,7 +22,7 @@ import (
 func TestMoneySideBySide(t *testing.T) {
 	t.Parallel()
 	for _, own := range []loop.MicroUSD{500_000, 0} {
-		b := &bench{app: &command.App{Stderr: io.Discard}, dir: t.TempDir(), maxCost: 5_000_000, parallel: 4}
+		b := &bench{app: &command.App{Stderr: io.Discard}, dir: filepath.Join(t.TempDir(), "trial"), maxCost: 5_000_000, parallel: 4}
 		var p plan
 		for n := range 40 {
 			p.Attempts = append(p.Attempts, planned{Key: fmt.Sprint(n), MaxCost: own})
@@ -56,8 +58,8 @@ func TestMoneySideBySide(t *testing.T) {
 			made := trial.Attempt{Cost: int64(cost), CostKnown: true}
 			err = storeJSON(b.attemptFile(p.Attempts[i].Key), made)
 			running.Add(-1)
-			w.release(p.Attempts[i].Key)
-			return true, err
+			_, rerr := w.release(p.Attempts[i].Key)
+			return true, errors.Join(err, rerr)
 		})
 		if status, ok := errors.AsType[command.StatusError](err); !ok || status != command.ExitLimit {
 			t.Errorf("it ended with %v", err)
@@ -101,16 +103,21 @@ func TestSideBySide(t *testing.T) {
 func TestWaitForMoneyEnds(t *testing.T) {
 	t.Parallel()
 	ctx, end := context.WithCancel(t.Context())
-	b := &bench{app: &command.App{Stderr: io.Discard}, dir: t.TempDir(), maxCost: 1, parallel: 2}
+	b := &bench{app: &command.App{Stderr: io.Discard}, dir: filepath.Join(t.TempDir(), "trial"), maxCost: 1, parallel: 2}
 	w := &wallet{b: b, ctx: ctx, reserved: map[string]loop.MicroUSD{"other": 1}}
 	w.free = sync.NewCond(&w.mu)
+	if err := os.Mkdir(b.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	ended := make(chan error)
 	go func() {
 		_, err := w.reserve(planned{Key: "one"})
 		ended <- err
 	}()
 	end()
-	w.release("other")
+	if _, err := w.release("other"); err != nil {
+		t.Error(err)
+	}
 	if status, ok := errors.AsType[command.StatusError](<-ended); !ok || status != command.ExitInterrupted {
 		t.Error(status)
 	}

@@ -237,6 +237,9 @@ func (b *bench) tryAll(ctx context.Context, out output) error {
 		if err != nil {
 			return err
 		}
+		if err := b.storeReport(p); err != nil {
+			return err
+		}
 		ended := cmp.Or(b.makeAttempts(ctx, j, p), b.unpaid)
 		if _, isStatus := errors.AsType[command.StatusError](ended); ended != nil && !isStatus {
 			return ended
@@ -354,6 +357,16 @@ func (b *bench) attemptsOf(p plan) (made []trial.Attempt, err error) {
 		made = append(made, a)
 	}
 	return made, nil
+}
+
+// storeReport stores what the attempts of a plan show so far, for the browser.
+func (b *bench) storeReport(p plan) error {
+	made, err := b.attemptsOf(p)
+	if err == nil {
+		file := filepath.Join(filepath.Dir(b.dir), trial.ReportFile)
+		err = files.ReplaceJSON(file, trial.Build(p.Tasks, made, len(p.Attempts)), false)
+	}
+	return err
 }
 
 // storeJSON stores what must not be lost, with the folder that it is in.

@@ -8,6 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/stats"
+	"github.com/pawl-dev/pawl/internal/decide/trial"
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
 	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/keep/store"
@@ -262,6 +263,22 @@ type FailureStats struct {
 // GuardStats count the guards that tripped.
 type GuardStats struct {
 	Guards []store.GuardStat `json:"guards" nullable:"false"`
+}
+
+// TrialStats are what the last trial shows of agents and settings; without one there are no results.
+type TrialStats struct {
+	Tasks   int            `json:"tasks"`
+	Made    int            `json:"made" doc:"Attempts that were made."`
+	Planned int            `json:"planned"`
+	Results []trial.Result `json:"results" nullable:"false"`
+	// Compared says of each two what the tasks that both were tried at show.
+	Compared []string `json:"compared" nullable:"false"`
+}
+
+// ShowTrial leaves out single tasks and attempts.
+func ShowTrial(r trial.Report) TrialStats {
+	return TrialStats{Tasks: len(r.Tasks), Made: len(r.Attempts), Planned: r.Planned, Results: NonNil(r.Results),
+		Compared: NonNil(lists.Each(r.Pairs, trial.Pair.Words))}
 }
 
 // RefusalStats count the commands that a safety level refused.
