@@ -213,16 +213,25 @@ func (p Pair) Words() string {
 	if p.Untold {
 		verdict = "This sample cannot tell them apart: "
 	}
-	verdict += fmt.Sprintf("of %s that both tried %s solved %d more often than %s, and %d less often (p = %.3f).",
-		fault.Numbered(p.Tasks, "task"), first, wins, second, losses, p.P)
+	verdict += fmt.Sprintf("of %s that both tried %s solved %d more often than %s, and %d less often (%s).",
+		fault.Numbered(p.Tasks, "task"), first, wins, second, losses, chanceText(p.P))
 	if p.CostP < 1-sure {
 		cheap, n := p.A, p.Cheaper
 		if p.Dearer > p.Cheaper {
 			cheap, n = p.B, p.Dearer
 		}
-		verdict += fmt.Sprintf(" %s costs less, on %d of %d tasks (p = %.3f).", cheap, n, p.Cheaper+p.Dearer, p.CostP)
+		verdict += fmt.Sprintf(" %s costs less, on %d of %d tasks (%s).", cheap, n, p.Cheaper+p.Dearer,
+			chanceText(p.CostP))
 	}
 	return verdict
+}
+
+// chanceText never calls a small chance none.
+func chanceText(p float64) string {
+	if p < 0.001 {
+		return "p < 0.001"
+	}
+	return fmt.Sprintf("p = %.3f", p)
 }
 
 // Proposal is a variant that the sample shows to be better than what is in force.

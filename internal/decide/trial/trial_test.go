@@ -173,3 +173,11 @@ func TestDecidesHowTestsRun(t *testing.T) {
 		}
 	}
 }
+
+func TestPairWords(t *testing.T) {
+	t.Parallel()
+	p := Pair{A: Variant{"a", AsIs}, B: Variant{"b", AsIs}, Tasks: 20, Better: 14, P: SignTest(14, 0), CostP: 1}
+	if got := p.Words(); !strings.Contains(got, "(p < 0.001)") {
+		t.Error(got)
+	}
+}
