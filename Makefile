@@ -98,8 +98,8 @@ schema: ## write the JSON schema of pawl.yaml
 release: ## make a release in dist/: archives, install.sh, npm, formula, container file, checksums: VERSION=v1.2.0
 	@$(GO) run ./scripts/release -version '$(VERSION)'
 
-picture: build ## play pawl demo, and draw it as the moving picture of the README
-	@$(GO) run ./scripts/picture bin/pawl docs/images/demo.svg
+picture: ## play pawl demo, and draw it as the moving picture of the README
+	@$(GO) test ./cmd/pawl -run '^TestPicture$$' -count=1 -draw
 
 web: ## build the pages into internal/ask/web/dist; needs node
 	@scripts/web build

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"html"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -333,42 +332,6 @@ func commandsExist(t *testing.T, env []string, b block) {
 			if !regexp.MustCompile(`(?m)(^|[ ,])` + regexp.QuoteMeta(flag) + `([ ,=]|$)`).Match(help) {
 				t.Errorf("%s:%d: pawl %s has no flag %s", b.page, b.line+1+n, strings.Join(path, " "), flag)
 			}
-		}
-	}
-}
-
-// The moving picture of the README shows what 'pawl demo' prints today: run make picture.
-func TestPicture(t *testing.T) {
-	t.Parallel()
-	svg, err := os.ReadFile(filepath.Join("..", "..", "docs", "images", "demo.svg"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), "pawl", "demo")
-	cmd.Env = documentEnv(t, t.TempDir(), "demo")
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	var drawn strings.Builder
-	for _, m := range regexp.MustCompile(`<text [^>]*>(.*)</text>`).FindAllSubmatch(svg, -1) {
-		drawn.WriteString(html.UnescapeString(string(m[1])) + "\n")
-	}
-	hasLines(t, "pawl demo does not print", drawn.String(), string(out)+"$ pawl demo")
-	hasLines(t, "the picture does not show", string(out), drawn.String())
-}
-
-// hasLines looks for the lines of a text in another, times, names and the folding of lines aside.
-func hasLines(t *testing.T, trouble, lines, text string) {
-	t.Helper()
-	same := func(s string) string {
-		s = regexp.MustCompile(`\S*pawl-demo[-\d]*|\b[0-9a-f]{7,}\b|\brun [0-9a-z]{8}\b|[\d.]+m?s?|\S*pawl (init|doctor|run)`).ReplaceAllString(s, "0")
-		return strings.Join(strings.Fields(s), "")
-	}
-	text = same(text)
-	for line := range strings.Lines(lines) {
-		if !strings.Contains(text, same(line)) {
-			t.Errorf("%s: %s", trouble, line)
 		}
 	}
 }

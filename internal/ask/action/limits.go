@@ -233,7 +233,7 @@ func StoredFlags(run store.Run, newer planner.Flags) (planner.Flags, error) {
 		}
 	}
 	flags := stored.Flags.Merge(newer)
-	if engine.LevelOf(run) == sandbox.Paranoid {
+	if run.Level() == sandbox.Paranoid {
 		if newer.Safety != "" && newer.Safety != sandbox.Paranoid {
 			return newer, fault.Refuse("the agents of run %s worked at the level paranoid, and no other works on with what "+
 				"they wrote", run.ID).Hint("Go on at that level: pawl resume %s", run.ID).

@@ -61,9 +61,9 @@ func TestAnswers(t *testing.T) {
 		s.Question = &loop.Question{Choices: []control.Choice{{Text: "Go on", Do: control.TryAgain}, {Text: "Try again", Do: control.TryAgain, Advice: true}}}
 	})
 	r.acts([]act{
-		{"/runs/abc123/answer", `{"choice":2,"text":"use port 1"}`, "pawl resume abc123; choice 2 use port 1", "Run abc123 of build goes on."},
+		{"/runs/abc123/answer", `{"choice":2,"text":"use port 1"}`, "pawl resume abc123; choice 2 use port 1", "Run abc123 of build continues."},
 		{"/runs/abc123/answer", `{"text":"later","resume":false}`, "answer later", "The answer is kept"},
-		{"/runs/abc123/resume", `{"max_cost":"2.50"}`, "pawl resume abc123 --max-cost=2.50", "Run abc123 of build goes on."},
+		{"/runs/abc123/resume", `{"max_cost":"2.50"}`, "pawl resume abc123 --max-cost=2.50", "Run abc123 of build continues."},
 	})
 	r.asked.fails = fault.Refuse("there is no agent here")
 	r.acts([]act{
@@ -81,7 +81,7 @@ func TestReviewOfARun(t *testing.T) {
 		s.Question = &loop.Question{Choices: []control.Choice{{Text: "Approve", Do: control.Accept}, {Text: "Reject", Do: control.TryAgain, Advice: true, Needs: true}}}
 	})
 	r.acts([]act{
-		{"/runs/abc123/review", `{"decision":"reject","text":"no tests"}`, "pawl resume abc123; choice 2 no tests", "goes on"},
+		{"/runs/abc123/review", `{"decision":"reject","text":"no tests"}`, "pawl resume abc123; choice 2 no tests", "continues"},
 		{"/runs/abc123/review", `{"decision":"approve"}`, "", "you accepted its work as it is"},
 	})
 }

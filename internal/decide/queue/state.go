@@ -335,6 +335,14 @@ const (
 	NoteWarning   NoteKind = "warning"
 )
 
+// IsClosed reports whether agents at the level paranoid wrote some of what a command tries.
+func (s *State) IsClosed(c Command) bool {
+	return slices.ContainsFunc(c.IDs, func(id string) bool {
+		e, ok := s.Find(id)
+		return ok && e.Closed && !c.Target
+	})
+}
+
 // Find is the entry of a task, and whether there is one.
 func (s *State) Find(id string) (Entry, bool) {
 	if i := s.indexOf(id); i >= 0 {

@@ -282,8 +282,8 @@ func (p *attempts) driveRun(ctx, ready context.Context, l *slot, w pool.Workspac
 		return loop.State{}, err
 	}
 	past.Anew, past.Sent = !w.Kept, p.o.Remote != ""
-	if w.Kept || past.Sent { // it goes on from what was written at that level
-		task.Level = engine.LevelOf(last)
+	if w.Kept || past.Sent { // it continues what was written at that level
+		task.Level = last.Level()
 	}
 	rests := past.Run != nil && !past.Run.Status.Active()
 	if l.adopt && w.Kept && rests {

@@ -295,7 +295,7 @@ func (w *judge) judgeAgain(ctx context.Context, c loop.Command) (red string, jud
 	case rep.Stopped || ctx.Err() != nil:
 		return "", false
 	case len(all) > 0 || rep.Failure != nil:
-		return firstOf(all, rep.Summary), true
+		return append(all, rep.Summary)[0], true
 	}
 	return "", true
 }
@@ -337,13 +337,6 @@ const (
 	combinedAttempt = 1000
 	aloneAttempt    = 2000
 )
-
-func firstOf(list []string, otherwise string) string {
-	if len(list) > 0 {
-		return list[0]
-	}
-	return otherwise
-}
 
 // noteDelivered notifies of a delivery, and lists what became of the work for the next
 // commit.

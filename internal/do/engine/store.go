@@ -53,14 +53,6 @@ type Setup struct {
 	Base string `json:"base,omitempty"`
 }
 
-// LevelOf is the safety level at which the agents of a run worked; "" is not known.
-func LevelOf(r store.Run) string {
-	var s Setup
-	_ = json.Unmarshal(r.Setup, &s) // of a run that has none it says nothing
-	level, _, _ := strings.Cut(s.Sandbox, ":")
-	return level
-}
-
 // Check is what is stored of a gate. Timeout 0 is none of its own.
 type Check struct {
 	Name     string        `json:"name"`

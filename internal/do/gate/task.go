@@ -57,7 +57,7 @@ func (s Spec) Key() string {
 	return key + "\n"
 }
 
-// Mark is another one for each other check of a task. It tells nothing of what a sealed one does.
+// Mark differs for each check of a task. Nothing of a sealed one can be read from it.
 func (s Spec) Mark() string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", s.Command, s.Files))
 	return fmt.Sprintf("%s %x", s.Name, sum[:4])

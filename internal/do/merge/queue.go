@@ -140,7 +140,7 @@ func Open(ctx context.Context, o Options) (*Queue, error) {
 		target: t, checks: k, conflicts: &conflicts{target: t, checks: k, remade: map[string]string{}},
 		requests: &requests{target: t, waits: map[string]*patience{}}, woken: make(chan struct{}, 1),
 	}
-	q.o.Policy.Key = q.checks.recordKey("", q.o.Gates)
+	q.o.Policy.Key = q.checks.recordKey("", q.o.Gates, false)
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the folder of the merge queue: %v", err)
 	}

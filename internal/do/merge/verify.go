@@ -63,7 +63,7 @@ func (q *Queue) WasRed(ctx context.Context, commit string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	r, ok, err := q.o.Store.GateRecord(ctx, q.checks.recordKey(tree, q.o.Gates))
+	r, ok, err := q.o.Store.GateRecord(ctx, q.checks.recordKey(tree, q.o.Gates, false))
 	return ok && !r.Verdict.Green, err
 }
 
@@ -72,10 +72,8 @@ func (k *checks) gateRecord(ctx context.Context, s *queue.State, c queue.Command
 	if err != nil {
 		return queue.Event{}, err
 	}
-	key, closed := k.recordKey(c.Tree, specs), isClosed(s, c)
-	if closed {
-		key += "-closed"
-	}
+	closed := s.IsClosed(c)
+	key := k.recordKey(c.Tree, specs, closed)
 	if !c.Again {
 		r, ok, err := k.o.Store.GateRecord(ctx, key)
 		if err != nil {
@@ -97,7 +95,7 @@ func (k *checks) gateRecord(ctx context.Context, s *queue.State, c queue.Command
 	redForGood := c.Again && !v.Transient
 	if v.Green || redForGood {
 		err := k.putRecord(ctx, key, v, gates)
-		if common := k.recordKey(c.Tree, k.o.Gates); err == nil && v.Green && !closed && common != key { // these were among them
+		if common := k.recordKey(c.Tree, k.o.Gates, false); err == nil && v.Green && !closed && common != key { // these were among them
 			isOfTask := func(g loop.Gate) bool { return g.Origin != "" }
 			err = k.putRecord(ctx, common, v, slices.DeleteFunc(gates, isOfTask))
 		}
@@ -106,14 +104,6 @@ func (k *checks) gateRecord(ctx context.Context, s *queue.State, c queue.Command
 		}
 	}
 	return queue.Event{Kind: queue.Verified, Verdict: &v}, nil
-}
-
-// isClosed reports whether agents at the level paranoid wrote some of what is tried.
-func isClosed(s *queue.State, c queue.Command) bool {
-	return slices.ContainsFunc(c.IDs, func(id string) bool {
-		e, ok := s.Find(id)
-		return ok && e.Closed && !c.Target
-	})
 }
 
 func (k *checks) putRecord(ctx context.Context, key string, v queue.Verdict, gates []loop.Gate) error {
@@ -150,13 +140,13 @@ func (k *checks) gatesOf(ctx context.Context, s *queue.State, c queue.Command) (
 	return append(open, slices.DeleteFunc(specs, func(s gate.Spec) bool { return !isSealed(s) })...), nil
 }
 
-// recordKey of a verdict: tree, definition of the gates, and environment.
-func (k *checks) recordKey(tree string, specs []gate.Spec) string {
+// recordKey of a verdict: tree, definition of the gates, their level, and environment.
+func (k *checks) recordKey(tree string, specs []gate.Spec, closed bool) string {
 	h := sha256.New()
 	for _, g := range specs {
 		h.Write([]byte(g.Key()))
 	}
-	fmt.Fprintf(h, "%s\n%s/%s\n%s", tree, runtime.GOOS, runtime.GOARCH, k.o.Environment)
+	fmt.Fprintf(h, "%s\n%s/%s\n%s\n%v", tree, runtime.GOOS, runtime.GOARCH, k.o.Environment, closed)
 	return hex.EncodeToString(h.Sum(nil))
 }
 

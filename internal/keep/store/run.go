@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/loop"
@@ -55,6 +56,14 @@ func (r *Run) Title() string {
 		return r.Name
 	}
 	return r.Name + ": " + r.Work
+}
+
+// Level is the safety level at which the agents of the run worked; "" is not known.
+func (r *Run) Level() string {
+	var setup struct{ Sandbox string }
+	_ = json.Unmarshal(r.Setup, &setup) // of a run that has none it says nothing
+	level, _, _ := strings.Cut(setup.Sandbox, ":")
+	return level
 }
 
 // Owner identifies a process, and distinguishes it from a later one with the same

@@ -27,6 +27,10 @@ func TestMain(m *testing.M) {
 		talk(path)
 		return
 	}
+	if len(os.Args) > 1 && os.Args[1] == "agent" {
+		playAgent(os.Args[2:])
+		return
+	}
 	os.Exit(isolated(m))
 }
 

@@ -67,13 +67,13 @@ func (s *shell) findWorkspace(ctx context.Context, p *action.Operator, r store.R
 	setup, id, isTask := action.SetupOf(r), r.Name, r.Kind == string(loop.Task)
 	if !isTask {
 		id = setup.Private
-		s.level = engine.LevelOf(r)
+		s.level = r.Level()
 	} else if task, err := p.Store.Case(ctx, id); err != nil {
 		return err
 	} else if s.level, err = s.a.Planner(s.c, planner.Flags{}).TaskLevel(task); err != nil {
 		return err
 	}
-	s.level = planner.StricterLevel(s.level, engine.LevelOf(r))
+	s.level = planner.StricterLevel(s.level, r.Level())
 	if id == "" {
 		return errNoWorkspace
 	}

@@ -1,18 +1,93 @@
-// Command picture plays 'pawl demo' and draws what it prints as an animated SVG, the
-// moving picture of the README.  make picture
 package main
 
 import (
 	"bufio"
 	"bytes"
 	"encoding/xml"
+	"flag"
 	"fmt"
+	"html"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
+	"testing"
 	"time"
 )
+
+var drawPicture = flag.Bool("draw", false, "draw the moving picture of the README anew")
+
+// The moving picture of the README shows what 'pawl demo' prints today: run make picture.
+func TestPicture(t *testing.T) {
+	t.Parallel()
+	printed := playDemo(t)
+	name := filepath.Join("..", "..", "docs", "images", "demo.svg")
+	if *drawPicture {
+		if err := os.WriteFile(name, draw(printed), 0o644); err != nil { //nolint:gosec // of the repository
+			t.Fatal(err)
+		}
+	}
+	svg, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	for _, l := range printed {
+		out.WriteString(l.text + "\n")
+	}
+	var drawn strings.Builder
+	for _, m := range regexp.MustCompile(`<text [^>]*>(.*)</text>`).FindAllSubmatch(svg, -1) {
+		drawn.WriteString(html.UnescapeString(string(m[1])) + "\n")
+	}
+	hasLines(t, "pawl demo does not print", drawn.String(), out.String())
+	hasLines(t, "the picture does not show", out.String(), drawn.String())
+}
+
+// hasLines looks for the lines of a text in another, times, names and the folding of lines aside.
+func hasLines(t *testing.T, trouble, lines, text string) {
+	t.Helper()
+	same := func(s string) string {
+		s = regexp.MustCompile(`\S*pawl-demo[-\d]*|\b[0-9a-f]{7,}\b|\brun [0-9a-z]{8}\b|[\d.]+m?s?|\S*pawl (init|doctor|run)`).ReplaceAllString(s, "0")
+		return strings.Join(strings.Fields(s), "")
+	}
+	text = same(text)
+	for line := range strings.Lines(lines) {
+		if !strings.Contains(text, same(line)) {
+			t.Errorf("%s: %s", trouble, line)
+		}
+	}
+}
+
+// playDemo runs the demo. Its folder and the path of the program are of no interest to a reader.
+func playDemo(t *testing.T) []line {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "pawl", "demo", "--color", "never")
+	cmd.Env = documentEnv(t, t.TempDir(), "demo")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = cmd.Stdout
+	begun := time.Now()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := []line{{text: "$ pawl demo"}}
+	for s := bufio.NewScanner(out); s.Scan(); {
+		text := program.ReplaceAllString(scratch.ReplaceAllString(s.Text(), "/tmp/pawl-demo"), "pawl $1")
+		for _, part := range fold(text) {
+			lines = append(lines, line{part, time.Since(begun)})
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("%v: %v", err, lines)
+	}
+	return lines
+}
+
+// program is pawl by its path.
+var program = regexp.MustCompile(`\S*/pawl (init|doctor|run)`)
 
 // The size of the window, and how long a line stays alone on it at least and at most.
 const (
@@ -26,43 +101,6 @@ const (
 type line struct {
 	text string
 	at   time.Duration
-}
-
-func main() {
-	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: picture PAWL FILE.svg")
-		os.Exit(2)
-	}
-	lines, err := play(os.Args[1])
-	if err == nil {
-		err = os.WriteFile(os.Args[2], draw(lines), 0o644)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "cannot make the picture:", err)
-		os.Exit(1)
-	}
-}
-
-// play runs the demo. Its folder and the path of the program are of no interest to a reader.
-func play(pawl string) ([]line, error) {
-	cmd := exec.Command(pawl, "demo", "--color", "never")
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	cmd.Stderr = cmd.Stdout
-	begun := time.Now()
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	lines := []line{{text: "$ pawl demo"}}
-	for s := bufio.NewScanner(out); s.Scan(); {
-		text := strings.ReplaceAll(scratch.ReplaceAllString(s.Text(), "/tmp/pawl-demo"), pawl, "pawl")
-		for _, part := range fold(text) {
-			lines = append(lines, line{part, time.Since(begun)})
-		}
-	}
-	return lines, cmd.Wait()
 }
 
 var scratch = regexp.MustCompile(`\S*/pawl-demo-\d+`)

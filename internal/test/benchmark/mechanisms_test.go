@@ -1,10 +1,4 @@
-// Command trial measures what each of pawl's mechanisms is worth: boards of scripted agents whose abilities are known
-// are worked by the real program in real git repositories, with and without each, and by the loops that people use
-// instead. It prints the table of docs/benchmarks.md.  go run ./scripts/trial -pawl bin/pawl
-//
-// What an agent does at a task is drawn from the seed, the task and the number of its call, so every setting meets the
-// same agents. The rates are assumptions, named in agent.go; the table shows what follows from them.
-package main
+package benchmark
 
 import (
 	"bytes"
@@ -17,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 )
 
@@ -83,31 +78,37 @@ func sumOf(of map[kind]int) (sum int) {
 	return sum
 }
 
-func main() {
-	if len(os.Args) > 1 && os.Args[1] == "agent" {
-		playAgent(os.Args[2:])
-		return
+var (
+	mechanismsFlag = flag.Bool("mechanisms", false, "measure what each of pawl's mechanisms is worth, which takes an hour")
+	tasksFlag      = flag.Int("tasks", 21, "tasks of a board of -mechanisms; the kinds take turns")
+	seedsFlag      = flag.Int("seeds", 3, "boards of each of its settings")
+	onlyFlag       = flag.String("only", "", "only those of its settings whose name has this in it")
+	keepFlag       = flag.Bool("keep", false, "leave its repositories there, and say where")
+)
+
+// BenchmarkMechanisms measures what each of pawl's mechanisms is worth: boards of scripted agents whose abilities are
+// known are worked by the real program in real git repositories, with and without each, and by the loops that people
+// use instead. It prints the table of docs/benchmarks.md.
+//
+// What an agent does at a task is drawn from the seed, the task and the number of its call, so every setting meets the
+// same agents. The rates are assumptions; the table shows what follows from them.
+func BenchmarkMechanisms(b *testing.B) {
+	if !*mechanismsFlag {
+		b.Skip("it takes an hour: scripts/trial")
 	}
-	program := flag.String("pawl", "bin/pawl", "the program that is tried")
-	tasks := flag.Int("tasks", 21, "tasks of a board; the kinds take turns")
-	seeds := flag.Int("seeds", 3, "boards of each setting")
-	only := flag.String("only", "", "only settings whose name has this in it")
-	keep := flag.Bool("keep", false, "leave the repositories there, and say where")
-	flag.Parse()
-	path, err := filepath.Abs(*program)
-	check(err)
+	path, tasks, seeds := pawl(b), *tasksFlag, *seedsFlag
 	all := make([]outcome, 0, len(settings))
 	var shown []setting
 	for _, s := range settings {
-		if !strings.Contains(s.name, *only) {
+		if !strings.Contains(s.name, *onlyFlag) {
 			continue
 		}
-		sum := playSeeds(s, path, *tasks, *seeds, *keep)
+		sum := playSeeds(s, path, tasks, seeds, *keepFlag)
 		fmt.Fprintf(os.Stderr, "%s: %s\n%s", s.name, sum.took.Round(time.Second),
-			tables([]setting{s}, []outcome{sum}, *tasks**seeds))
+			tables([]setting{s}, []outcome{sum}, tasks*seeds))
 		shown, all = append(shown, s), append(all, sum)
 	}
-	fmt.Println(tables(shown, all, *tasks**seeds))
+	fmt.Println(tables(shown, all, tasks*seeds))
 }
 
 // playSeeds plays the boards of a setting side by side.
