@@ -54,7 +54,8 @@ func atForge(ts *testscript.TestScript, neg bool, args []string) {
 
 // gh is a program of the tutorial: as much of the GitHub CLI as its pages use.
 func gh() {
-	words, method, path, body := os.Args[1:], http.MethodPost, "/issues", map[string]any{}
+	words, method, path := os.Args[1:], http.MethodPost, "/issues"
+	var body map[string]any
 	switch strings.Join(words[:min(2, len(words))], " ") {
 	case "auth token":
 		fmt.Println(os.Getenv("GH_USER"))
@@ -84,7 +85,7 @@ func askGitHub(method, path string, body []byte) error {
 		return err
 	}
 	r.Header.Set("Authorization", "token "+os.Getenv("GH_USER"))
-	res, err := http.DefaultClient.Do(r)
+	res, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
 	if err != nil {
 		return err
 	}

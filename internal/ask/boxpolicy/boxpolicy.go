@@ -60,6 +60,15 @@ type Boxes struct {
 // maker makes them.
 type maker struct{ Options }
 
+// cacheFolder is where tools of agents have their caches. What agents at the level paranoid leave
+// in one, no agent with a network runs.
+func cacheFolder(state, level string) string {
+	if level == sandbox.Paranoid {
+		return filepath.Join(state, "cache-paranoid")
+	}
+	return filepath.Join(state, "cache")
+}
+
 // warnOfHome warns where the project holds the home folder.
 func (m maker) warnOfHome(root, home string) {
 	if _, inTree := files.Below(root, home); inTree || root == home {
@@ -109,10 +118,7 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 	mayWrite := slices.Concat(place.Write, place.Temp, []string{place.Root, "/dev/shm"})
 	box.GateCaches = sandbox.GateCaches(environ, home, mayWrite, v.Means.Mounts)
 	box.GateEnv = slices.Concat(sandbox.ModuleProxy(environ, home), unsigned)
-	place.Cache = filepath.Join(o.StateDir, "cache")
-	if level == sandbox.Paranoid { // what its agents leave in a cache, no agent with a network runs
-		place.Cache = filepath.Join(o.StateDir, "cache-paranoid")
-	}
+	place.Cache = cacheFolder(o.StateDir, level)
 	if err := os.MkdirAll(place.Cache, 0o700); err != nil {
 		o.Say("Warning: cannot create the folder of the tools' caches: %v", err)
 	}

@@ -91,7 +91,8 @@ var labelForm = pattern("labelForm")
 // labelOf takes the label off a finding and says how severe it is; praiseLabel for praise.
 func labelOf(said string) (rest string, severity failure.Severity) {
 	if rest, s := cutMark(said); s != "" {
-		for next := s; next != ""; rest, next = cutMark(rest) {
+		for next := s; next != ""; {
+			rest, next = cutMark(rest)
 		}
 		return strings.TrimLeft(rest, "\ufe0f "), s
 	}

@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/decide/lazy"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 )
 
@@ -20,24 +20,24 @@ import (
 // addresses, but in texts and in what the provider only hands on.
 
 // localTools are the types of tools that the agent's own program runs; a date may follow.
-var localTools = regexp.MustCompile(`^(function|custom|namespace|local_shell|apply_patch|computer|bash|text_editor|` +
+var localTools = lazy.Regexp(`^(function|custom|namespace|local_shell|apply_patch|computer|bash|text_editor|` +
 	`memory|tool_search|tool_search_tool_(regex|bm25))(_\d{8})?$`)
 
 // handedOn are fields whose content the provider hands on between the model and the agent's own
 // tools: arguments, results, and their schemas.
-var handedOn = regexp.MustCompile(`^((client)?metadata|messages//content//input|input//action|text/format/schema|` +
+var handedOn = lazy.Regexp(`^((client)?metadata|messages//content//input|input//action|text/format/schema|` +
 	`tools/(/tools/)?/(inputschema|inputexamples|(function/)?parameters)|` +
 	`tools//functiondeclarations//(parameters|response)(jsonschema)?|` +
 	`contents//parts//function(call/args|response/response)|` +
 	`generationconfig/response(json)?schema|responseformat/jsonschema/schema|output(config/)?format/schema)$`)
 
 var (
-	address      = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
-	addressField = regexp.MustCompile(`ur[il]s?$`)
-	textField    = regexp.MustCompile(`^(text|content|input|output|thinking|arguments|description|instructions|system|` +
+	address      = lazy.Regexp(`^[A-Za-z][A-Za-z0-9+.-]*://`)
+	addressField = lazy.Regexp(`ur[il]s?$`)
+	textField    = lazy.Regexp(`^(text|content|input|output|thinking|arguments|description|instructions|system|` +
 		`prompt|summary|title|reasoning|reasoningcontent|code|query|refusal)$`)
-	fetchOption = regexp.MustCompile(`search|plugin|connector|datasource|mcp|browse|fetch|grounding`)
-	fetchModel  = regexp.MustCompile(`search|sonar|:online$`)
+	fetchOption = lazy.Regexp(`search|plugin|connector|datasource|mcp|browse|fetch|grounding`)
+	fetchModel  = lazy.Regexp(`search|sonar|:online`)
 )
 
 // deepestRequest is how many values of a request may be in each other.
@@ -115,9 +115,9 @@ func (w *fetchWalk) walkValue(at []string) error {
 // walkField looks at the value of the field that at ends with.
 func (w *fetchWalk) walkField(at []string) error {
 	name, isTop := at[len(at)-1], len(at) == 1
-	isOption := isTop && fetchOption.MatchString(name)
+	isOption := isTop && fetchOption().MatchString(name)
 	isGoogles := w.protocol == agent.Gemini && isOfTool(at) && name != "functiondeclarations"
-	if !isOption && !isGoogles && !handedOn.MatchString(strings.Join(at, "/")) {
+	if !isOption && !isGoogles && !handedOn().MatchString(strings.Join(at, "/")) {
 		return w.walkValue(at)
 	}
 	var value json.RawMessage
@@ -139,10 +139,10 @@ func (w *fetchWalk) judgeText(at []string, value json.Token) {
 	if name == "" && len(at) > 1 { // of a list
 		name = at[len(at)-2]
 	}
-	isAddress := address.MatchString(text) && !textField.MatchString(name)
-	isOpened := addressField.MatchString(name) && !strings.HasPrefix(text, "data:")
-	isRemote := name == "type" && isOfTool(at) && !localTools.MatchString(text)
-	isSearcher := name == "model" && len(at) == 1 && fetchModel.MatchString(strings.ToLower(text))
+	isAddress := address().MatchString(text) && !textField().MatchString(name)
+	isOpened := addressField().MatchString(name) && !strings.HasPrefix(text, "data:")
+	isRemote := name == "type" && isOfTool(at) && !localTools().MatchString(text)
+	isSearcher := name == "model" && len(at) == 1 && fetchModel().MatchString(strings.ToLower(text))
 	if isAddress || isOpened || isRemote || isSearcher {
 		w.note(name, text)
 	}

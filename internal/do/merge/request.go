@@ -340,8 +340,8 @@ func (rs *requests) beforeMerged(ctx context.Context, e *queue.Entry, found forg
 		defer func() { _ = rs.o.Repo.DropRefs(ctx, head) }()
 	}
 	own, ferr := rs.o.Repo.Find(ctx, "refs/pawl/pushed/"+branchOf(e.ID))
-	if err = errors.Join(err, ferr); err != nil {
-		return "", err
+	if err != nil || ferr != nil {
+		return "", errors.Join(err, ferr)
 	}
 	return rs.o.Repo.BeforeSeries(ctx, cmp.Or(own, found.Head), found.Head, found.Commit)
 }

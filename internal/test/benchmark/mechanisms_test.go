@@ -115,17 +115,18 @@ func BenchmarkMechanisms(b *testing.B) {
 func playSeeds(s setting, pawl string, tasks, seeds int, keep bool) outcome {
 	var group sync.WaitGroup
 	of := make([]outcome, seeds)
+	all, err := os.MkdirTemp("", "trial")
+	check(err)
+	if keep {
+		fmt.Fprintln(os.Stderr, s.name, all)
+	} else {
+		defer os.RemoveAll(all)
+	}
 	for n := range seeds {
-		dir, err := os.MkdirTemp("", "trial")
-		check(err)
+		dir := filepath.Join(all, fmt.Sprint(n+1))
 		of[n] = newOutcome()
 		w := &world{dir: dir, seed: n + 1, tasks: tasks, setting: s, pawl: pawl}
 		group.Go(func() { w.play(&of[n]) })
-		if keep {
-			fmt.Fprintln(os.Stderr, s.name, dir)
-			continue
-		}
-		defer os.RemoveAll(dir)
 	}
 	group.Wait()
 	sum := newOutcome()

@@ -436,13 +436,13 @@ func (h *Hub) merge(login string, n int, body object) (any, refusal) {
 		}
 	}
 	sha := fmt.Sprint(head["sha"])
-	make := func() (string, error) {
-		return h.mergeCommit(base, sha, fmt.Sprint(p["title"]), body["merge_method"] == "merge")
-	}
+	var commit string
+	var err error
 	if body["merge_method"] == "rebase" {
-		make = func() (string, error) { return h.rebase(base, sha) }
+		commit, err = h.rebase(base, sha)
+	} else {
+		commit, err = h.mergeCommit(base, sha, fmt.Sprint(p["title"]), body["merge_method"] == "merge")
 	}
-	commit, err := make()
 	if err == nil {
 		_, err = h.git("update-ref", "refs/heads/"+base, commit)
 	}

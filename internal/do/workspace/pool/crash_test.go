@@ -347,7 +347,7 @@ func TestProcessesAtOnce(t *testing.T) {
 		t.Errorf("%+v, %v", all, err)
 	}
 	for _, e := range all {
-		if e.State != kept || !strings.Contains(e.Why, "is gone") {
+		if e.State != kept || !strings.Contains(e.Why, "has ended") {
 			t.Errorf("%+v", e)
 		}
 	}

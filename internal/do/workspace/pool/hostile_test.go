@@ -43,11 +43,11 @@ func TestCollectOfAHostileClone(t *testing.T) {
 			r.git(w.Dir, "commit", "-qm", "mine", "--allow-empty")
 			r.remove(r.object(w, r.git(w.Dir, "rev-parse", "HEAD")))
 		}, "cannot be read"},
-		{"no .git", func(r *rig, w Workspace) { r.remove(filepath.Join(w.Dir, ".git")) }, "no folder"},
+		{"no .git", func(r *rig, w Workspace) { r.remove(filepath.Join(w.Dir, ".git")) }, "no longer a folder"},
 		{".git is the user's", func(r *rig, w Workspace) {
 			r.remove(filepath.Join(w.Dir, ".git"))
 			r.link(filepath.Join(r.top, ".git"), filepath.Join(w.Dir, ".git"))
-		}, "no folder"},
+		}, "no longer a folder"},
 		{"the objects are the user's", func(r *rig, w Workspace) {
 			r.remove(filepath.Join(w.Dir, ".git", "objects"))
 			r.link(filepath.Join(r.top, ".git", "objects"), filepath.Join(w.Dir, ".git", "objects"))
