@@ -104,7 +104,7 @@ describe('dragging', () => {
     expect(moveTo({ actions: ['retry', 'start', 'block', 'defer'] }, 'done')).toBeUndefined();
   });
   test('where it cannot go, the message says why', () => {
-    expect(reasonNotToMove(task('t-1'), 'done')).toMatch(/t-1 cannot be dragged to Done: pawl moves cases there/);
+    expect(reasonNotToMove(task('t-1'), 'done')).toMatch(/t-1 cannot be dragged to Done: pawl moves tasks there/);
     expect(reasonNotToMove(task('t-1', { status: 'done' }), 'timeout')).toMatch(
       /At a limit: a task that is done cannot/,
     );
