@@ -49,7 +49,8 @@ func tryPrinted(text string) {
 		line := strings.TrimRight(strings.TrimSpace(found[1]), ".")
 		isShown := func(begin string) bool { return line == begin || strings.HasPrefix(line, begin+" ") }
 		words := strings.Fields(line)
-		if !slices.ContainsFunc(shows, isShown) || slices.ContainsFunc(words, stands.MatchString) ||
+		acts := words[0] == "queue" && len(words) > 1 && !strings.HasPrefix(words[1], "-") // as queue resume does
+		if acts || !slices.ContainsFunc(shows, isShown) || slices.ContainsFunc(words, stands.MatchString) ||
 			strings.Contains("\n"+string(done), "\n"+line+"\n") {
 			continue
 		}

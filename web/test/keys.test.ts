@@ -153,7 +153,7 @@ test('a run is told something and gets more room while it works, by key', async 
   await page.keyboard.press('m');
   await page.getByRole('dialog').getByRole('textbox', { name: 'Message' }).fill('Mind the last line.');
   await page.keyboard.press('Control+Enter');
-  await page.getByText('The message is kept').waitFor();
+  await page.getByText('The message goes into the next prompt').waitFor();
   await dialogs(page, 0);
   await page.keyboard.press('+');
   await page
@@ -161,7 +161,7 @@ test('a run is told something and gets more room while it works, by key', async 
     .getByLabel(/^Iterations at most/)
     .fill('21');
   await page.keyboard.press('Control+Enter');
-  await page.getByText('has its new limits').waitFor();
+  await page.getByText('has new limits').waitFor();
   await page.getByText('1 of 21').waitFor();
   for (const kind of ['message.left', 'limits.raised']) await happened(page, runs['slow-import'], kind);
 

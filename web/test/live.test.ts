@@ -226,7 +226,7 @@ test('what was written is not lost when it cannot be sent', async () => {
     await title.fill('x'.repeat(length));
     await page.keyboard.press('Control+Enter');
     await alert
-      .getByText(length > 1000 ? 'larger than the 1 MiB' : /title/)
+      .getByText(length > 1000 ? 'larger than 1 MiB' : /title/)
       .first()
       .waitFor();
     assert.equal((await title.inputValue()).length, length);

@@ -82,7 +82,7 @@ test('an agent proposes tasks, and a person changes and adds them', async () => 
   // A list that changed meanwhile is not added unseen.
   writeFileSync(file, list);
   await page.keyboard.press('a');
-  await page.getByText('the list was changed meanwhile').first().waitFor();
+  await page.getByText('the list was changed in the meantime').first().waitFor();
   await page.reload();
   await page.getByRole('heading', { name: 'Something else' }).waitFor();
   wrong.length = 0; // the refusal is in the console, as each answer of 400 and more is

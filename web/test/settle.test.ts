@@ -217,7 +217,7 @@ scenes:
   await page.keyboard.press('a');
   const asked = page.getByRole('dialog', { name: /Apply the work of taken/ });
   await asked.getByText('runs by itself: .envrc').waitFor();
-  await asked.getByText('Programs of yours run some of these by themselves').waitFor();
+  await asked.getByText('Your own programs run some of these by themselves').waitFor();
   await asked.getByText('written: bad').waitFor();
   await asked.getByRole('button', { name: 'Apply it' }).click();
   await page.getByRole('button', { name: /^Apply/ }).waitFor({ state: 'detached' });

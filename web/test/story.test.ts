@@ -28,7 +28,7 @@ test('from a list of tasks to work that has landed', async () => {
       .getByRole('textbox', { name: 'List' })
       .fill('- [ ] Choose a port. scene-port\n- [ ] Wait for the word. scene-held\n');
     await key('Control+Enter');
-    await page.getByText('2 cases are on the board').waitFor();
+    await page.getByText('2 tasks are on the board').waitFor();
 
     // A sprint is started.
     await key('S');

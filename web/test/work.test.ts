@@ -156,7 +156,7 @@ test('actions by key, while agents work', async (t) => {
     await press('r', /^Resume/);
     await page.getByRole('heading', { name: 'Iteration 3' }).waitFor();
     await press('x', /^Stop/);
-    await sure(/Stop alpha/, /since its last answer is lost; files that it changed stay/, 'Stop the run');
+    await sure(/Stop alpha/, /since its last answer is lost; files that it changed are kept/, 'Stop the run');
     await page.getByRole('button', { name: /^Resume/ }).waitFor();
     assert.ok(has(run, 1) && has(run, 2));
     await page.getByRole('option', { name: /^2/ }).click();
@@ -193,7 +193,7 @@ test('actions by key, while agents work', async (t) => {
     await key('m');
     await dialog.getByRole('textbox', { name: 'Message' }).fill(evil);
     await key('Control+Enter');
-    await page.getByText('The message is kept').waitFor();
+    await page.getByText('The message goes into the next prompt').waitFor();
     await shut();
     await key('+');
     await dialog.getByLabel(/^Iterations at most/).fill('12');
@@ -348,7 +348,7 @@ test('actions by key, while agents work', async (t) => {
     await column('At a limit', 'task-002').waitFor();
     await choose('task-002');
     await key('R');
-    await sure(/Roll task-002 back/, /taken out of its workspace. A snapshot is kept/, 'Roll back');
+    await sure(/Roll task-002 back/, /removed from its workspace. A snapshot is kept/, 'Roll back');
     await column('Pending', 'task-002').waitFor();
     await column('At a limit', 'task-003').waitFor();
     await choose('task-003');
@@ -637,7 +637,7 @@ test('actions by key, while agents work', async (t) => {
       await go(path);
       await page.getByText('Live', { exact: true }).waitFor();
       await page
-        .getByText(/Loading|Asking|Adding up|Reading|Comparing/)
+        .getByText(/Loading|Asking|Reading|Comparing/)
         .first()
         .waitFor({ state: 'detached' });
       assert.equal(
