@@ -60,8 +60,8 @@ type Boxes struct {
 // maker makes them.
 type maker struct{ Options }
 
-// cacheFolder is where tools of agents have their caches. What agents at the level paranoid leave
-// in one, no agent with a network runs.
+// cacheFolder returns the folder for the caches of agents' tools. What is left there at the level
+// paranoid, no agent with a network runs.
 func cacheFolder(state, level string) string {
 	if level == sandbox.Paranoid {
 		return filepath.Join(state, "cache-paranoid")

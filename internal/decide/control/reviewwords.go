@@ -31,14 +31,30 @@ type wordLists struct {
 	Signs      map[string]string             // what a name between colons stands for
 	Words      map[string][]string           // sets of words
 	Patterns   map[string][]string           // expressions, in pieces
+
+	severities, marks map[string]failure.Severity // by label, and by sign
 }
 
 var reviewWords = sync.OnceValue(func() (all wordLists) {
 	if err := json.Unmarshal(reviewWordsJSON, &all); err != nil {
 		panic(err) // it is part of the program
 	}
+	all.severities, all.marks = map[string]failure.Severity{}, map[string]failure.Severity{}
+	for severity, labels := range all.Severities { // order does not show: each label has one severity
+		for label := range strings.SplitSeq(strings.Join(labels, "|"), "|") {
+			all.severities[label] = severity
+		}
+	}
+	for severity, signs := range all.Marks { // order does not show: no sign begins another
+		for sign := range strings.FieldsSeq(signs) {
+			all.marks[sign] = severity
+		}
+	}
 	return all
 })
+
+// severities are how severe labels say that a finding is.
+func severities() map[string]failure.Severity { return reviewWords().severities }
 
 func pattern(name string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp {
@@ -52,31 +68,9 @@ func wordSet(name string) func() map[string]bool {
 	})
 }
 
-// severities are how severe labels say that a finding is.
-var severities = sync.OnceValue(func() map[string]failure.Severity {
-	all := map[string]failure.Severity{}
-	for severity, labels := range reviewWords().Severities { // order does not show: each label has one severity
-		for label := range strings.SplitSeq(strings.Join(labels, "|"), "|") {
-			all[label] = severity
-		}
-	}
-	return all
-})
-
-// marks are how severe signs say that a finding is.
-var marks = sync.OnceValue(func() map[string]failure.Severity {
-	all := map[string]failure.Severity{}
-	for severity, signs := range reviewWords().Marks { // order does not show: no sign begins another
-		for sign := range strings.FieldsSeq(signs) {
-			all[sign] = severity
-		}
-	}
-	return all
-})
-
 // cutMark takes the sign off that said begins with, and says how severe it says that a finding is.
 func cutMark(said string) (rest string, severity failure.Severity) {
-	for sign, severity := range marks() {
+	for sign, severity := range reviewWords().marks {
 		if rest, is := strings.CutPrefix(said, sign); is {
 			return rest, severity
 		}
@@ -343,8 +337,6 @@ func cellsOf(said string) []string {
 
 var (
 	severityHeads = wordSet("severityHeads")
-	fileHeads     = wordSet("fileHeads")
-	lineHeads     = wordSet("lineHeads")
 	statusHeads   = wordSet("statusHeads")
 	countHeads    = wordSet("countHeads")
 	askingHeads   = wordSet("askingHeads")
@@ -384,9 +376,9 @@ func (r *reviewReader) cellsSay(cells []string) {
 			if said = append(said, strings.TrimLeft(bare, "❌✗✘✖⚠️🔴🟠🟡🟢⛔🚫 ")); name == "" {
 				said = said[:len(said)-1]
 			}
-		case fileHeads()[head]:
+		case words.Has(" file location path where filename place ", " "+head+" "):
 			d.setField("file", bare, true)
-		case lineHeads()[head]:
+		case head == "line", head == "lines":
 			d.setField("line", bare, true)
 		case countHeads()[head], bare == "", bare == "-", bare == "—", head == "" && strings.Trim(bare, "#0123456789") == "":
 		default:

@@ -6,10 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
-	"github.com/pawl-dev/pawl/internal/decide/lazy"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 )
 
@@ -19,26 +20,31 @@ import (
 // provider has. So tools are refused but for those that the agent's own program runs, and so are
 // addresses, but in texts and in what the provider only hands on.
 
-// localTools are the types of tools that the agent's own program runs; a date may follow.
-var localTools = lazy.Regexp(`^(function|custom|namespace|local_shell|apply_patch|computer|bash|text_editor|` +
-	`memory|tool_search|tool_search_tool_(regex|bm25))(_\d{8})?$`)
-
-// handedOn are fields whose content the provider hands on between the model and the agent's own
-// tools: arguments, results, and their schemas.
-var handedOn = lazy.Regexp(`^((client)?metadata|messages//content//input|input//action|text/format/schema|` +
-	`tools/(/tools/)?/(inputschema|inputexamples|(function/)?parameters)|` +
-	`tools//functiondeclarations//(parameters|response)(jsonschema)?|` +
-	`contents//parts//function(call/args|response/response)|` +
-	`generationconfig/response(json)?schema|responseformat/jsonschema/schema|output(config/)?format/schema)$`)
-
-var (
-	address      = lazy.Regexp(`^[A-Za-z][A-Za-z0-9+.-]*://`)
-	addressField = lazy.Regexp(`ur[il]s?$`)
-	textField    = lazy.Regexp(`^(text|content|input|output|thinking|arguments|description|instructions|system|` +
+// fetchPatterns recognize the parts of a request.
+var fetchPatterns = sync.OnceValue(func() (p struct {
+	// localTools are the types of tools that the agent's own program runs; a date may follow.
+	localTools,
+	// handedOn are fields whose content the provider hands on between the model and the agent's own
+	// tools: arguments, results, and their schemas.
+	handedOn,
+	address, addressField, textField, fetchOption, fetchModel *regexp.Regexp
+},
+) {
+	p.localTools = regexp.MustCompile(`^(function|custom|namespace|local_shell|apply_patch|computer|bash|text_editor|` +
+		`memory|tool_search|tool_search_tool_(regex|bm25))(_\d{8})?$`)
+	p.handedOn = regexp.MustCompile(`^((client)?metadata|messages//content//input|input//action|text/format/schema|` +
+		`tools/(/tools/)?/(inputschema|inputexamples|(function/)?parameters)|` +
+		`tools//functiondeclarations//(parameters|response)(jsonschema)?|` +
+		`contents//parts//function(call/args|response/response)|` +
+		`generationconfig/response(json)?schema|responseformat/jsonschema/schema|output(config/)?format/schema)$`)
+	p.address = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
+	p.addressField = regexp.MustCompile(`ur[il]s?$`)
+	p.textField = regexp.MustCompile(`^(text|content|input|output|thinking|arguments|description|instructions|system|` +
 		`prompt|summary|title|reasoning|reasoningcontent|code|query|refusal)$`)
-	fetchOption = lazy.Regexp(`search|plugin|connector|datasource|mcp|browse|fetch|grounding`)
-	fetchModel  = lazy.Regexp(`search|sonar|:online`)
-)
+	p.fetchOption = regexp.MustCompile(`search|plugin|connector|datasource|mcp|browse|fetch|grounding`)
+	p.fetchModel = regexp.MustCompile(`search|sonar|:online`)
+	return p
+})
 
 // deepestRequest is how many values of a request may be in each other.
 const deepestRequest = 200
@@ -115,9 +121,9 @@ func (w *fetchWalk) walkValue(at []string) error {
 // walkField looks at the value of the field that at ends with.
 func (w *fetchWalk) walkField(at []string) error {
 	name, isTop := at[len(at)-1], len(at) == 1
-	isOption := isTop && fetchOption().MatchString(name)
+	isOption := isTop && fetchPatterns().fetchOption.MatchString(name)
 	isGoogles := w.protocol == agent.Gemini && isOfTool(at) && name != "functiondeclarations"
-	if !isOption && !isGoogles && !handedOn().MatchString(strings.Join(at, "/")) {
+	if !isOption && !isGoogles && !fetchPatterns().handedOn.MatchString(strings.Join(at, "/")) {
 		return w.walkValue(at)
 	}
 	var value json.RawMessage
@@ -139,10 +145,10 @@ func (w *fetchWalk) judgeText(at []string, value json.Token) {
 	if name == "" && len(at) > 1 { // of a list
 		name = at[len(at)-2]
 	}
-	isAddress := address().MatchString(text) && !textField().MatchString(name)
-	isOpened := addressField().MatchString(name) && !strings.HasPrefix(text, "data:")
-	isRemote := name == "type" && isOfTool(at) && !localTools().MatchString(text)
-	isSearcher := name == "model" && len(at) == 1 && fetchModel().MatchString(strings.ToLower(text))
+	isAddress := fetchPatterns().address.MatchString(text) && !fetchPatterns().textField.MatchString(name)
+	isOpened := fetchPatterns().addressField.MatchString(name) && !strings.HasPrefix(text, "data:")
+	isRemote := name == "type" && isOfTool(at) && !fetchPatterns().localTools.MatchString(text)
+	isSearcher := name == "model" && len(at) == 1 && fetchPatterns().fetchModel.MatchString(strings.ToLower(text))
 	if isAddress || isOpened || isRemote || isSearcher {
 		w.note(name, text)
 	}
