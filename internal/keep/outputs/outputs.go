@@ -45,7 +45,7 @@ func Open(runs string, shared *Folder, run, iteration string) (*os.Root, error) 
 // ReasonGone explains why the output of an iteration cannot be shown, or where it is.
 func ReasonGone(shared *Folder, left *loop.Pushed) string {
 	if left == nil || shared != nil {
-		return "not kept any longer"
+		return "no longer kept"
 	}
 	return "on the machine of worker " + left.Worker + ", if it is kept there; cluster.files shares it"
 }

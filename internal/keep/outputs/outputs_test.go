@@ -305,7 +305,7 @@ func TestSettledOutput(t *testing.T) {
 // What an agent printed on another machine is not said to be gone.
 func TestWhereAnOutputIs(t *testing.T) {
 	t.Parallel()
-	if got := outputs.ReasonGone(nil, nil); got != "not kept any longer" {
+	if got := outputs.ReasonGone(nil, nil); got != "no longer kept" {
 		t.Errorf("here: %s", got)
 	}
 	if got := outputs.ReasonGone(nil, &loop.Pushed{Worker: "one-1234"}); !strings.Contains(got, "on the machine of worker one-1234") {
