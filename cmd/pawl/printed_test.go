@@ -41,7 +41,7 @@ func watched(f *os.File, copied *bytes.Buffer) io.Writer {
 // tryPrinted runs what was printed and only shows something, each once in a script.
 func tryPrinted(text string) {
 	path := os.Getenv(exitsVar)
-	if path == "" {
+	if path == "" || os.Getenv("TEST_PRINTED") == "off" { // a script whose git hangs, for example
 		return
 	}
 	done, _ := os.ReadFile(path + ".printed") // none yet
