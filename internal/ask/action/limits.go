@@ -235,9 +235,9 @@ func StoredFlags(run store.Run, newer planner.Flags) (planner.Flags, error) {
 	flags := stored.Flags.Merge(newer)
 	if run.Level() == sandbox.Paranoid {
 		if newer.Safety != "" && newer.Safety != sandbox.Paranoid {
-			return newer, fault.Refuse("the agents of run %s worked at the level paranoid, and no other works on with what "+
-				"they wrote", run.ID).Hint("Go on at that level: pawl resume %s", run.ID).
-				Hint("Or see the work, apply it and start anew: pawl show %s --diff", run.ID)
+			return newer, fault.Refuse("run %s worked at the level paranoid, and what its agents wrote stays at that "+
+				"level", run.ID).Hint("Resume it at that level: pawl resume %s", run.ID).
+				Hint("Or see its work, apply it and start over: pawl show %s --diff", run.ID)
 		}
 		flags.Safety = sandbox.Paranoid
 	}
