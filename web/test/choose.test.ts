@@ -217,7 +217,7 @@ story('a task with two needs, and the graph of them', async (page, small) => {
     await needs.fill(words);
     await needs.press('Enter');
   }
-  await form.getByRole('button', { name: 'Take task-004 out' }).waitFor();
+  await form.getByRole('button', { name: 'Remove task-004' }).waitFor();
   await form.getByLabel('Priority').fill('2');
   await form.getByLabel(/^Agent/).selectOption('careful');
   if (small) await form.getByRole('button', { name: 'Add', exact: true }).click();

@@ -164,15 +164,15 @@ test('a link lets one browser in once, at one port of one task', async (t) => {
   const outside = await stranger();
   t.after(() => outside.close());
   const root = new URL('/', url).href;
-  assert.match(await visit(root, outside), /not let in/);
+  assert.match(await visit(root, outside), /no access here/);
   assert.match(await visit(url.replace(/ticket=.*/, 'ticket=guessed'), outside), /used, or too old/);
   assert.equal(await visit(url), 'one');
   assert.match(await visit(url, outside), /used, or too old/);
-  assert.match(await visit(root, outside), /not let in/);
+  assert.match(await visit(root, outside), /no access here/);
   assert.equal(await visit(root), 'one');
   // Another port, another task, and what is no port of a task, are other names.
-  assert.match(await visit(root.replace(`p${port}`, `p${port + 1}`)), /not let in/);
-  assert.match(await visit(root.replace('task-001', 'task-002')), /not let in/);
+  assert.match(await visit(root.replace(`p${port}`, `p${port + 1}`)), /no access here/);
+  assert.match(await visit(root.replace('task-001', 'task-002')), /no access here/);
   // What one preview has is not another one's: a copied cookie opens nothing there.
   const [cookie] = (await context.cookies(root)).filter((c) => c.name === 'pawl_preview');
   assert.ok(cookie!.httpOnly && cookie!.sameSite === 'Lax' && cookie!.expires === -1);
