@@ -25,8 +25,8 @@ test('every key that ? shows is pressed by a test', async () => {
     await page.getByRole('heading', { name: title, exact: true }).first().waitFor();
     await help(page);
   }
-  // Groups that several pages have, and the panel of any case, count wherever a key of theirs was pressed.
-  const kind = (where: string) => where.replace(/^Case .*/, 'Case').replace(/^runs\/.*/, 'run');
+  // Groups that several pages have, and the panel of any task, count wherever a key of theirs was pressed.
+  const kind = (where: string) => where.replace(/^Task .*/, 'Task').replace(/^runs\/.*/, 'run');
   const did = new Set([...pressed].map((one) => one.split('\t')).map(([where, key]) => `${kind(where!)}\t${key}`));
   const anywhere = new Set([...pressed].map((one) => one.split('\t')[1]));
   const missing = [...listed]
@@ -37,7 +37,7 @@ test('every key that ? shows is pressed by a test', async () => {
   assert.deepEqual(
     [
       ...new Set(
-        missing.map(([group, , key]) => `${group.replace(/^Case .*/, 'Case')}: ${key === ' ' ? 'Space' : key}`),
+        missing.map(([group, , key]) => `${group.replace(/^Task .*/, 'Task')}: ${key === ' ' ? 'Space' : key}`),
       ),
     ],
     [],
@@ -57,7 +57,7 @@ test('every key that ? shows is pressed by a test', async () => {
   const shown = new Map<string, string[]>();
   for (const one of listed) {
     const [group, , key] = one.split('\t') as [string, string, string];
-    const name = group.replace(/^Case .*/, 'Case');
+    const name = group.replace(/^Task .*/, 'Task');
     shown.set(name, [...(shown.get(name) ?? []), key]);
   }
   const some = (keys: string[]) => [...new Set(keys)].filter((k) => !/^[2-9]$/.test(k)).sort(); // 1 to 9 are named by the first
