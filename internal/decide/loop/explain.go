@@ -327,7 +327,7 @@ func (s *State) hintFor(guard string) string {
 
 // unchecked are the hints for work that no check has judged.
 var unchecked = map[string]string{
-	GuardBreaker: "What often helps: read what the agent printed last ('pawl logs'). If the task is too large, split " +
+	GuardBreaker: "What often helps: read what the agent printed last. If the task is too large, split " +
 		"it; if something that it needs is missing, say so.",
 	GuardRepeated: "What often helps: nothing that was tried reaches the cause. It may be outside of the code: the " +
 		"environment, a program, a login.",
