@@ -2,13 +2,13 @@ package planner
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/ask/config"
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lazy"
 	"github.com/pawl-dev/pawl/internal/do/gate"
 	"github.com/pawl-dev/pawl/internal/do/hook"
 )
@@ -164,13 +164,13 @@ func Hooks(c *config.Config, getenv func(string) string) (o hook.Options, left [
 }
 
 // variable is ${NAME}. A $ alone stays as it is.
-var variable = regexp.MustCompile(`\$\{[^}]*\}`)
+var variable = lazy.Regexp(`\$\{[^}]*\}`)
 
 // webhookOf puts the values of variables in.
 func webhookOf(n config.Notification, getenv func(string) string) (hook.Webhook, error) {
 	var missing []string
 	fill := func(text string) string {
-		return variable.ReplaceAllStringFunc(text, func(v string) string {
+		return variable().ReplaceAllStringFunc(text, func(v string) string {
 			name := v[2 : len(v)-1]
 			value := getenv(name)
 			if value == "" {

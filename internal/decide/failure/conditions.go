@@ -176,16 +176,15 @@ func (p *spot) namesFile() bool {
 }
 
 // Summaries that count failures in forms of their own.
-var failureCounts = lazy.Regexp(strings.Join([]string{
-	`^.{0,19}Tests run: .*(?:Failures|Errors): *0*[1-9]`, // surefire
-	`^FAILED \(.*(?:failures|errors)=0*[1-9]`,            // unittest
-	`^Tests Passed:.*Failed: *0*[1-9]`,                   // Pester
-	`^Failed[!:].*Failed: *0*[1-9]`,                      // dotnet
-	`Assertions: .*(?:Failures|Errors): *0*[1-9]`,        // PHPUnit
-	`^\[ (?:OK: .*FAILED: *0*[1-9]|FAIL [^0])`,           // testthat
-	`^Failed .*subtests$`,                                // prove
-	` runs, .* failures.*[^0-9]0*[1-9]\d* error| tests, .* failures.*[^0-9]0*[1-9]\d* error`,
-}, "|"))
+var failureCounts = lazy.Regexp(
+	`^.{0,19}Tests run: .*(?:Failures|Errors): *0*[1-9]|` + // surefire
+		`^FAILED \(.*(?:failures|errors)=0*[1-9]|` + // unittest
+		`^Tests Passed:.*Failed: *0*[1-9]|` + // Pester
+		`^Failed[!:].*Failed: *0*[1-9]|` + // dotnet
+		`Assertions: .*(?:Failures|Errors): *0*[1-9]|` + // PHPUnit
+		`^\[ (?:OK: .*FAILED: *0*[1-9]|FAIL [^0])|` + // testthat
+		`^Failed .*subtests$|` + // prove
+		` runs, .* failures.*[^0-9]0*[1-9]\d* error| tests, .* failures.*[^0-9]0*[1-9]\d* error`)
 
 var (
 	someFailed = lazy.Regexp(`(?:^|[^0-9])0*[1-9]\d* *(?: failed| failure| errored| FAILED| failing)`)
@@ -248,11 +247,11 @@ func compilerLine(p spot) bool {
 	return len(rest) >= 5 && strings.EqualFold(rest[:5], "error") && isCompiledFile(at.File)
 }
 
-var compiledExtensions = strings.Fields("c cc cpp cxx h hpp hh m mm cu f90 f95 f for s swift kt kts java scala hs " +
+var compiledExtensions = words.Set("c cc cpp cxx h hpp hh m mm cu f90 f95 f for s swift kt kts java scala hs " +
 	"zig d nim cr gleam vala ml mli proto adb ads pas dart groovy sol erl hrl")
 
 // isCompiledFile decides by the extension.
-func isCompiledFile(file string) bool { return slices.Contains(compiledExtensions, extOf(file)) }
+func isCompiledFile(file string) bool { return compiledExtensions()[extOf(file)] }
 
 func extOf(file string) string { return strings.ToLower(file[strings.LastIndexByte(file, '.')+1:]) }
 
