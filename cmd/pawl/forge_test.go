@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -27,7 +28,7 @@ func atForge(ts *testscript.TestScript, neg bool, args []string) {
 		body := strings.NewReader(strings.Join(args[2:], " "))
 		r, err := http.NewRequestWithContext(context.Background(), args[0], ts.Getenv("FORGE")+"/api/v3/repos/olga/project"+args[1], body)
 		ts.Check(err)
-		r.Header.Set("Authorization", "token "+forgetest.HubToken(forgetest.Reviewer))
+		r.Header.Set("Authorization", "token "+forgetest.HubToken(cmp.Or(ts.Getenv("FORGE_AS"), forgetest.Reviewer)))
 		c := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 		res, err := c.Do(r)
 		ts.Check(err)

@@ -3,6 +3,7 @@ package trial
 import (
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
@@ -50,6 +51,20 @@ func Words(message string) (title, text string, ok bool) {
 	text = strings.TrimSpace(strings.Join(paragraphs, "\n\n"))
 	title, _, _ = strings.Cut(text, "\n")
 	return title, text, len(strings.Fields(text)) >= leastWords
+}
+
+// The number of a pull request in the first line of the commit that merged it: as GitHub and Gitea write merges, or at
+// the end, as both write squashed commits.
+var requestNumber = lazy.Regexp(`^Merge pull request (?:'[^\n]*' \()?#(\d{1,9})\b|^[^\n]*\(#(\d{1,9})\)\s*(?:\n|$)`)
+
+// RequestOf returns the number of the pull request that a commit merged, by its message; 0 is none.
+func RequestOf(message string) int64 {
+	var digits string
+	if found := requestNumber().FindStringSubmatch(message); found != nil {
+		digits = found[1] + found[2]
+	}
+	number, _ := strconv.ParseInt(digits, 10, 64) // 0 without digits
+	return number
 }
 
 func onlyTrailers(paragraph string) bool {

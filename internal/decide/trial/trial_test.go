@@ -32,6 +32,25 @@ func TestWords(t *testing.T) {
 	}
 }
 
+// The number of a pull request is in the first line, where forges write it, and nowhere else.
+func TestRequestOf(t *testing.T) {
+	t.Parallel()
+	for message, want := range map[string]int64{
+		"Merge pull request #7 from a/b\n\nAdd dates":                  7,
+		"Merge pull request 'Add dates (#3)' (#12) from b into main\n": 12,
+		"Add dates (#31)":                         31,
+		"Add dates (#32)\n\nSee (#33)":            32,
+		"Add dates\n\nSee (#33)":                  0,
+		"Fix #34, which crashed":                  0,
+		"Merge branch 'x' (#9999999999999999999)": 0,
+		"": 0,
+	} {
+		if got := RequestOf(message); got != want {
+			t.Errorf("%q: got %d", message, got)
+		}
+	}
+}
+
 // The figures are those that tables and other programs give.
 func TestFigures(t *testing.T) {
 	t.Parallel()

@@ -13,7 +13,7 @@
 // parts share one [DB]: the connections, the transaction and the leases of owners.
 //
 //	Store ── RunTables, EventTable, CaseTables, QueueTables, AutopilotTables,
-//	  │      WorkspaceTable, WorkerTable, Statistics
+//	  │      WorkspaceTable, WorkerTable, TrialTable, Statistics
 //	  └──── DB ── rows: statements, columns, conditions
 //	          └── database: sqlite for one machine, postgres for several
 //

@@ -30,6 +30,7 @@ type Store struct {
 	AutopilotTables
 	WorkspaceTable
 	WorkerTable
+	TrialTable
 	Statistics
 }
 
@@ -138,7 +139,7 @@ func newStore(db database.Database) *Store {
 	}
 	return &Store{
 		d, RunTables{d}, EventTable{d}, CaseTables{d}, QueueTables{d}, AutopilotTables{d}, WorkspaceTable{d},
-		WorkerTable{d}, Statistics{d},
+		WorkerTable{d}, TrialTable{d}, Statistics{d},
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 // refer to first. What the slots do and what is asked of an autopilot stays behind.
 const imported = `runs setups iterations events controls learned cases case_texts case_needs case_history
 	case_numbers steps queues queue_entries queue_asks landings gate_records sprints case_limits case_reviews tallies
-	workspaces`
+	trial_attempts workspaces`
 
 // ErrNotEmpty says that a board is brought only to where there is none.
 var ErrNotEmpty = errors.New("there are tasks or runs on the shared board already")

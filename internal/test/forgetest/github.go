@@ -441,7 +441,11 @@ func (h *Hub) merge(login string, n int, body object) (any, refusal) {
 	if body["merge_method"] == "rebase" {
 		commit, err = h.rebase(base, sha)
 	} else {
-		commit, err = h.mergeCommit(base, sha, fmt.Sprint(p["title"]), body["merge_method"] == "merge")
+		isMerge, message := body["merge_method"] == "merge", fmt.Sprintf("%v (#%d)", p["title"], n)
+		if isMerge {
+			message = fmt.Sprintf("Merge pull request #%d from %s/%s\n\n%v", n, Owner, refOf(p, "head"), p["title"])
+		}
+		commit, err = h.mergeCommit(base, sha, message, isMerge)
 	}
 	if err == nil {
 		_, err = h.git("update-ref", "refs/heads/"+base, commit)

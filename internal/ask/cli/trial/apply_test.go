@@ -2,6 +2,7 @@ package trial
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -29,7 +30,15 @@ func TestApply(t *testing.T) {
 	var out, notes bytes.Buffer
 	a := &command.App{Dir: dir, Env: []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH")}, Stdin: strings.NewReader(""),
 		Stdout: &out, Stderr: &notes, Keys: &command.Keys{}}
-	b := &bench{app: a, dir: trialDir(a, dir)}
+	b := &bench{app: a, dir: trialDir(a, dir), maxCost: -1}
+	if b.board, err = a.LocalDatabase(t.Context(), dir); err != nil {
+		t.Fatal(err)
+	}
+	defer b.board.Close()
+	w, err := b.openWallet(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	p := plan{Settings: map[string]string{"two.yaml": "loop: {max_iterations: 2, max_cost: 1}\n"}}
 	for n := range 6 {
 		for _, v := range []trial.Variant{{Agent: "idle", Setting: trial.AsIs}, {Agent: "busy", Setting: "two.yaml"}} {
@@ -37,8 +46,9 @@ func TestApply(t *testing.T) {
 			one := planned{Variant: v, Task: task, Key: v.Agent + task.Commit}
 			p.Tasks, p.Attempts = append(p.Tasks, task), append(p.Attempts, one)
 			made := trial.Attempt{Variant: v, Task: task.Commit, Solved: v.Agent == "busy", CostKnown: true}
-			if err := storeJSON(b.attemptFile(one.Key), made); err != nil {
-				t.Fatal(err)
+			_, isOurs, err := w.reserve(purchase{key: one.Key})
+			if err = errors.Join(err, w.end(one.Key, 0, made)); err != nil || !isOurs {
+				t.Fatal(isOurs, err)
 			}
 		}
 	}
@@ -52,14 +62,14 @@ func TestApply(t *testing.T) {
 		}
 		return string(text)
 	}
-	if err := applyLast(a, false); err == nil || written() != before {
+	if err := applyLast(t.Context(), a, false); err == nil || written() != before {
 		t.Errorf("without a yes: %v\n%s", err, written())
 	}
 	if text := out.String(); !strings.Contains(text, "Proposed for pawl.yaml: busy with two.yaml, instead of idle.") ||
 		!strings.Contains(text, "busy with two.yaml solved 6 of 6 attempts") || !strings.Contains(text, "(p = 0.031)") {
 		t.Error(text)
 	}
-	if err := applyLast(a, true); err != nil {
+	if err := applyLast(t.Context(), a, true); err != nil {
 		t.Fatal(err)
 	}
 	want := strings.NewReplacer("agent: idle #", "agent: busy #", "{max_iterations: 1}", "{max_iterations: 2, max_cost: 1}").
@@ -68,7 +78,7 @@ func TestApply(t *testing.T) {
 		t.Errorf("got:\n%s", got)
 	}
 	out.Reset()
-	if err := applyLast(a, true); err != nil || !strings.Contains(out.String(), "no attempt of what pawl.yaml says now (busy)") {
+	if err := applyLast(t.Context(), a, true); err != nil || !strings.Contains(out.String(), "no attempt of what pawl.yaml says now (busy)") {
 		t.Errorf("again: %v: %s", err, &out)
 	}
 }

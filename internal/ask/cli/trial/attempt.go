@@ -117,13 +117,13 @@ func isCutOff(r store.Run) bool {
 	return slices.Contains([]loop.Status{loop.Interrupted, loop.Stopped, loop.Paused}, loop.Status(r.Status))
 }
 
-// makeAttempt makes one attempt, or resumes it, and stores its outcome. The error is a status where the trial rests
-// before that: the next one resumes it.
-func (b *bench) makeAttempt(ctx context.Context, j *judge, p planned, most loop.MicroUSD) error {
+// makeAttempt makes one attempt, or resumes it. The error is a status where the trial rests before its end: the next one
+// resumes it.
+func (b *bench) makeAttempt(ctx context.Context, j *judge, p planned, most loop.MicroUSD) (a trial.Attempt, err error) {
 	dir := b.attemptDir(p.Key)
 	repo, err := b.scratchAt(ctx, dir, p.Task.Parent, false)
 	if err != nil {
-		return err
+		return a, err
 	}
 	f := planner.Flags{Agent: p.Agent, Work: p.Task.Words}
 	isOwnLimit := p.MaxCost > 0 && p.MaxCost <= most
@@ -134,27 +134,27 @@ func (b *bench) makeAttempt(ctx context.Context, j *judge, p planned, most loop.
 	r, err := b.driveRun(ctx, repo, p.Over, planner.Trial, f)
 	switch {
 	case err != nil:
-		return err
+		return a, err
 	case isCutOff(r.Run):
-		return command.StatusError(command.ExitInterrupted)
+		return a, command.StatusError(command.ExitInterrupted)
 	case isShort && r.limit == most && isOutOfMoney(r.Run): // the next trial may have more money
-		return command.StatusError(command.ExitLimit)
+		return a, command.StatusError(command.ExitLimit)
 	}
 	tree, err := repo.TreeOf(ctx, p.Task.Parent)
 	if n := len(r.iterations); n > 0 && err == nil {
 		tree = cmp.Or(r.iterations[n-1].TreeAfter, tree)
 	}
 	if err != nil {
-		return err
+		return a, err
 	}
 	v, err := j.judgeWork(ctx, r.objects, tree, p.Task.Commit)
 	switch {
 	case ctx.Err() != nil:
-		return command.StatusError(command.ExitInterrupted)
+		return a, command.StatusError(command.ExitInterrupted)
 	case err != nil:
-		return err
+		return a, err
 	}
-	a := trial.Attempt{
+	a = trial.Attempt{
 		Variant: p.Variant, Task: p.Task.Commit, Repeat: p.Repeat, Solved: v == green,
 		Completed: r.Status == string(loop.Completed), Status: r.Status, Why: report.Line(r.Why, 200),
 		Cost: r.Cost, CostKnown: r.CostKnown && !r.CostPartial, Iterations: len(r.iterations),
@@ -165,16 +165,10 @@ func (b *bench) makeAttempt(ctx context.Context, j *judge, p planned, most loop.
 			a.Strategies = append(a.Strategies, it.Strategy)
 		}
 	}
-	if err := storeJSON(b.attemptFile(p.Key), a); err != nil {
-		return err
-	}
-	b.app.Say("%s at %.10s: %s", p.Variant, p.Task.Commit, a.Outcome())
-	return b.dropScratch(dir)
+	return a, nil
 }
 
 func (b *bench) attemptDir(key string) string { return filepath.Join(b.dir, "attempts", key, "repo") }
-
-func (b *bench) attemptFile(key string) string { return filepath.Join(b.dir, "attempts", key+".json") }
 
 // scratchAt is a scratch repository with a commit; see [git.Repo.NewScratch].
 func (b *bench) scratchAt(ctx context.Context, dir, commit string, borrow bool) (*git.Repo, error) {
@@ -212,24 +206,37 @@ type words struct {
 	Cost int64  `json:"cost_micro_usd"`
 }
 
-// describeTask has an agent write the words of a task anew, for at most so much; -1 is any.
-func (b *bench) describeTask(ctx context.Context, t *trial.Task, most loop.MicroUSD) error {
-	var w words
-	file := filepath.Join(b.dir, "words", b.describer+"-"+t.Commit+".json")
-	err := files.ReadJSON(file, &w)
-	if errors.Is(err, fs.ErrNotExist) {
-		if w, err = b.askForWords(ctx, t, most); err == nil {
-			err = storeJSON(file, w)
-		}
-	}
+func (b *bench) wordsKey(t trial.Task) string { return "words-" + b.describer + "-" + t.Commit }
+
+// describeTask has an agent write the words of a task anew, when the money reaches for it.
+func (w *wallet) describeTask(ctx context.Context, t *trial.Task) error {
+	b, key := w.b, w.b.wordsKey(*t)
+	own := b.config.Loop.MaxCost
+	most, isOurs, err := w.reserve(purchase{key: key, own: *cmp.Or(own, new(loop.MicroUSD)), least: 1, isWords: true})
 	if err != nil {
 		return err
 	}
-	b.described += loop.MicroUSD(w.Cost)
-	if w.Text == "" {
+	var found words
+	if isOurs {
+		if found, err = b.askForWords(ctx, t, most); err != nil {
+			return cmp.Or(w.leave(key), err)
+		}
+		if err := w.end(key, found.Cost, found); err != nil {
+			return err
+		}
+	} else {
+		made, err := b.board.TrialAttempts(ctx, engine.Alive)
+		if err == nil {
+			err = json.Unmarshal(made[key].Result, &found)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if found.Text == "" {
 		b.app.Say("Warning: %s wrote no text for %.10s; the commit message is the task.", b.describer, t.Commit)
 	}
-	t.Words = cmp.Or(w.Text, t.Words)
+	t.Words = cmp.Or(found.Text, t.Words)
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/decide/trial"
+	"github.com/pawl-dev/pawl/internal/do/forge"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 )
@@ -111,8 +112,12 @@ func (b *bench) tryCommit(ctx context.Context, j *judge, one git.Landing) (t tri
 		t.Why = changesNoBoth
 		return t, nil
 	}
+	message, err := b.requestText(ctx, one.Message)
+	if err != nil {
+		return t, err
+	}
 	var saysEnough bool
-	if t.Task.Title, t.Task.Words, saysEnough = trial.Words(one.Message); !saysEnough {
+	if t.Task.Title, t.Task.Words, saysEnough = trial.Words(message); !saysEnough {
 		t.Why = saysTooLittle
 		return t, nil
 	}
@@ -121,6 +126,7 @@ func (b *bench) tryCommit(ctx context.Context, j *judge, one git.Landing) (t tri
 	err = files.ReadJSON(file, &known)
 	triesAgain := b.again && known.Why != ""
 	if !errors.Is(err, fs.ErrNotExist) && !triesAgain {
+		known.Task.Title, known.Task.Words = t.Task.Title, t.Task.Words // they may come from elsewhere now
 		return known, err
 	}
 	stat, err := b.repo.DiffStat(ctx, parent, one.Commit)
@@ -136,6 +142,40 @@ func (b *bench) tryCommit(ctx context.Context, j *judge, one git.Landing) (t tri
 		return t, nil // it may be judged another time
 	}
 	return t, storeJSON(file, t)
+}
+
+// requestText returns the title and text of the pull request that a commit merged, if --requests asks for them and
+// somebody opened it who may write to the repository; else the commit's message. The text is asked for once.
+func (b *bench) requestText(ctx context.Context, message string) (string, error) {
+	number := trial.RequestOf(message)
+	if b.forge == nil || number == 0 {
+		return message, nil
+	}
+	var r forge.Issue
+	file := filepath.Join(b.dir, "requests", fmt.Sprint(number)+".json")
+	err := files.ReadJSON(file, &r)
+	if errors.Is(err, fs.ErrNotExist) {
+		if r, err = b.forge.Issue(ctx, number); err != nil {
+			return "", fmt.Errorf("cannot read pull request #%d: %w", number, err)
+		}
+		may, err := b.forge.Writers(ctx, []string{r.Author})
+		if err != nil {
+			return "", fmt.Errorf("cannot find out whether the author of pull request #%d may write: %w", number, err)
+		}
+		if !may[r.Author] {
+			b.app.Say("Pull request #%d is by %s, who may not write here: the commit message is used", number, r.Author)
+			r = forge.Issue{}
+		}
+		if err := storeJSON(file, r); err != nil {
+			return "", err
+		}
+	} else if err != nil {
+		return "", err
+	}
+	if _, _, ok := trial.Words(r.Title + "\n\n" + r.Body); !ok {
+		return message, nil
+	}
+	return r.Title + "\n\n" + r.Body, nil
 }
 
 func orTask(why string) string {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -15,6 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/trial"
+	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
 // Attempts that run side by side never cost more than the trial may, all that fit in are made, and those that have no
@@ -22,20 +22,22 @@ import (
 func TestMoneySideBySide(t *testing.T) {
 	t.Parallel()
 	for _, own := range []loop.MicroUSD{500_000, 0} {
-		b := &bench{app: &command.App{Stderr: io.Discard}, dir: filepath.Join(t.TempDir(), "trial"), maxCost: 5_000_000, parallel: 4}
-		var p plan
-		for n := range 40 {
-			p.Attempts = append(p.Attempts, planned{Key: fmt.Sprint(n), MaxCost: own})
+		b := &bench{app: &command.App{Stderr: io.Discard}, maxCost: 5_000_000, parallel: 4, board: newBoard(t)}
+		keys := make([]string, 40)
+		for n := range keys {
+			keys[n] = fmt.Sprint(n)
 		}
-		w := &wallet{b: b, plan: p, ctx: t.Context(), reserved: map[string]loop.MicroUSD{}}
-		w.free = sync.NewCond(&w.mu)
+		w, err := b.openWallet(t.Context(), keys)
+		if err != nil {
+			t.Fatal(err)
+		}
 		var mu sync.Mutex
 		var spent, dearest loop.MicroUSD
 		var running atomic.Int32
 		met := make(chan bool) // two run at once
-		err := sideBySide(len(p.Attempts), b.parallel, func(i int) (bool, error) {
-			most, err := w.reserve(p.Attempts[i])
-			if err != nil {
+		err = sideBySide(len(keys), b.parallel, func(i int) (bool, error) {
+			most, isOurs, err := w.reserve(purchase{key: keys[i], own: own})
+			if err != nil || !isOurs {
 				return false, err
 			}
 			if now := running.Add(1); own == 0 && now > 1 {
@@ -55,11 +57,8 @@ func TestMoneySideBySide(t *testing.T) {
 				t.Errorf("%s are spent", spent)
 			}
 			mu.Unlock()
-			made := trial.Attempt{Cost: int64(cost), CostKnown: true}
-			err = storeJSON(b.attemptFile(p.Attempts[i].Key), made)
 			running.Add(-1)
-			_, rerr := w.release(p.Attempts[i].Key)
-			return true, errors.Join(err, rerr)
+			return true, w.end(keys[i], int64(cost), trial.Attempt{Cost: int64(cost), CostKnown: true})
 		})
 		if status, ok := errors.AsType[command.StatusError](err); !ok || status != command.ExitLimit {
 			t.Errorf("it ended with %v", err)
@@ -103,22 +102,83 @@ func TestSideBySide(t *testing.T) {
 func TestWaitForMoneyEnds(t *testing.T) {
 	t.Parallel()
 	ctx, end := context.WithCancel(t.Context())
-	b := &bench{app: &command.App{Stderr: io.Discard}, dir: filepath.Join(t.TempDir(), "trial"), maxCost: 1, parallel: 2}
-	w := &wallet{b: b, ctx: ctx, reserved: map[string]loop.MicroUSD{"other": 1}}
-	w.free = sync.NewCond(&w.mu)
-	if err := os.Mkdir(b.dir, 0o700); err != nil {
+	b := &bench{app: &command.App{Stderr: io.Discard}, maxCost: 1, parallel: 2, board: newBoard(t)}
+	w, err := b.openWallet(ctx, []string{"one", "other"})
+	if err != nil {
 		t.Fatal(err)
+	}
+	if _, isOurs, err := w.reserve(purchase{key: "other"}); !isOurs || err != nil {
+		t.Fatal(isOurs, err)
 	}
 	ended := make(chan error)
 	go func() {
-		_, err := w.reserve(planned{Key: "one"})
+		_, _, err := w.reserve(purchase{key: "one"})
 		ended <- err
 	}()
 	end()
-	if _, err := w.release("other"); err != nil {
-		t.Error(err)
-	}
 	if status, ok := errors.AsType[command.StatusError](<-ended); !ok || status != command.ExitInterrupted {
 		t.Error(status)
 	}
+}
+
+// Two clones of one board make each attempt once, and pay from one wallet. What one of them left half made is its own,
+// but words that it did not write are written by the other.
+func TestMoneyOfTwoClones(t *testing.T) {
+	t.Parallel()
+	db := newBoard(t)
+	open := func(dir string) *wallet {
+		b := &bench{app: &command.App{Stderr: io.Discard}, maxCost: 100, board: db, dir: dir}
+		w, err := b.openWallet(t.Context(), []string{"made", "running", "left", "dear", "words"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	reserve := func(w *wallet, p purchase, most loop.MicroUSD, isOurs bool) {
+		t.Helper()
+		gotMost, gotOurs, err := w.reserve(p)
+		if gotMost != most && isOurs || gotOurs != isOurs || err != nil {
+			t.Errorf("%s in %s: %d, %t, %v", p.key, w.b.dir, gotMost, gotOurs, err)
+		}
+	}
+	one, two := open("one"), open("two")
+	reserve(one, purchase{key: "made", own: 30}, 100, true)
+	if err := one.end("made", 20, trial.Attempt{Cost: 20}); err != nil {
+		t.Fatal(err)
+	}
+	reserve(one, purchase{key: "running", own: 30}, 80, true)
+	reserve(one, purchase{key: "left", own: 30}, 50, true)
+	reserve(one, purchase{key: "words", least: 1, isWords: true}, 20, true)
+	for _, key := range []string{"left", "words"} {
+		if err := one.leave(key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, key := range []string{"made", "running", "left"} {
+		reserve(two, purchase{key: key, own: 30}, 0, false)
+	}
+	reserve(two, purchase{key: "words", least: 1, isWords: true}, 20, true)
+	if err := two.end("words", 5, words{Text: "what to do"}); err != nil {
+		t.Fatal(err)
+	}
+	reserve(one, purchase{key: "words", least: 1, isWords: true}, 0, false)
+	reserve(one, purchase{key: "left", own: 30}, 45, true)
+	if err := errors.Join(one.end("left", 30, trial.Attempt{}), one.end("running", 25, trial.Attempt{})); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := two.reserve(purchase{key: "dear", own: 30})
+	if status, ok := errors.AsType[command.StatusError](err); !ok || status != command.ExitLimit {
+		t.Errorf("20 are left for what may cost 30: %v", err)
+	}
+	reserve(two, purchase{key: "dear", own: 20}, 20, true)
+}
+
+func newBoard(t *testing.T) *store.Store {
+	t.Helper()
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "pawl.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
 }

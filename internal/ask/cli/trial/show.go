@@ -56,28 +56,30 @@ func (o *output) showReport(a *command.App, r trial.Report) error {
 }
 
 // lastTrial is the trial that was asked for last.
-func lastTrial(a *command.App) (p plan, r trial.Report, err error) {
-	root, err := a.Root()
-	if err != nil {
-		return p, r, err
+func lastTrial(ctx context.Context, a *command.App) (c *config.Config, p plan, r trial.Report, err error) {
+	if c, err = a.Load(nil); err != nil {
+		return c, p, r, err
 	}
-	b := &bench{app: a, dir: trialDir(a, root)}
+	b := &bench{app: a, dir: trialDir(a, c.Root)}
 	err = files.ReadJSON(filepath.Join(b.dir, "last.json"), &p)
-	if errors.Is(err, fs.ErrNotExist) {
-		return p, r, command.Usage("there is no trial here yet").Hint("Start one: pawl trial --max-cost 5")
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return c, p, r, command.Usage("there is no trial here yet").Hint("Start one: pawl trial --max-cost 5")
+	case err != nil:
+		return c, p, r, fmt.Errorf("cannot read the last trial: %w", err)
 	}
-	if err != nil {
-		return p, r, fmt.Errorf("cannot read the last trial: %w", err)
+	if b.board, err = a.Database(ctx, c); err != nil {
+		return c, p, r, err
 	}
-	made, err := b.attemptsOf(p)
-	return p, trial.Build(p.Tasks, made, len(p.Attempts)), err
+	made, err := b.attemptsOf(ctx, p)
+	return c, p, trial.Build(p.Tasks, made, len(p.Attempts)), errors.Join(err, b.board.Close())
 }
 
 func reportCommand(a *command.App) *cobra.Command {
 	var out output
 	cmd := command.Leaf("report", "Show the result of the last trial", command.AtMost(0),
-		func(context.Context, []string) error {
-			_, r, err := lastTrial(a)
+		func(ctx context.Context, _ []string) error {
+			_, _, r, err := lastTrial(ctx, a)
 			if err != nil {
 				return err
 			}
@@ -90,17 +92,13 @@ func reportCommand(a *command.App) *cobra.Command {
 func applyCommand(a *command.App) *cobra.Command {
 	var yes bool
 	cmd := command.Leaf("apply", "Propose better settings by the last trial, and write them after you confirm",
-		command.AtMost(0), func(context.Context, []string) error { return applyLast(a, yes) })
+		command.AtMost(0), func(ctx context.Context, _ []string) error { return applyLast(ctx, a, yes) })
 	cmd.Flags().BoolVar(&yes, "yes", false, "write them without a question")
 	return cmd
 }
 
-func applyLast(a *command.App, yes bool) error {
-	p, r, err := lastTrial(a)
-	if err != nil {
-		return err
-	}
-	c, err := a.Load(nil)
+func applyLast(ctx context.Context, a *command.App, yes bool) error {
+	c, p, r, err := lastTrial(ctx, a)
 	if err != nil {
 		return err
 	}

@@ -13,10 +13,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,8 +30,11 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/trial"
 	"github.com/pawl-dev/pawl/internal/do/agent/agents"
+	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/forge"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/keep/files"
+	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
 // bench is one trial in this process.
@@ -41,7 +44,9 @@ type bench struct {
 	repo        *git.Repo
 	dir         string
 	unsandboxed bool
-	again       bool // commits that were no tasks are tried again
+	again       bool          // commits that were no tasks are tried again
+	requests    bool          // tasks have the texts of pull requests
+	forge       *forge.Client // nil without requests
 
 	last, most int // commits that are looked at, tasks that are wanted
 	repeat     int
@@ -51,8 +56,9 @@ type bench struct {
 	overs      []string // files that are laid over pawl.yaml
 	maxCost    loop.MicroUSD
 	describer  string
-	described  loop.MicroUSD // cost of the words
-	unpaid     error         // the money did not reach for all words
+	unpaid     error        // the money did not reach for all words
+	board      *store.Store // has what was begun, of all machines
+	reporting  sync.Mutex
 }
 
 // planned is an attempt that is to be made. Its key is another one for whatever would make it another.
@@ -104,6 +110,7 @@ func Command(a *command.App) *cobra.Command {
 		fl.StringVarP(&b.slots, "max-parallel", "p", "",
 			"work on `N` attempts or commits at once (default: autopilot.max_parallel)")
 		fl.BoolVar(&b.again, "again", false, "try commits again that were no tasks when they were tried before")
+		fl.BoolVar(&b.requests, "requests", false, "take a task's text from the pull request that its commit merged")
 		fl.BoolVar(&b.unsandboxed, "unsandboxed", false, "run without a sandbox; then agents can find later commits")
 	}
 	fl := cmd.Flags()
@@ -172,6 +179,15 @@ func (b *bench) prepareBench(ctx context.Context, usd string) (err error) {
 		return err
 	}
 	b.dir = trialDir(b.app, b.config.Root)
+	if b.requests {
+		_, _, target, err := session.OpenRepository(ctx, b.app)
+		if err == nil {
+			b.forge, err = session.OpenForge(ctx, b.app, b.config, b.repo, target)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	return os.MkdirAll(b.dir, 0o700)
 }
 
@@ -194,6 +210,10 @@ func (b *bench) withJudge(ctx context.Context, do func(*judge, []trial.Task) err
 		return fmt.Errorf("cannot start a trial: %w", err)
 	}
 	defer lock.Close()
+	if b.board, err = b.app.Database(ctx, b.config); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.board.Close()) }()
 	j, err := b.openJudge(ctx)
 	if err != nil {
 		return err
@@ -237,14 +257,14 @@ func (b *bench) tryAll(ctx context.Context, out output) error {
 		if err != nil {
 			return err
 		}
-		if err := b.storeReport(p); err != nil {
+		if err := b.storeReport(ctx, p); err != nil {
 			return err
 		}
 		ended := cmp.Or(b.makeAttempts(ctx, j, p), b.unpaid)
 		if _, isStatus := errors.AsType[command.StatusError](ended); ended != nil && !isStatus {
 			return ended
 		}
-		made, err := b.attemptsOf(p)
+		made, err := b.attemptsOf(ctx, p)
 		if err == nil {
 			err = out.showReport(b.app, trial.Build(tasks, made, len(p.Attempts)))
 		}
@@ -259,19 +279,15 @@ func (b *bench) describeTasks(ctx context.Context, j *judge, tasks []trial.Task)
 		return tasks, nil
 	}
 	for i := range tasks {
-		most := b.maxCost
-		if most >= 0 {
-			p, err := b.planAttempts(j, tasks[:i])
-			if err != nil {
-				return nil, err
-			}
-			made, err := b.attemptsOf(p)
-			if err != nil {
-				return nil, err
-			}
-			most = max(0, b.moneyLeft(made))
+		p, err := b.planAttempts(j, tasks[:i])
+		if err != nil {
+			return nil, err
 		}
-		err := b.describeTask(ctx, &tasks[i], most)
+		p.Tasks = tasks
+		w, err := b.openWallet(ctx, b.keysOf(p))
+		if err == nil {
+			err = w.describeTask(ctx, &tasks[i])
+		}
 		if status, isStatus := errors.AsType[command.StatusError](err); isStatus && status == command.ExitLimit {
 			b.app.Say("%s left out: what is left of --max-cost does not pay for their words.",
 				fault.Numbered(len(tasks)-i, "task"))
@@ -282,6 +298,15 @@ func (b *bench) describeTasks(ctx context.Context, j *judge, tasks []trial.Task)
 		}
 	}
 	return tasks, nil
+}
+
+// keysOf are the keys of what a plan pays for.
+func (b *bench) keysOf(p plan) []string {
+	keys := lists.Each(p.Attempts, func(one planned) string { return one.Key })
+	if b.describer != "" {
+		keys = append(keys, lists.Each(p.Tasks, b.wordsKey)...)
+	}
+	return keys
 }
 
 // planAttempts lists all attempts so that a trial that ends early has the same tasks for each.
@@ -329,8 +354,9 @@ func (b *bench) completePlan(j *judge, one *planned) error {
 	if own := c.Loop.MaxCost; own != nil {
 		one.MaxCost = *own
 	}
-	plain := *c
-	plain.Files, plain.File, plain.Warnings = nil, "", nil
+	plain := *c // without what no attempt depends on, and what differs between machines
+	plain.Root, plain.File, plain.Files, plain.Warnings = "", "", nil, nil
+	plain.Cluster, plain.Server, plain.Hooks, plain.Notify = config.Cluster{}, config.Server{}, config.Hooks{}, nil
 	settings, err := json.Marshal(plain)
 	if err != nil {
 		return err
@@ -343,14 +369,17 @@ func (b *bench) completePlan(j *judge, one *planned) error {
 }
 
 // attemptsOf are the attempts of a plan that were made.
-func (b *bench) attemptsOf(p plan) (made []trial.Attempt, err error) {
+func (b *bench) attemptsOf(ctx context.Context, p plan) (made []trial.Attempt, err error) {
+	begun, err := b.board.TrialAttempts(ctx, engine.Alive)
+	if err != nil {
+		return nil, err
+	}
 	for _, one := range p.Attempts {
 		var a trial.Attempt
-		err := files.ReadJSON(b.attemptFile(one.Key), &a)
-		if errors.Is(err, fs.ErrNotExist) {
+		if begun[one.Key].Result == nil {
 			continue
 		}
-		if err != nil {
+		if err := json.Unmarshal(begun[one.Key].Result, &a); err != nil {
 			return nil, fmt.Errorf("cannot read an attempt: %w", err)
 		}
 		a.Variant = one.Variant // a setting may have another name now
@@ -360,8 +389,10 @@ func (b *bench) attemptsOf(p plan) (made []trial.Attempt, err error) {
 }
 
 // storeReport stores what the attempts of a plan show so far, for the browser.
-func (b *bench) storeReport(p plan) error {
-	made, err := b.attemptsOf(p)
+func (b *bench) storeReport(ctx context.Context, p plan) error {
+	b.reporting.Lock()
+	defer b.reporting.Unlock()
+	made, err := b.attemptsOf(ctx, p)
 	if err == nil {
 		file := filepath.Join(filepath.Dir(b.dir), trial.ReportFile)
 		err = files.ReplaceJSON(file, trial.Build(p.Tasks, made, len(p.Attempts)), false)
