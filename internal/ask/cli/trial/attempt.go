@@ -155,7 +155,7 @@ func (b *bench) makeAttempt(ctx context.Context, j *judge, p planned, most loop.
 		return a, err
 	}
 	a = trial.Attempt{
-		Variant: p.Variant, Task: p.Task.Commit, Repeat: p.Repeat, Solved: v == green,
+		Variant: p.Variant, Task: p.Task.Commit, Repeat: p.Repeat, Solved: v == green || v == flaky,
 		Completed: r.Status == string(loop.Completed), Status: r.Status, Why: report.Line(r.Why, 200),
 		Cost: r.Cost, CostKnown: r.CostKnown && !r.CostPartial, Iterations: len(r.iterations),
 		Millis: r.Elapsed.Milliseconds(),

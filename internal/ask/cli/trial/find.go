@@ -202,6 +202,8 @@ func (j *judge) reasonNoTask(ctx context.Context, t trial.Task) (string, error) 
 		case v == unclear && try.want == red: // green with it: what its tests miss here is what it adds
 		case v == unclear:
 			return notJudged + ": " + why, nil
+		case v == flaky:
+			return unstable, nil
 		case v != try.want:
 			return strings.TrimSuffix(try.otherwise+": "+why, ": "), nil
 		}

@@ -41,6 +41,7 @@ type verdict string
 
 const (
 	green   verdict = "green"
+	flaky   verdict = "flaky" // green, but not each time
 	red     verdict = "red"
 	unclear verdict = "unclear" // red for what no work would change, such as a program that is missing
 )
@@ -128,6 +129,22 @@ func (j *judge) judgingFiles(ctx context.Context, tree string) ([]git.Entry, err
 
 // judgeTree runs the gates on a tree, on a fresh copy. why is the red one's summary.
 func (j *judge) judgeTree(ctx context.Context, tree string) (v verdict, why string, err error) {
+	return judgeRedTwice(func() (verdict, string, error) { return j.judgeOnce(ctx, tree) })
+}
+
+// judgeRedTwice judges again what is red: a test that is green then is flaky, and nobody's fault.
+func judgeRedTwice(judge func() (verdict, string, error)) (v verdict, why string, err error) {
+	if v, why, err = judge(); v != red || err != nil {
+		return v, why, err
+	}
+	again, _, err := judge()
+	if again == green {
+		v = flaky
+	}
+	return v, why, err
+}
+
+func (j *judge) judgeOnce(ctx context.Context, tree string) (v verdict, why string, err error) {
 	commit, err := j.shadow.Commit(ctx, tree, "a tree of a trial")
 	if err != nil {
 		return "", "", err

@@ -182,3 +182,27 @@ func newBoard(t *testing.T) *store.Store {
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
+
+// A red tree is judged again: if it is green then, its tests are flaky.
+func TestJudgeRedTwice(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		seen []verdict
+		want verdict
+	}{
+		{[]verdict{green}, green},
+		{[]verdict{unclear}, unclear},
+		{[]verdict{red, red}, red},
+		{[]verdict{red, green}, flaky},
+		{[]verdict{red, unclear}, red},
+	} {
+		runs := 0
+		got, why, err := judgeRedTwice(func() (verdict, string, error) {
+			runs++
+			return c.seen[runs-1], fmt.Sprint(runs), nil
+		})
+		if got != c.want || why != "1" || err != nil || runs != len(c.seen) {
+			t.Errorf("%v: %s, %s, %v after %d runs", c.seen, got, why, err, runs)
+		}
+	}
+}
