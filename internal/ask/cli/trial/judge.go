@@ -132,7 +132,7 @@ func (j *judge) judgeTree(ctx context.Context, tree string) (v verdict, why stri
 	return judgeRedTwice(func() (verdict, string, error) { return j.judgeOnce(ctx, tree) })
 }
 
-// judgeRedTwice judges again what is red: a test that is green then is flaky, and nobody's fault.
+// judgeRedTwice judges again what is red: a test that is green then is flaky, and no fault of the work.
 func judgeRedTwice(judge func() (verdict, string, error)) (v verdict, why string, err error) {
 	if v, why, err = judge(); v != red || err != nil {
 		return v, why, err
