@@ -90,6 +90,7 @@ type part struct {
 	setup  []string
 	notes  []string
 	groups []string // the ecosystems of it
+	ownEnv bool     // a task makes the environment of Python that it runs in
 }
 
 func (p *part) addPart(more part) {
@@ -101,8 +102,11 @@ func (p *part) addPart(more part) {
 
 // findEcosystems applies the rules of the table to the folder.
 func (r repository) findEcosystems() part {
-	var p part
+	p := r.composerScripts()
 	seen := map[string]bool{}
+	for _, g := range p.gates {
+		seen["php "+g.Kind] = true
+	}
 	for _, rule := range rules() {
 		kind := strings.Replace(rule.kind, "warn", "lint", 1)
 		key := rule.group + " " + kind
@@ -167,16 +171,21 @@ func (r repository) wholeFolder() (p part, none map[string]bool) {
 	languages.addPart(r.nodePart())
 	env, py := r.pythonPart()
 	helps := len(languages.gates) > 0 && len(py.gates) == 0 // a list of tools for another language's project
-	if !helps {
+	setup := py.setup
+	if py.setup = nil; !helps {
 		languages.addPart(py)
 	}
+	tasks := r.taskGates(env)
 	if !slices.Contains(languages.groups, "cmake") || !hasKind(languages.gates, "test") {
-		take(r.taskGates(env))
+		take(tasks)
 	}
 	take(languages)
-	needsTools := func(g Gate) bool { return env != "" && strings.HasPrefix(g.Command, env) }
-	if helps && slices.ContainsFunc(p.gates, needsTools) {
-		p.setup = append(p.setup, py.setup...)
+	needsTools := func(g Gate) bool {
+		own := slices.ContainsFunc(py.gates, func(tool Gate) bool { return tool.Command == g.Command })
+		return own || env != "" && strings.HasPrefix(g.Command, env)
+	}
+	if !helps && !tasks.ownEnv || slices.ContainsFunc(p.gates, needsTools) {
+		p.setup = append(p.setup, setup...)
 	}
 	if !hasKind(p.gates, "test") && !none["test"] {
 		take(r.workflowGates())

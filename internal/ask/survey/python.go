@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
@@ -38,6 +39,7 @@ type python struct {
 	run               string // before each tool
 	gates             []Gate
 	notes             []string
+	hatch             []string // what hatch installs for tests, where pip has to do that
 	tools             []string // that the gates need and nothing declares
 	needs             bool     // gates import the project
 }
@@ -51,7 +53,8 @@ func (r repository) pythonPart() (env string, p part) {
 	if !is {
 		return "", p
 	}
-	y.declared = y.project + y.cfg + r.text("setup.py") + r.text("Pipfile")
+	project, hatch := takeHatch(y.project)
+	y.declared = project + y.cfg + r.text("setup.py") + r.text("Pipfile")
 	for _, name := range requirementFiles {
 		y.declared += "\n" + r.text(name)
 	}
@@ -66,6 +69,10 @@ func (r repository) pythonPart() (env string, p part) {
 			y.run, env, setup = m.run, m.run, []string{m.setup + y.groupFlags(m.run)}
 			break
 		}
+	}
+	if setup == nil {
+		y.hatch = hatch
+		y.declared += "\n" + strings.Join(hatch, "\n")
 	}
 	y.addTests()
 	y.addTypes()
@@ -266,6 +273,7 @@ func (y *python) makeVenv(folder string) []string {
 	for _, g := range y.extraGroups("dependency-groups") {
 		groups += " --group " + g
 	}
+	what = append(what, lists.Each(y.hatch, fault.QuoteShell)...)
 	what = append(what, y.tools...)
 	if len(what) == 0 && groups == "" {
 		for i := range y.gates { // the standard library is enough
@@ -279,6 +287,40 @@ func (y *python) makeVenv(folder string) []string {
 		setup = append(setup, pip+"-U pip")
 	}
 	return append(setup, pip+strings.TrimSpace(strings.Join(what, " ")+groups))
+}
+
+var (
+	tomlTable = lazy.Regexp(`^\[+([\w."-]+)\]+`)
+	hatchEnv  = lazy.Regexp(`^tool\.hatch\.envs\.([\w-]+)`)
+	// hatchList is a list of what an environment of hatch has.
+	hatchList = lazy.Regexp(`(?ms)^(?:extra-)?dependencies\s*=\s*\[(.*?)\]\s*$`)
+	tomlText  = lazy.Regexp(`"([^"]+)"|'([^']+)'`)
+)
+
+// takeHatch takes the environments of hatch out of a pyproject.toml, as only hatch installs what they name.
+// tools is what those for tests have.
+func takeHatch(project string) (rest string, tools []string) {
+	var env []string
+	tests := ""
+	for line := range strings.Lines(project) {
+		if m := tomlTable().FindStringSubmatch(line); m != nil {
+			env = hatchEnv().FindStringSubmatch(m[1])
+		}
+		switch {
+		case env == nil:
+			rest += line
+		case slices.Contains([]string{"default", "test", "tests", "hatch-test", "dev"}, env[1]):
+			tests += line
+		}
+	}
+	for _, list := range hatchList().FindAllStringSubmatch(tests, -1) {
+		for _, m := range tomlText().FindAllStringSubmatch(list[1], -1) {
+			if tool := m[1] + m[2]; !strings.Contains(tool, "{") { // what hatch replaces
+				tools = append(tools, tool)
+			}
+		}
+	}
+	return rest, tools
 }
 
 // isPlain reports whether the standard library runs the tests on the sources as they lie there.

@@ -10,6 +10,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
 
 // This file reads the commands that a project gave names to: Makefile, justfile,
@@ -25,10 +26,11 @@ var wanted = []struct {
 }{
 	{"build", []string{"build", "compile"}},
 	{"typecheck", []string{"typecheck", "type-check", "check-types", "check:types", "check:type", "types:check",
-		"typecheck:ci", "mypy", "pyright"}},
+		"typecheck:ci", "mypy", "pyright", "phpstan", "psalm", "stan", "static-analysis"}},
 	{"test", []string{"test", "tests", "test:ci", "test-ci", "test:unit", "test-unit", "unit", "unittest",
 		"check"}},
-	{"lint", []string{"lint", "lint:check", "check:lint", "lint-check", "check-lint", "lint:ci", "eslint"}},
+	{"lint", []string{"lint", "lint:check", "check:lint", "lint-check", "check-lint", "lint:ci", "eslint", "phpcs",
+		"cs:check", "cs-check", "check-cs", "cs"}},
 }
 
 var (
@@ -38,7 +40,7 @@ var (
 		`\brubocop\b.*\s-[aAx]\b|\bktlint\b.*\s-F\b|\bcargo fix\b|\bgo (fix|generate)\b|\bpre-commit run\b|` +
 		`(\$[({]\w+[)}]|\b(gofmt|goimports|gofumpt|gci|golines|misspell|shfmt|buf))(\s+\S+)*?\s+-w\b|` +
 		`\b(clang-format|yapf|autoflake|docformatter|sed)\b.*\s-[A-Za-z]*i\b|` +
-		`\b(phpcbf|autopep8|pyupgrade|lint-staged|spotless:?[aA]pply|ktlintFormat|fmt:format|documentation readme|doctoc)\b`)
+		`\b(phpcbf|autopep8|pyupgrade|lint-staged|spotless:?[aA]pply|ktlintFormat|fmt:format|documentation readme|doctoc|automd|readme-md-generator|all-contributors generate)\b`)
 	// taskFormats does, but with what [taskChecks] finds in the line.
 	taskFormats = lazy.Regexp(`\b(black|isort|ruff format|(cargo|go|terraform|deno|zig|dprint|taplo) fmt|` +
 		`(dotnet|mix|dart) format|go mod tidy|php-cs-fixer fix|rector process|pint|rustfmt|swiftformat|stylua|` +
@@ -80,6 +82,13 @@ func reasonUnfit(t task) string {
 var callsTask = lazy.Regexp(`(?:\b(?:npm|pnpm|yarn|bun|make|just|task|composer)|\$[({]MAKE[)}])` +
 	`(?: run(?:-script)?)? ([\w:.-]+)|(?:^|\s)@([\w:.-]+)`)
 
+// testsCalledBy are the tests that a task starts beside other work.
+func testsCalledBy(t task) []string {
+	return lists.Pick(callsTask().FindAllStringSubmatch(t.body, -1), func(m []string) (string, bool) {
+		return m[1] + m[2], strings.HasPrefix(m[1]+m[2], "test")
+	})
+}
+
 // callsScripts is how a script of npm starts several others.
 var callsScripts = lazy.Regexp(`\b(?:npm-run-all|run-[sp])\b[^&|;\n]*`)
 
@@ -106,13 +115,7 @@ func (r repository) leaveEditors(p *part) {
 		maps.Copy(tasks, readRules(r.text(name)))
 	}
 	for _, name := range []string{"composer.json", "package.json"} {
-		var file struct {
-			Scripts map[string]any `json:"scripts"`
-		}
-		_ = json.Unmarshal([]byte(r.text(name)), &file)
-		for script, body := range file.Scripts {
-			tasks[script] = task{body: strings.Trim(fmt.Sprint(body), "[]")}
-		}
+		maps.Copy(tasks, r.scriptsOf(name))
 	}
 	p.gates = slices.DeleteFunc(p.gates, func(g Gate) bool {
 		edits := reasonUnfit(withCalled(tasks, task{body: g.Command}, map[string]bool{})) == editsFiles
@@ -123,6 +126,25 @@ func (r repository) leaveEditors(p *part) {
 	})
 }
 
+// scriptsOf reads the scripts of a composer.json or package.json.
+func (r repository) scriptsOf(name string) map[string]task {
+	var file struct {
+		Scripts map[string]any `json:"scripts"`
+	}
+	_ = json.Unmarshal([]byte(r.text(name)), &file)
+	tasks := map[string]task{}
+	for script, body := range file.Scripts {
+		tasks[script] = task{body: strings.Trim(fmt.Sprint(body), "[]")}
+	}
+	return tasks
+}
+
+// composerScripts are the checks that a project of PHP gave names to. They know the options that its tools need.
+func (r repository) composerScripts() part {
+	return pickTasks([]string{"typecheck", "test", "lint"}, r.scriptsOf("composer.json"),
+		func(name string) string { return "composer " + name }, "composer.json")
+}
+
 // pickTasks takes the best task of each kind, and notes those that are unfit.
 func pickTasks(kinds []string, tasks map[string]task, command func(name string) string, from string) part {
 	var p part
@@ -130,7 +152,11 @@ func pickTasks(kinds []string, tasks map[string]task, command func(name string) 
 		if !slices.Contains(kinds, w.kind) {
 			continue
 		}
-		for _, name := range w.names {
+		names := w.names
+		if t, is := tasks["test"]; is && w.kind == "test" {
+			names = append(slices.Clone(names), testsCalledBy(t)...)
+		}
+		for _, name := range names {
 			t, is := tasks[name]
 			if !is {
 				continue
@@ -166,8 +192,14 @@ func (r repository) taskGates(env string) part {
 			continue
 		}
 		tasks := f.read(r.text(name))
-		command := func(target string) string { return withEnv(env, tasks[target].body, f.program+" "+target) }
+		ownEnv := false
+		command := func(target string) string {
+			body := withCalled(tasks, tasks[target], map[string]bool{target: true}).body
+			ownEnv = ownEnv || taskOwnEnv().MatchString(body)
+			return withEnv(env, body, f.program+" "+target)
+		}
 		if p := pickTasks(kinds, tasks, command, name); len(p.gates)+len(p.notes) > 0 {
+			p.ownEnv = ownEnv
 			return p
 		}
 	}
@@ -183,7 +215,7 @@ func withEnv(env, body, command string) string {
 }
 
 var (
-	taskOwnEnv = lazy.Regexp(`\b(uv|poetry|pdm|pipenv|hatch|tox|nox|docker|\.?venv)\b`)
+	taskOwnEnv = lazy.Regexp(`(?i)\b(uv|poetry|pdm|pipenv|hatch|tox|nox|docker|\.?venv)\b`)
 	taskPython = lazy.Regexp(`\b(python3?|pytest|mypy|ruff|flake8|pylint|pyright|coverage)\b`)
 	// ruleLine is a rule's line: a name, perhaps parameters, a colon, and no assignment.
 	ruleLine = lazy.Regexp(`^([A-Za-z0-9_:-]*[A-Za-z0-9_-])[^:#]*?::?([^=].*|)$`)
