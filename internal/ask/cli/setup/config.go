@@ -54,10 +54,29 @@ func printConfig(a *command.App, c *config.Config, prefix string) error {
 		}
 		return e
 	}
-	return command.Listing(a, found, "", "", func(e config.Entry) command.Row {
-		return command.Row{JSON: e, Cells: []any{e.Path + ": " + e.Value, "(from: " + e.Source + ")"}}
-	})
+	cut := false
+	for _, e := range found {
+		if a.JSON {
+			if err := a.JSONLine(e); err != nil {
+				return err
+			}
+			continue
+		}
+		value, source := []rune(e.Path+": "+e.Value), "(from: "+e.Source+")"
+		room := max(a.Columns()-len([]rune(source))-2, valueColumn)
+		if a.Columns() > 0 && prefix == "" && len(value) > room {
+			value, cut = append(value[:room-1], '…'), true
+		}
+		a.Result("%-*s  %s\n", valueColumn, string(value), source)
+	}
+	if cut {
+		a.Say("A value that ends in … is longer: 'pawl config KEY' prints all of it.")
+	}
+	return nil
 }
+
+// valueColumn is how wide the column of settings is; a longer one goes beyond it alone.
+const valueColumn = 43
 
 func schemaCommand(a *command.App) *cobra.Command {
 	cmd := command.Leaf("schema [workflow]", "Print the JSON Schema of pawl.yaml, or of workflow files",
@@ -104,7 +123,7 @@ func writeConfig(ctx context.Context, a *command.App, try bool) error {
 	if err != nil {
 		return err
 	}
-	if name, from := agentOfUser(a); name != "" {
+	if name, from := agentSetElsewhere(a); name != "" {
 		p.Agent, p.AgentFrom, p.Others = name, from, nil
 	}
 	path := filepath.Join(root, config.FileName)
@@ -132,12 +151,12 @@ func writeConfig(ctx context.Context, a *command.App, try bool) error {
 		a.Say("  Nothing in the repository says how it is tested. Add your commands under verification in pawl.yaml.")
 	case try, a.Interactive() && askDefaultYes(a, "Run each gate once now, in a fresh clone of the last commit? [Y/n] "):
 		red = tryGates(ctx, a)
-	default:
+	case p.Agent != "":
 		a.Say("Check that the gates are green here, before an agent costs money: pawl doctor")
 	}
 	if len(p.Setup) > 0 {
-		a.Say("The clones of tasks are set up with %q. 'pawl run' starts with your files as they are: "+
-			"run it there, too.", strings.Join(p.Setup, " && "))
+		a.Say("Each task gets a clone, where pawl runs the set-up. 'pawl run' works on a copy of your files as they are, so run it "+
+			"here once yourself: %s", strings.Join(p.Setup, " && "))
 	}
 	printNextSteps(ctx, a, root, p.Agent != "")
 	if red && try {
@@ -162,14 +181,15 @@ func printNextSteps(ctx context.Context, a *command.App, root string, agent bool
 	a.Say("A list of tasks: 'pawl case add TITLE', then 'pawl autopilot' works on each in a clone of its own.")
 }
 
-// agentOfUser is the agent that the user-wide file names, and where it does.
-func agentOfUser(a *command.App) (name, from string) {
+// agentSetElsewhere is the agent that the user-wide file or PAWL_AGENT names, and which of them does.
+func agentSetElsewhere(a *command.App) (name, from string) {
 	c, err := a.Peek()
 	if err != nil {
 		return "", "" // the command that needs the file reports the error
 	}
 	for _, e := range c.Entries() {
-		if from, ok := strings.CutPrefix(e.Source, "user-wide "); ok && e.Path == "agent" {
+		kind, from, _ := strings.Cut(e.Source, " ")
+		if e.Path == "agent" && (kind == "user-wide" || kind == "environment") {
 			return e.Value, from
 		}
 	}
