@@ -342,7 +342,7 @@ func (p *Runs) PrintApplied(out Application, verbose bool) {
 	case "conflict":
 		p.printConflicts(out)
 	case "confirm":
-		p.Result("Nothing was changed: your programs run these files by themselves, or they are protected, and run %s "+
+		p.Result("Nothing was changed: your own programs run these files by themselves, or they are protected, and run %s "+
 			"changed them.\n", out.Run)
 		for _, path := range out.Confirm {
 			p.Result("  %s\n", report.Line(path, 300))

@@ -90,6 +90,7 @@ type part struct {
 	setup  []string
 	notes  []string
 	groups []string // the ecosystems of it
+	inTest []string // the kinds of gates that the test runs by itself
 	ownEnv bool     // a task makes the environment of Python that it runs in
 }
 
@@ -98,14 +99,15 @@ func (p *part) addPart(more part) {
 	p.setup = append(p.setup, more.setup...)
 	p.notes = append(p.notes, more.notes...)
 	p.groups = append(p.groups, more.groups...)
+	p.inTest = append(p.inTest, more.inTest...)
 }
 
 // findEcosystems applies the rules of the table to the folder.
 func (r repository) findEcosystems() part {
 	p := r.composerScripts()
 	seen := map[string]bool{}
-	for _, g := range p.gates {
-		seen["php "+g.Kind] = true
+	for _, kind := range append(lists.Each(p.gates, func(g Gate) string { return g.Kind }), p.inTest...) {
+		seen["php "+kind] = true
 	}
 	for _, rule := range rules() {
 		kind := strings.Replace(rule.kind, "warn", "lint", 1)
@@ -163,7 +165,7 @@ func (r repository) wholeFolder() (p part, none map[string]bool) {
 	take := func(more part) {
 		r.leaveEditors(&more)
 		more.gates = slices.DeleteFunc(slices.Clone(more.gates), func(g Gate) bool {
-			return none[g.Kind] || hasKind(p.gates, g.Kind)
+			return none[g.Kind] || hasKind(p.gates, g.Kind) || slices.Contains(p.inTest, g.Kind)
 		})
 		p.addPart(more)
 	}

@@ -148,6 +148,8 @@ func (r repository) composerScripts() part {
 // pickTasks takes the best task of each kind, and notes those that are unfit.
 func pickTasks(kinds []string, tasks map[string]task, command func(name string) string, from string) part {
 	var p part
+	inTest := map[string]bool{}
+	chosen := map[string]string{}
 	for _, w := range wanted {
 		if !slices.Contains(kinds, w.kind) {
 			continue
@@ -161,9 +163,13 @@ func pickTasks(kinds []string, tasks map[string]task, command func(name string) 
 			if !is {
 				continue
 			}
-			why := reasonUnfit(withCalled(tasks, t, map[string]bool{name: true}))
+			called := map[string]bool{name: true}
+			why := reasonUnfit(withCalled(tasks, t, called))
 			if why == "" {
 				p.gates = append(p.gates, newGate(w.kind, command(name), from))
+				if chosen[w.kind] = name; w.kind == "test" {
+					inTest = called
+				}
 				break
 			}
 			if why == editsFiles || why == staysOpen {
@@ -171,7 +177,20 @@ func pickTasks(kinds []string, tasks map[string]task, command func(name string) 
 			}
 		}
 	}
+	p.leaveWhatTestsRun(chosen, inTest, from)
 	return p
+}
+
+// leaveWhatTestsRun takes gates out that the test starts by itself. chosen are the tasks of the kinds.
+func (p *part) leaveWhatTestsRun(chosen map[string]string, inTest map[string]bool, from string) {
+	p.gates = slices.DeleteFunc(p.gates, func(g Gate) bool {
+		twice := g.Kind != "test" && inTest[chosen[g.Kind]]
+		if twice {
+			p.inTest = append(p.inTest, g.Kind)
+			p.notes = append(p.notes, fmt.Sprintf("%s: %s runs %s, so that is no gate of its own.", from, chosen["test"], chosen[g.Kind]))
+		}
+		return twice
+	})
 }
 
 // taskGates reads the first of Makefile, justfile and Taskfile that names a check. env

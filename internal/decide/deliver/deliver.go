@@ -144,7 +144,7 @@ func Decide(f Facts) Decision {
 		return Decision{Kind: Wait, Paths: f.Apart, Why: "it commits " + Some(f.Apart) + ", which .gitattributes " +
 			"gives to a program that filters it; left uncommitted, it is delivered as a file"}
 	case len(f.Unseen) > 0 && !f.Requested:
-		return Decision{Kind: Ask, Paths: f.Unseen, Why: "it changes " + Some(f.Unseen) + ", which programs of yours " +
+		return Decision{Kind: Ask, Paths: f.Unseen, Why: "it changes " + Some(f.Unseen) + ", which your own programs " +
 			"run by themselves"}
 	case f.Unjudged && !f.Requested:
 		return Decision{Kind: Combine, Why: "your changes in the meantime came in after the gates ran"}

@@ -62,7 +62,7 @@ func TestDecide(t *testing.T) {
 		"commits that cannot be read":               {func(f *deliver.Facts) { f.Broken = "it is garbage" }, deliver.Wait, "the commits of the agent cannot be read: it is garbage"},
 		"files, where no commit is":                 {func(f *deliver.Facts) { f.Broken, f.Commits = "it is garbage", 0 }, deliver.Deliver, ""},
 		"a file that a program filters":             {func(f *deliver.Facts) { f.Apart = []string{"s"} }, deliver.Wait, `it commits "s", which .gitattributes gives to a program`},
-		"what runs by itself":                       {func(f *deliver.Facts) { f.Unseen = []string{".envrc"} }, deliver.Ask, `it changes ".envrc", which programs of yours run`},
+		"what runs by itself":                       {func(f *deliver.Facts) { f.Unseen = []string{".envrc"} }, deliver.Ask, `it changes ".envrc", which your own programs run`},
 		"what runs by itself, and a person said so": {func(f *deliver.Facts) { f.Unseen, f.Requested = []string{".envrc"}, true }, deliver.Deliver, ""},
 		"what runs by itself comes before the rest": {func(f *deliver.Facts) { f.Unseen, f.Place = []string{".envrc"}, deliver.Ahead }, deliver.Ask, ""},
 	} {

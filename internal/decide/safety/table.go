@@ -359,7 +359,7 @@ var listTable string
 
 var words = sync.OnceValue(func() map[string][]string { return WordsOf(listTable) })
 
-// RunsItself are patterns of files that programs of the person run or obey without being
+// RunsItself are patterns of files that a person's own programs run or obey without being
 // asked.
 func RunsItself() []string { return namedList("runs by itself") }
 

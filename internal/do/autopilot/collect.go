@@ -80,7 +80,7 @@ func (w *ReviewWhen) reason(task *board.Case, paths []string, lines int) string 
 }
 
 // reasonToConfirm: a person has to see the work before it lands, since it changes what
-// programs of theirs run by themselves, or they want to. "" where there is none.
+// their own programs run by themselves, or they want to. "" where there is none.
 func (p *reporter) reasonToConfirm(ctx context.Context, task *board.Case, base, commit string) string {
 	changes, err := p.o.Repo.Changes(ctx, base, commit)
 	var found, paths []string
@@ -94,7 +94,7 @@ func (p *reporter) reasonToConfirm(ctx context.Context, task *board.Case, base, 
 	}
 	switch {
 	case err != nil:
-		return "it is unknown whether it changes files that programs run by themselves: " + err.Error()
+		return "it is unknown whether it changes files that your own programs run by themselves: " + err.Error()
 	case len(found) > 0:
 		return "it changes " + deliver.Some(found) + ", which your own programs run by themselves"
 	}

@@ -133,7 +133,7 @@ func (r *Resolver) runAgent(ctx context.Context, w pool.Workspace, p merge.Probl
 	return r.Pool.Collect(ctx, w, fmt.Sprintf("Merge %s\n\nPawl-Task: %[1]s\nPawl-Run: %s\n", p.Entry.ID, d.ID()))
 }
 
-// refuseUnseen refuses a merge with a file that programs of the person run by themselves, where the file
+// refuseUnseen refuses a merge with a file that the person's own programs run by themselves, where the file
 // is neither as the target has it nor as the task left it, which a person has seen.
 func (r *Resolver) refuseUnseen(ctx context.Context, p merge.Problem, commit string) error {
 	ofTask, err := r.Repo.Changes(ctx, p.Entry.Commit, commit)

@@ -243,7 +243,7 @@ func describeTrial(t merge.Trial, c *config.Config) []check {
 	if t.Setup != "" {
 		hint := "A clone has only what git has: add what else it needs to workspace.setup or workspace.copy of " + c.Name()
 		if strings.Contains(t.Setup, ": network: ") {
-			hint = "See whether this machine reaches the registry, then try again"
+			hint = hintNetwork
 		}
 		return []check{{"set-up", problem, t.Setup, []string{hint}}}
 	}
@@ -270,13 +270,26 @@ func gateCheck(g loop.Gate, why, at string, c *config.Config) check {
 	out := check{what, doubt, "red: " + strings.TrimPrefix(why, g.Name+": "), nil}
 	if g.Required {
 		out.State, out.Hints = problem, []string{
-			map[bool]string{
-				true: "Install what it needs here", false: "Repair it on the branch: no task starts on a red one",
-			}[strings.Contains(why, "missing command: ")],
+			hintFor(why),
 			"Or correct its command in " + c.Name() + ", or make it a warning there: required: false",
 		}
 	}
 	return out
+}
+
+const hintNetwork = "See whether this machine reaches the registry, then try again"
+
+// hintFor is what to do about a gate that is red for this reason.
+func hintFor(why string) string {
+	switch {
+	case strings.Contains(why, "missing command: "):
+		return "Install what it needs here"
+	case strings.Contains(why, "dependency: "):
+		return "Install what it needs here, or add that to workspace.setup, which each clone runs"
+	case strings.Contains(why, "network: "):
+		return hintNetwork
+	}
+	return "Repair it on the branch: no task starts on a red one"
 }
 
 // printChecks shows the checks, problems with what to do.
