@@ -24,7 +24,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/cobra/doc"
 
 	"github.com/pawl-dev/pawl/internal/ask/cli"
 )
@@ -129,24 +128,7 @@ func documents(root *cobra.Command, when time.Time) (map[string][]byte, error) {
 		}
 		files[name] = text
 	}
-	dir, err := os.MkdirTemp("", "pawl-man-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	root.DisableAutoGenTag = true
-	if err := doc.GenManTree(root, &doc.GenManHeader{Title: "PAWL", Section: "1", Source: "pawl", Date: &when}, dir); err != nil {
-		return nil, err
-	}
-	pages, err := filepath.Glob(filepath.Join(dir, "*.1"))
-	if err != nil {
-		return nil, err
-	}
-	for _, page := range pages {
-		if files["man/man1/"+filepath.Base(page)], err = os.ReadFile(page); err != nil {
-			return nil, err
-		}
-	}
+	maps.Copy(files, manual(root, when))
 	for name, write := range map[string]func(*bytes.Buffer) error{
 		"completions/pawl.bash": func(b *bytes.Buffer) error { return root.GenBashCompletionV2(b, true) },
 		"completions/_pawl":     func(b *bytes.Buffer) error { return root.GenZshCompletion(b) },

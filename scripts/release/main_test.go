@@ -38,7 +38,7 @@ func TestArchive(t *testing.T) {
 	texts, modes := unpack(t, made)
 	for name, want := range map[string]string{
 		"pawl": "the program", "README.md": "# pawl", "LICENSE": "Apache License",
-		"man/man1/pawl.1": "pawl-run", "man/man1/pawl-case-add.1": "the prd.json of a ralph loop",
+		"man/man1/pawl.1": `pawl\-run`, "man/man1/pawl-case-add.1": "the prd.json of a ralph loop",
 		"completions/pawl.bash": "__start_pawl", "completions/_pawl": "#compdef pawl", "completions/pawl.fish": "complete -c pawl",
 	} {
 		if !strings.Contains(texts["pawl-v1-linux-amd64/"+name], want) {
