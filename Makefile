@@ -98,8 +98,10 @@ schema: ## write the JSON schema of pawl.yaml
 release: ## make a release in dist/: archives, install.sh, npm, formula, container file, checksums: VERSION=v1.2.0
 	@$(GO) run ./scripts/release -version '$(VERSION)'
 
-picture: ## play pawl demo, and draw it as the moving picture of the README
+picture: build ## play pawl demo and draw it as the moving picture of the README; take the picture of a run, with chromium
 	@$(GO) test ./cmd/pawl -run '^TestPicture$$' -count=1 -draw
+	@folder=$$(mktemp -d) && PAWL=$$PWD/bin/pawl WIDTHS=1280 SCHEMES=dark PROJECTS=story scripts/web pictures "$$folder" changes && \
+		{ ! test -e "$$folder"/changes-*.png || mv "$$folder"/changes-*.png docs/images/run.png; }; rm -r "$$folder"
 
 web: ## build the pages into internal/ask/web/dist; needs node
 	@scripts/web build

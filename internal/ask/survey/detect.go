@@ -1,6 +1,7 @@
 package survey
 
 import (
+	"cmp"
 	_ "embed"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/ask/config"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
+	"github.com/pawl-dev/pawl/internal/decide/safety"
 	"github.com/pawl-dev/pawl/internal/do/trust"
 )
 
@@ -109,7 +111,7 @@ func (r repository) findEcosystems() part {
 	for _, kind := range append(lists.Each(p.gates, func(g Gate) string { return g.Kind }), p.inTest...) {
 		seen["php "+kind] = true
 	}
-	for _, rule := range rules() {
+	for _, rule := range rulesOf("setup", "build", "typecheck", "test", "lint", "warn") {
 		kind := strings.Replace(rule.kind, "warn", "lint", 1)
 		key := rule.group + " " + kind
 		if kind != "setup" && seen[key] {
@@ -182,11 +184,12 @@ func (r repository) wholeFolder() (p part, none map[string]bool) {
 		take(tasks)
 	}
 	take(languages)
+	prefixes := append(lists.Each(py.gates, func(g Gate) string { return g.Command }), cmp.Or(env, "\n"))
 	needsTools := func(g Gate) bool {
-		own := slices.ContainsFunc(py.gates, func(tool Gate) bool { return tool.Command == g.Command })
-		return own || env != "" && strings.HasPrefix(g.Command, env)
+		return slices.ContainsFunc(prefixes, func(begins string) bool { return strings.HasPrefix(g.Command, begins) })
 	}
-	if !helps && !tasks.ownEnv || slices.ContainsFunc(p.gates, needsTools) {
+	unasked := !helps && !tasks.ownEnv
+	if unasked || slices.ContainsFunc(p.gates, needsTools) {
 		p.setup = append(p.setup, setup...)
 	}
 	if !hasKind(p.gates, "test") && !none["test"] {
@@ -199,21 +202,10 @@ func (r repository) wholeFolder() (p part, none map[string]bool) {
 // other programs or leave tests out. A repository without workflows would run the first
 // one that an agent adds.
 func (r repository) protectedGlobs() []string {
-	const python = "pyproject.toml|setup.py|setup.cfg|requirements.txt|tox.ini|pytest.ini"
 	globs := []string{".github/**"}
-	for _, f := range []struct{ file, glob string }{
-		{".gitlab-ci.yml", ".gitlab-ci.yml"}, {".circleci", ".circleci/**"}, {"Jenkinsfile", "Jenkinsfile"},
-		{"azure-pipelines.yml", "azure-pipelines.yml"}, {".buildkite", ".buildkite/**"}, {".forgejo", ".forgejo/**"},
-		{".gitea", ".gitea/**"}, {".woodpecker", ".woodpecker/**"}, {".drone.yml", ".drone.yml"},
-		{".travis.yml", ".travis.yml"}, {"appveyor.yml", "appveyor.yml"},
-		{"bitbucket-pipelines.yml", "bitbucket-pipelines.yml"},
-		{".pre-commit-config.yaml", ".pre-commit-config.yaml"},
-		{"go.mod", "go.work"}, {"Cargo.toml", "**/.cargo/**"}, {"package.json", "**/.npmrc"},
-		{"package.json", "**/{jest,vitest}.config.*"}, {"package.json", "**/.mocharc.*"},
-		{python, "**/{sitecustomize,usercustomize}.py"}, {python, "**/pytest.ini"}, {"tox.ini", "tox.ini"},
-	} {
-		if r.has(strings.Split(f.file, "|")...) {
-			globs = append(globs, f.glob)
+	for _, rule := range rulesOf("protect") {
+		if _, ok := r.ruleHolds(rule.when); ok {
+			globs = append(globs, rule.command)
 		}
 	}
 	return globs
@@ -238,3 +230,16 @@ var rules = sync.OnceValue(func() (all []rule) {
 	}
 	return all
 })
+
+// rulesOf are the rows of these kinds.
+func rulesOf(kinds ...string) []rule {
+	return lists.Pick(rules(), func(r rule) (rule, bool) { return r, slices.Contains(kinds, r.kind) })
+}
+
+//go:embed names.txt
+var namesText string
+
+var names = sync.OnceValue(func() map[string][]string { return safety.WordsOf(namesText) })
+
+// namesOf is a list of names.txt.
+func namesOf(what string) []string { return names()[what] }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -12,22 +11,6 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/decide/report"
 )
-
-// lockFiles say which package manager is used, and what a fresh clone needs.
-var lockFiles = []struct{ file, manager, install string }{
-	{"pnpm-lock.yaml", "pnpm", "pnpm install --frozen-lockfile"},
-	{"yarn.lock", "yarn", "yarn install --frozen-lockfile"},
-	{"bun.lock", "bun", "bun install --frozen-lockfile"},
-	{"bun.lockb", "bun", "bun install --frozen-lockfile"},
-	{"package-lock.json", "npm", "npm ci"},
-	{"npm-shrinkwrap.json", "npm", "npm ci"},
-}
-
-// bareInstalls are for a repository without a lock file; none may leave one.
-var bareInstalls = map[string]string{
-	"npm": "npm install --no-package-lock --no-audit --no-fund", "pnpm": "pnpm install --no-lockfile",
-	"yarn": "yarn install --no-lockfile", "bun": "bun install --no-save",
-}
 
 // manifest is what a package.json says.
 type manifest struct {
@@ -44,13 +27,13 @@ func (r repository) packageManager(m *manifest) (manager, install string) {
 	declared, version, _ := strings.Cut(m.PackageManager, "@")
 	later := declared == "yarn" && !strings.HasPrefix(version, "1.")
 	berry := later || r.has(".yarnrc.yml")
-	for _, l := range lockFiles {
+	for _, l := range rulesOf("lock") {
 		switch {
-		case !r.has(l.file):
-		case l.manager == "yarn" && berry:
-			return l.manager, "yarn install --immutable"
+		case !r.has(l.when):
+		case l.group == "yarn" && berry:
+			return l.group, "yarn install --immutable"
 		default:
-			return l.manager, l.install
+			return l.group, l.command
 		}
 	}
 	if !slices.Contains([]string{"pnpm", "yarn", "bun"}, declared) {
@@ -59,7 +42,12 @@ func (r repository) packageManager(m *manifest) (manager, install string) {
 	if declared == "yarn" && berry {
 		return declared, "yarn install"
 	}
-	return declared, bareInstalls[declared]
+	for _, bare := range rulesOf("bare") {
+		if bare.group == declared {
+			install = bare.command
+		}
+	}
+	return declared, install
 }
 
 func (r repository) nodePart() part {
@@ -88,7 +76,7 @@ func (r repository) nodePart() part {
 }
 
 func (r repository) hasLock() bool {
-	return slices.ContainsFunc(lockFiles, func(l struct{ file, manager, install string }) bool { return r.has(l.file) })
+	return slices.ContainsFunc(rulesOf("lock"), func(l rule) bool { return r.has(l.when) })
 }
 
 func runScript(manager, name string) string {
@@ -154,18 +142,12 @@ func textsIn(list []any) []string {
 
 // runEverywhere runs a script in all packages that have it.
 func (r repository) runEverywhere(manager, script string) string {
-	switch manager {
-	case "pnpm":
-		return "pnpm -r run " + script
-	case "bun":
-		return "bun run --filter '*' " + script
-	case "yarn":
-		if regexp.MustCompile(`"packageManager"\s*:\s*"yarn@1`).MatchString(r.text("package.json")) || !r.has(".yarnrc.yml") {
-			return "yarn workspaces run " + script
+	for _, rule := range rulesOf("everywhere") {
+		if _, ok := r.ruleHolds(rule.when); ok && rule.group == manager {
+			return strings.Replace(rule.command, "{script}", script, 1)
 		}
-		return "yarn workspaces foreach -A run " + script
 	}
-	return "npm run " + script + " --workspaces --if-present"
+	return runScript(manager, script)
 }
 
 // memberGates are the checks of a monorepo's packages that its root does not run.
@@ -184,11 +166,12 @@ func (r repository) memberGates(manager string, members []string, own []Gate) pa
 			}
 		}
 	}
-	for _, w := range wanted {
-		at := slices.IndexFunc(w.names, func(name string) bool { return with[name] > 0 })
-		if at >= 0 && !hasKind(own, w.kind) {
-			command := r.runEverywhere(manager, w.names[at])
-			p.gates = append(p.gates, newGate(w.kind, command, fmt.Sprintf("%d packages", with[w.names[at]])))
+	for _, kind := range gateOrder {
+		names := namesOf(kind)
+		at := slices.IndexFunc(names, func(name string) bool { return with[name] > 0 })
+		if at >= 0 && !hasKind(own, kind) {
+			command := r.runEverywhere(manager, names[at])
+			p.gates = append(p.gates, newGate(kind, command, fmt.Sprintf("%d packages", with[names[at]])))
 		}
 	}
 	what := "the gates are the scripts of the root's package.json"

@@ -19,23 +19,11 @@ import (
 // manyParts is how many folders get gates of their own at most.
 const manyParts = 6
 
-// besides are folders that hold no part of what a repository makes.
-var besides = []string{
-	"node_modules", "vendor", "docs", "doc", "examples", "example", "testdata", "fixtures", "third_party", "dist", "build",
-	"target", "out", "tmp", "fuzz", "fuzzing", "ossfuzz", "bench", "benches", "benchmark", "benchmarks", "test", "tests",
-	"spec", "scripts", "tools", "website", "contrib", "man", "e2e",
-}
-
-// grouping are folders whose own folders are the parts.
-var grouping = []string{
-	"packages", "apps", "services", "libs", "modules", "projects", "crates", "components", "plugins",
-}
-
 // partFolders are the folders that may be parts.
 func (r repository) partFolders() []string {
 	var list []string
 	for _, name := range r.listFolders(".") {
-		if slices.Contains(grouping, name) {
+		if slices.Contains(namesOf("folders of parts"), name) {
 			list = append(list, r.listFolders(name)...)
 			continue
 		}
@@ -52,7 +40,7 @@ func (r repository) listFolders(in string) []string {
 	var list []string
 	for _, e := range entries {
 		aside := strings.HasPrefix(e.Name(), ".") || strings.HasPrefix(e.Name(), "_") ||
-			slices.Contains(besides, e.Name())
+			slices.Contains(namesOf("folders apart"), e.Name())
 		if e.IsDir() && !aside {
 			list = append(list, filepath.Join(in, e.Name()))
 		}

@@ -6,30 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
-
-// pythonManagers keep a locked environment of their own.
-var pythonManagers = []struct{ when, setup, run string }{
-	{"uv.lock", "uv sync --frozen", "uv run "},
-	{`pyproject.toml~\[tool\.uv`, "uv sync", "uv run "},
-	{"poetry.lock", "poetry install --no-interaction", "poetry run "},
-	{`pyproject.toml~\[tool\.poetry\]`, "poetry install --no-interaction", "poetry run "},
-	{"pdm.lock", "pdm sync -d", "pdm run "},
-	{"Pipfile.lock", "pipenv sync --dev", "pipenv run "},
-}
-
-// requirementFiles are what people call the lists of what their tests need.
-var requirementFiles = []string{
-	"requirements.txt", "requirements-dev.txt", "requirements_dev.txt", "dev-requirements.txt", "requirements/dev.txt",
-	"requirements-test.txt", "requirements_test.txt", "requirements-tests.txt", "test-requirements.txt",
-	"tests/requirements.txt", "requirements/test.txt", "requirements/tests.txt",
-}
-
-// testExtras are what people call the optional dependencies of their tests.
-var testExtras = []string{"test", "tests", "testing", "dev", "develop", "lint", "typing", "types"}
 
 // python is what is known of a Python project.
 type python struct {
@@ -39,7 +18,6 @@ type python struct {
 	run               string // before each tool
 	gates             []Gate
 	notes             []string
-	hatch             []string // what hatch installs for tests, where pip has to do that
 	tools             []string // that the gates need and nothing declares
 	needs             bool     // gates import the project
 }
@@ -53,9 +31,8 @@ func (r repository) pythonPart() (env string, p part) {
 	if !is {
 		return "", p
 	}
-	project, hatch := takeHatch(y.project)
-	y.declared = project + y.cfg + r.text("setup.py") + r.text("Pipfile")
-	for _, name := range requirementFiles {
+	y.declared = hatchEnv().ReplaceAllString(y.project, "") + y.cfg + r.text("setup.py") + r.text("Pipfile")
+	for _, name := range namesOf("requirements") {
 		y.declared += "\n" + r.text(name)
 	}
 	folder := ".venv"
@@ -64,15 +41,12 @@ func (r repository) pythonPart() (env string, p part) {
 	}
 	y.run, env = folder+"/bin/", ". "+folder+"/bin/activate && "
 	var setup []string
-	for _, m := range pythonManagers {
+	for _, m := range rulesOf("manager") {
 		if _, ok := r.ruleHolds(m.when); ok {
-			y.run, env, setup = m.run, m.run, []string{m.setup + y.groupFlags(m.run)}
+			y.run = m.group + " run "
+			env, setup = y.run, []string{m.command + y.groupFlags(y.run)}
 			break
 		}
-	}
-	if setup == nil {
-		y.hatch = hatch
-		y.declared += "\n" + strings.Join(hatch, "\n")
 	}
 	y.addTests()
 	y.addTypes()
@@ -255,7 +229,7 @@ func (y *python) addLints() {
 
 // makeVenv makes an environment in a folder that git ignores, and installs what the gates need.
 func (y *python) makeVenv(folder string) []string {
-	what := lists.Pick(requirementFiles, func(name string) (string, bool) { return "-r " + name, y.has(name) })
+	what := lists.Pick(namesOf("requirements"), func(name string) (string, bool) { return "-r " + name, y.has(name) })
 	isPackage := strings.Contains(y.project, "[project]") || strings.Contains(y.cfg, "[metadata]") || y.has("setup.py")
 	builds := isPackage && !y.isPlain()
 	groups := ""
@@ -273,7 +247,6 @@ func (y *python) makeVenv(folder string) []string {
 	for _, g := range y.extraGroups("dependency-groups") {
 		groups += " --group " + g
 	}
-	what = append(what, lists.Each(y.hatch, fault.QuoteShell)...)
 	what = append(what, y.tools...)
 	if len(what) == 0 && groups == "" {
 		for i := range y.gates { // the standard library is enough
@@ -289,39 +262,8 @@ func (y *python) makeVenv(folder string) []string {
 	return append(setup, pip+strings.TrimSpace(strings.Join(what, " ")+groups))
 }
 
-var (
-	tomlTable = lazy.Regexp(`^\[+([\w."-]+)\]+`)
-	hatchEnv  = lazy.Regexp(`^tool\.hatch\.envs\.([\w-]+)`)
-	// hatchList is a list of what an environment of hatch has.
-	hatchList = lazy.Regexp(`(?ms)^(?:extra-)?dependencies\s*=\s*\[(.*?)\]\s*$`)
-	tomlText  = lazy.Regexp(`"([^"]+)"|'([^']+)'`)
-)
-
-// takeHatch takes the environments of hatch out of a pyproject.toml, as only hatch installs what they name.
-// tools is what those for tests have.
-func takeHatch(project string) (rest string, tools []string) {
-	var env []string
-	tests := ""
-	for line := range strings.Lines(project) {
-		if m := tomlTable().FindStringSubmatch(line); m != nil {
-			env = hatchEnv().FindStringSubmatch(m[1])
-		}
-		switch {
-		case env == nil:
-			rest += line
-		case slices.Contains([]string{"default", "test", "tests", "hatch-test", "dev"}, env[1]):
-			tests += line
-		}
-	}
-	for _, list := range hatchList().FindAllStringSubmatch(tests, -1) {
-		for _, m := range tomlText().FindAllStringSubmatch(list[1], -1) {
-			if tool := m[1] + m[2]; !strings.Contains(tool, "{") { // what hatch replaces
-				tools = append(tools, tool)
-			}
-		}
-	}
-	return rest, tools
-}
+// hatchEnv is an environment that only hatch makes: what it names is not installed otherwise.
+var hatchEnv = lazy.Regexp(`(?m)^\[+tool\.hatch\.envs.*\n(?:[^\[\n].*\n|\n)*`)
 
 // isPlain reports whether the standard library runs the tests on the sources as they lie there.
 // Then nothing has to be installed.
@@ -353,6 +295,6 @@ func forTests(names []string) []string {
 	tests := slices.ContainsFunc(names, isTest)
 	return slices.DeleteFunc(names, func(name string) bool {
 		forDevelopers := tests && strings.HasPrefix(name, "dev")
-		return forDevelopers || !slices.Contains(testExtras, name)
+		return forDevelopers || !slices.Contains(namesOf("extras for tests"), name)
 	})
 }

@@ -19,20 +19,6 @@ import (
 // task is the text of one, and what it calls first.
 type task struct{ body, calls string }
 
-// wanted are the names under which projects keep their checks, the best first.
-var wanted = []struct {
-	kind  string
-	names []string
-}{
-	{"build", []string{"build", "compile"}},
-	{"typecheck", []string{"typecheck", "type-check", "check-types", "check:types", "check:type", "types:check",
-		"typecheck:ci", "mypy", "pyright", "phpstan", "psalm", "stan", "static-analysis"}},
-	{"test", []string{"test", "tests", "test:ci", "test-ci", "test:unit", "test-unit", "unit", "unittest",
-		"check"}},
-	{"lint", []string{"lint", "lint:check", "check:lint", "lint-check", "check-lint", "lint:ci", "eslint", "phpcs",
-		"cs:check", "cs-check", "check-cs", "cs"}},
-}
-
 var (
 	// taskEdits changes files, whatever else stands in the line.
 	taskEdits = lazy.Regexp(`(^|\s)--(fix|write|apply|autofix|unsafe-fixes|apply-unsafe|auto-?correct(-all)?|` +
@@ -150,13 +136,10 @@ func pickTasks(kinds []string, tasks map[string]task, command func(name string) 
 	var p part
 	inTest := map[string]bool{}
 	chosen := map[string]string{}
-	for _, w := range wanted {
-		if !slices.Contains(kinds, w.kind) {
-			continue
-		}
-		names := w.names
-		if t, is := tasks["test"]; is && w.kind == "test" {
-			names = append(slices.Clone(names), testsCalledBy(t)...)
+	for _, kind := range kinds {
+		names := namesOf(kind)
+		if kind == "test" {
+			names = slices.Concat(names, testsCalledBy(tasks["test"]))
 		}
 		for _, name := range names {
 			t, is := tasks[name]
@@ -166,8 +149,8 @@ func pickTasks(kinds []string, tasks map[string]task, command func(name string) 
 			called := map[string]bool{name: true}
 			why := reasonUnfit(withCalled(tasks, t, called))
 			if why == "" {
-				p.gates = append(p.gates, newGate(w.kind, command(name), from))
-				if chosen[w.kind] = name; w.kind == "test" {
+				p.gates = append(p.gates, newGate(kind, command(name), from))
+				if chosen[kind] = name; kind == "test" {
 					inTest = called
 				}
 				break
@@ -187,7 +170,8 @@ func (p *part) leaveWhatTestsRun(chosen map[string]string, inTest map[string]boo
 		twice := g.Kind != "test" && inTest[chosen[g.Kind]]
 		if twice {
 			p.inTest = append(p.inTest, g.Kind)
-			p.notes = append(p.notes, fmt.Sprintf("%s: %s runs %s, so that is no gate of its own.", from, chosen["test"], chosen[g.Kind]))
+			p.notes = append(p.notes, fmt.Sprintf("%s: %s runs %s, so that is no gate of its own.",
+				from, chosen["test"], chosen[g.Kind]))
 		}
 		return twice
 	})

@@ -34,6 +34,10 @@ func TestWordsInContext(t *testing.T) {
 		{"curl: (22) The requested URL returned error: 503", 22, ServiceUnavailable},
 		{"Error: listen EADDRINUSE: address already in use :::3000", 1, PortConflict},
 		{"ModuleNotFoundError: No module named 'torch'", 1, Dependency},
+		{"[ERROR]     Non-resolvable parent POM for a:b:1-SNAPSHOT: Could not transfer artifact a:p:pom:104 from/to central " +
+			"(https://repo.example.com/maven2): transfer failed for https://repo.example.com/maven2/a/p/104/p-104.pom and " +
+			"'parent.relativePath' points at wrong local POM @ line 20, column 11: Unknown host repo.example.com: Name or " +
+			"service not known -> [Help 2]\n[ERROR] [Help 2] http://example.com/UnresolvableModelException", 1, Network},
 		{"Error: EACCES: permission denied, mkdir '/usr/lib/x'", 1, Permission},
 		{"error: unexpected argument '--sandboxx' found", 2, Validation},
 	} {

@@ -279,7 +279,7 @@ func gateCheck(g loop.Gate, why, at string, c *config.Config) check {
 
 const hintNetwork = "See whether this machine reaches the registry, then try again"
 
-// hintFor is what to do about a gate that is red for this reason.
+// hintFor names what makes a gate green that is red for this reason.
 func hintFor(why string) string {
 	switch {
 	case strings.Contains(why, "missing command: "):

@@ -189,7 +189,7 @@ func agentSetElsewhere(a *command.App) (name, from string) {
 	}
 	for _, e := range c.Entries() {
 		kind, from, _ := strings.Cut(e.Source, " ")
-		if e.Path == "agent" && (kind == "user-wide" || kind == "environment") {
+		if e.Path == "agent" && slices.Contains([]string{"user-wide", "environment"}, kind) {
 			return e.Value, from
 		}
 	}
