@@ -24,30 +24,14 @@ type manifest struct {
 // packageManager is npm unless a lock file or package.json says otherwise; with the
 // command that installs.
 func (r repository) packageManager(m *manifest) (manager, install string) {
-	declared, version, _ := strings.Cut(m.PackageManager, "@")
-	later := declared == "yarn" && !strings.HasPrefix(version, "1.")
-	berry := later || r.has(".yarnrc.yml")
-	for _, l := range rulesOf("lock") {
-		switch {
-		case !r.has(l.when):
-		case l.group == "yarn" && berry:
-			return l.group, "yarn install --immutable"
-		default:
-			return l.group, l.command
+	declared, _, _ := strings.Cut(m.PackageManager, "@")
+	for _, row := range rulesOf("lock", "bare") {
+		applies := row.kind == "lock" || slices.Contains([]string{declared, "npm"}, row.group)
+		if _, ok := r.ruleHolds(row.when); ok && applies {
+			return row.group, row.command
 		}
 	}
-	if !slices.Contains([]string{"pnpm", "yarn", "bun"}, declared) {
-		declared = "npm"
-	}
-	if declared == "yarn" && berry {
-		return declared, "yarn install"
-	}
-	for _, bare := range rulesOf("bare") {
-		if bare.group == declared {
-			install = bare.command
-		}
-	}
-	return declared, install
+	return "npm", ""
 }
 
 func (r repository) nodePart() part {
@@ -58,7 +42,8 @@ func (r repository) nodePart() part {
 	}
 	manager, install := r.packageManager(&m)
 	members := r.memberFolders(m.Workspaces)
-	if len(m.Dependencies)+len(m.DevDependencies)+len(members) > 0 || r.hasLock() {
+	locked := slices.ContainsFunc(rulesOf("lock"), func(l rule) bool { return r.has(strings.Fields(l.when)[0]) })
+	if len(m.Dependencies)+len(m.DevDependencies)+len(members) > 0 || locked {
 		p.setup = append(p.setup, install)
 	}
 	p.groups = append(p.groups, "node")
@@ -73,10 +58,6 @@ func (r repository) nodePart() part {
 		p.gates = append(p.gates, newGate("test", "bun test", "bun's lock file"))
 	}
 	return p
-}
-
-func (r repository) hasLock() bool {
-	return slices.ContainsFunc(rulesOf("lock"), func(l rule) bool { return r.has(l.when) })
 }
 
 func runScript(manager, name string) string {
