@@ -117,7 +117,7 @@ func (p *pilot) blameLanding(ctx context.Context, commit string, rep gate.Report
 	}
 	text := fmt.Sprintf("the gate %s is red on what has landed: %s", spec.Name, rep.Summary)
 	p.warnAbout("", text+"; looking for the landing that made it red")
-	found, err := p.queue.Bisect(ctx, []gate.Spec{spec}, r.Verdict.Tree, func(string, gate.Report) {})
+	found, err := p.queue.Bisect(ctx, []gate.Spec{spec}, r.Verdict.Tree, func(string, gate.Report) error { return nil })
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -165,7 +165,7 @@ func (p *pilot) askAboutLanding(ctx context.Context, spec gate.Spec, found merge
 	c := board.Case{
 		Type: board.Task, Title: fmt.Sprintf("Repair: %s is red since %.10s", spec.Name, found.Commit),
 		Description: text + "\n\nIn the state before it is green: " + found.Good, Status: board.Blocked,
-		Ref:    fmt.Sprintf("late:%.10s:%s", found.Commit, spec.Name),
+		Ref: fmt.Sprintf("late:%.10s:%s", found.Commit, spec.Name), Needs: found.Tasks,
 		Checks: board.Checks{Verify: []board.TaskCheck{{Name: spec.Name, Command: spec.Command}}},
 		Why:    text + ". Unblock this to have an agent repair it",
 	}

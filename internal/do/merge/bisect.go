@@ -20,7 +20,7 @@ const maxStates = 10_000
 type Culprit struct {
 	Commit string   `json:"commit"`          // the first in which it is red
 	Good   string   `json:"good"`            // the one before, in which it is green
-	Tasks  []string `json:"tasks,omitempty"` // that Commit landed; none where a person made it
+	Tasks  []string `json:"tasks,omitempty"` // that Commit landed and that are on the board; none where a person made it
 	Title  string   `json:"title"`           // the first line of its message
 	Tried  int      `json:"tried"`           // states that the command ran on
 	// Summary is what the command says in Commit.
@@ -32,9 +32,9 @@ var ErrGreen = errors.New("is green")
 
 // Bisect finds the landing that made gates red: by halves, among the states that the target had one after the
 // other, each without what was taken back since. good is a commit in which they are known to be green; with
-// "", or if it is not on the target, one is looked for. tried is called after each try.
-func (q *Queue) Bisect(ctx context.Context, gates []gate.Spec, good string, tried func(commit string, r gate.Report),
-) (Culprit, error) {
+// "", or if it is not on the target, one is looked for. tried is called after each try; its error ends the search.
+func (q *Queue) Bisect(ctx context.Context, gates []gate.Spec, good string,
+	tried func(commit string, r gate.Report) error) (Culprit, error) {
 	tip, err := q.askRemoteForTip(ctx)
 	if err == nil && tip == "" {
 		err = fault.Refuse("there is no branch %s", branchName(q.ref))
@@ -88,6 +88,10 @@ func (q *Queue) Bisect(ctx context.Context, gates []gate.Spec, good string, trie
 		found.Commit, found.Good, title = inside[at].Commit, inside[at+1].Commit, inside[at].Message
 		found.Tasks = queue.TasksLanded(b.landed, func(l queue.Landing) bool { return l.Commit == found.Commit })
 	}
+	found.Tasks = slices.DeleteFunc(found.Tasks, func(id string) bool {
+		_, err := q.o.Store.Case(ctx, id)
+		return err != nil
+	})
 	found.Title, _, _ = strings.Cut(title, "\n")
 	found.Tried, found.Summary = len(b.seen), b.seen[found.Commit].Summary
 	return found, nil
@@ -115,7 +119,7 @@ func (q *Queue) Judge(ctx context.Context, commit string, gates []gate.Spec) (ga
 type bisection struct {
 	q        *Queue
 	gates    []gate.Spec
-	tried    func(string, gate.Report)
+	tried    func(string, gate.Report) error
 	seen     map[string]gate.Report
 	landed   []queue.Landing
 	reverted []queue.RevertedLanding
@@ -168,8 +172,7 @@ func (b *bisection) isRed(ctx context.Context, commit string) (bool, error) {
 		return false, err
 	}
 	b.seen[commit] = r
-	b.tried(commit, r)
-	return r.Failure != nil, nil
+	return r.Failure != nil, b.tried(commit, r)
 }
 
 // firstRed finds the place in a line, the last commit first, of the first red commit that follows a green one. The

@@ -322,8 +322,9 @@ func TestARebasedRequestIsTakenBackWhole(t *testing.T) {
 				t.Fatalf("it is %s, left %v, said %v", r.status(id), r.left(), r.notes)
 			}
 			var tried []string
-			found, err := r.queue().Bisect(t.Context(), gates("! test -e new.txt"), "", func(commit string, _ gate.Report) {
+			found, err := r.queue().Bisect(t.Context(), gates("! test -e new.txt"), "", func(commit string, _ gate.Report) error {
 				tried = append(tried, commit)
+				return nil
 			})
 			if err != nil || found.Commit != r.git("rev-parse", "main") || found.Good != start || len(tried) != 2 ||
 				!slices.Equal(found.Tasks, []string{id}) {

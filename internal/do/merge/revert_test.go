@@ -136,7 +136,7 @@ func TestALandingIsTakenBackFromAnotherMachine(t *testing.T) {
 		id := r.lands(start, "new.txt", "new\n")
 		r.lands(start, "other.txt", "other\n")
 		askQueue(t, m.queue(), offerRevert(t, m.queue(), id, "wrong"))
-		found, err := m.queue().Bisect(t.Context(), gates("! test -e new.txt"), "", func(string, gate.Report) {})
+		found, err := m.queue().Bisect(t.Context(), gates("! test -e new.txt"), "", func(string, gate.Report) error { return nil })
 		if travel == "" { // its branch is that of the clone
 			err = nil
 		} else if len(found.Tasks) != 1 || found.Tasks[0] != id {
