@@ -136,6 +136,7 @@ const places: {
       action('r', /^Try again/, 'POST /api/v1/queue/entries/{id}/actions'),
       action('X', /^Drop/, 'POST /api/v1/queue/entries/{id}/actions', true),
       action('L', /^Land now/, 'POST /api/v1/queue/actions'),
+      action('b', /^Find what made a command red/, 'POST /api/v1/cases/bisect', true, true),
       action('Space', /^Pause the queue/, 'POST /api/v1/queue/actions', true),
     ],
   },

@@ -69,13 +69,12 @@ func (p *Operator) Redirect(ctx context.Context, r store.Run, to string) error {
 	return nil
 }
 
-// CriteriaOf returns the acceptance criteria of a run's task; none where it has no task, or it is gone.
-func CriteriaOf(ctx context.Context, db *store.Store, r store.Run) []string {
-	if r.Kind != string(loop.Task) {
-		return nil
+// TaskOf returns a run's task; an empty one where it has none, or it is gone.
+func TaskOf(ctx context.Context, db *store.Store, r store.Run) (c board.Case) {
+	if r.Kind == string(loop.Task) {
+		c, _ = db.Case(ctx, board.TaskOf(r.Name))
 	}
-	c, _ := db.Case(ctx, board.TaskOf(r.Name))
-	return c.Acceptance
+	return c
 }
 
 // Reopen lets the autopilot go on with a task that a person has answered.

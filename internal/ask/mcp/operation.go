@@ -30,6 +30,7 @@ var offered = []struct{ id, note string }{
 	{"edit-case", "Fields that are left out do not change."},
 	{"move-case", "approve lands the work, and revert undoes what landed: only when the person has said so."},
 	{"extend-case", ""},
+	{"bisect", "Only with a command that the person named, or that is a gate's. get_case shows what comes of it; ask the person what to do then."},
 	{"remove-case", ""},
 	{"rollback-case", ""},
 	{"diff-case", ""},
@@ -65,9 +66,9 @@ var offered = []struct{ id, note string }{
 	{"summary-stats", ""},
 }
 
-// destructive are those that end, take away or land something: a client asks first.
+// destructive are those that end, take away or land something, or run a command: a client asks first.
 var destructive = []string{"move-case", "remove-case", "rollback-case", "stop-autopilot", "stop-run", "review-run",
-	"rollback-run", "apply-run", "settle-file", "discard-run"}
+	"rollback-run", "apply-run", "settle-file", "discard-run", "bisect"}
 
 // description is what is read of the API's.
 type description struct {

@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/web/view"
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
+	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -39,6 +40,10 @@ func (s caseHandlers) caseRoutes(api huma.API) {
 	rest.Post(at, "/cases/{id}/actions", "move-case",
 		"Block, unblock, defer, undefer, retry, start; for work in review: approve, redo, reject; for what landed: revert",
 		s.moveCase)
+	rest.Post(at, "/cases/bisect", "bisect",
+		"Find the landing that made a command red: a new task says how it goes. Then revert the task that it needs, or "+
+			"unblock it to have an agent repair it, or remove it",
+		s.bisect)
 	rest.Post(at, "/cases/{id}/extend", "extend-case", "Give a task more iterations or time; a timed-out one continues",
 		s.extendCase)
 }
@@ -89,7 +94,8 @@ func (s caseHandlers) getCase(ctx context.Context, in *rest.CasePath) (*rest.Bod
 	}
 	history, err := s.o.Store.CaseHistory(ctx, in.ID)
 	return rest.Answer(view.CaseDetail{Case: view.ShowCase(&c), Dependents: view.NonNil(needed), Workspace: place,
-		History: view.NonNil(history), ScoreParts: view.NonNil(parts)}), err
+		History: view.NonNil(history), ScoreParts: view.NonNil(parts),
+		Proof: view.NonNil(report.ProofsOf(&c, nil))}), err
 }
 
 func (s caseHandlers) addCase(ctx context.Context, in *struct {
@@ -106,6 +112,32 @@ func (s caseHandlers) addCase(ctx context.Context, in *struct {
 		return nil, err
 	}
 	return s.getCase(ctx, &rest.CasePath{ID: added[0].ID})
+}
+
+func (s caseHandlers) bisect(ctx context.Context, in *struct {
+	Body struct {
+		Command string `json:"command" minLength:"1" maxLength:"4000" doc:"A line for the shell, red on the target now. It runs as gates do."`
+		Good    string `json:"good,omitempty" maxLength:"200" doc:"A commit in which it was green; else one is searched for."`
+	}
+}) (*rest.Body[view.CaseDetail], error) {
+	c := board.Case{Type: board.Task, Title: "Repair: " + report.Line(in.Body.Command, 80), Status: board.Blocked,
+		Ref: "late:" + time.Now().UTC().Format(time.RFC3339Nano), Why: "the description says which landing made it red; revert that, or unblock this to have an agent repair it",
+		Checks: board.Checks{Verify: []board.TaskCheck{{Command: in.Body.Command}}}}
+	added, err := s.o.Store.AddCases(ctx, []board.Draft{{Case: c}}, board.Person, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	path := rest.CasePath{ID: added[0].ID}
+	args := []string{"bisect", "--task=" + path.ID, "--good=" + in.Body.Good, "--", in.Body.Command}
+	_, err = s.o.Launch(ctx, args, func(int) (string, bool, error) {
+		now, err := s.o.Store.Case(ctx, path.ID)
+		return "", now.Description != "", err
+	})
+	if err != nil {
+		_ = s.o.Store.RemoveCase(ctx, path.ID, board.Person, time.Now()) // the error that matters is the one at hand
+		return nil, err
+	}
+	return s.getCase(ctx, &path)
 }
 
 func (s caseHandlers) importCases(ctx context.Context, in *struct {

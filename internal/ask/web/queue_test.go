@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/ask/web/view"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/do/git"
@@ -248,5 +249,33 @@ func TestAConflictIsSettled(t *testing.T) {
 	p := r.refused(http.MethodPost, "/queue/entries/1/conflict", body, http.StatusConflict)
 	if !strings.Contains(p.Message, "no conflict that waits for you") {
 		t.Errorf("a second page is told %+v", p)
+	}
+}
+
+// A bisection has a task that says how it goes. One that does not begin leaves none.
+func TestBisect(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	launch := r.s.o.Launch
+	r.s.o.Launch = func(ctx context.Context, args []string, begun Begun) (string, error) {
+		if _, ok, err := begun(0); ok || err != nil {
+			t.Errorf("it has begun before it noted anything: %v", err)
+		}
+		return launch(ctx, args, begun)
+	}
+	var c view.CaseDetail
+	r.ask(http.MethodPost, "/cases/bisect", `{"command":"--help","good":"v1"}`, &c)
+	if did := r.did(); did != "pawl bisect --task=task-001 --good=v1 -- --help" {
+		t.Errorf("did %q", did)
+	}
+	if c.ID != "task-001" || c.Status != "blocked" || len(c.Verify) != 1 || c.Verify[0].Command != "--help" || c.Title != "Repair: --help" {
+		t.Errorf("the task is %+v", c)
+	}
+	r.asked.fails = fault.Refuse("no")
+	r.refused(http.MethodPost, "/cases/bisect", `{"command":"false"}`, http.StatusConflict)
+	var page view.CasePage
+	r.get("/cases", &page)
+	if page.Total != 1 {
+		t.Errorf("there are %d tasks", page.Total)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/web/view"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
+	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -56,23 +57,24 @@ func (s reviewHandlers) reviewAsked(ctx context.Context, r store.CaseReview) (vi
 	if err != nil {
 		return out, err
 	}
-	out.Title = c.Title
+	out.Title, out.Proof = c.Title, report.ProofsOf(&c, nil)
 	run, err := s.o.Store.Run(ctx, r.Run)
 	if err != nil {
 		return out, nil //nolint:nilerr // without its run the work can still be judged by its diff
 	}
 	out.Used = &view.RunUse{Iterations: run.Iteration, Elapsed: view.Seconds(run.Elapsed), Agent: run.Agent,
 		CostUSD: loop.MicroUSD(run.Cost).Dollars(run.CostKnown)}
-	last, err := s.o.Store.LastIterations(ctx, run.ID, 1)
-	if err != nil || len(last) == 0 {
+	all, err := s.o.Store.Iterations(ctx, run.ID)
+	if out.Proof = report.ProofsOf(&c, all); err != nil || len(all) == 0 {
 		return out, err
 	}
-	out.Used.Agent = cmp.Or(out.Used.Agent, last[0].Agent)
-	t, err := s.historyOf(ctx, run, last[0].Number)
+	last := &all[len(all)-1]
+	out.Used.Agent = cmp.Or(out.Used.Agent, last.Agent)
+	t, err := s.historyOf(ctx, run, last.Number)
 	if err != nil {
 		return out, err
 	}
-	it := t.ShowIteration(&last[0])
+	it := t.ShowIteration(last)
 	out.Last = &it
 	return out, nil
 }

@@ -92,17 +92,6 @@ type Checks struct {
 	Sealed []TaskCheck `json:"sealed,omitempty" nullable:"false" doc:"Checks that its agents do not see."`
 }
 
-// Unproved is the first criterion of a task that none of its checks names; "" when there is none.
-func (c *Case) Unproved() string {
-	for _, criterion := range c.Acceptance {
-		names := func(t TaskCheck) bool { return strings.EqualFold(t.Criterion, strings.TrimSpace(criterion)) }
-		if !slices.ContainsFunc(c.Verify, names) && !slices.ContainsFunc(c.Sealed, names) {
-			return criterion
-		}
-	}
-	return ""
-}
-
 // Same reports whether they are the same as others.
 func (c Checks) Same(other Checks) bool {
 	return sameChecks(c.Verify, other.Verify) && sameChecks(c.Sealed, other.Sealed)

@@ -43,7 +43,7 @@ func New(in Input) *Report {
 	r.sumSteps()
 	r.addNotes()
 	r.addTimes()
-	r.Proof = ProofsOf(in.Criteria, in.Records)
+	r.Proof = ProofsOf(&in.Task, in.Records)
 	r.Steps = all
 	if r.LeftOut = max(0, len(all)-maxSteps); r.LeftOut > 0 {
 		r.Steps = slices.Concat(all[:headSteps], all[headSteps+r.LeftOut:])

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 )
@@ -15,50 +16,51 @@ type Proof struct {
 	Criterion string          `json:"criterion,omitempty"`
 	Check     string          `json:"check,omitempty" doc:"Its name; without it nobody checked the criterion."`
 	Before    string          `json:"before,omitempty" doc:"How it ended before the work."`
-	After     loop.GateStatus `json:"after,omitempty" doc:"How it ended last."`
+	After     loop.GateStatus `json:"after,omitempty" doc:"How it ended last; nothing until it ran."`
 	Note      string          `json:"note,omitempty" doc:"What explains that."`
 	Iteration int             `json:"iteration,omitempty" doc:"The one that it ended in."`
 	Evidence  []loop.Evidence `json:"evidence,omitempty" nullable:"false" doc:"Files that the check left then."`
 }
 
-// ProofsOf lists what shows the criteria of a task, in their order, and then its other checks, by the iterations that
-// worked on it.
-func ProofsOf(criteria []string, records []loop.Record) (list []Proof) {
+// ProofsOf lists which checks show the criteria of a task, in their order, and then its other checks. How they ended
+// is by the iterations that worked on it; until one ran checks they are those of the task.
+func ProofsOf(task *board.Case, records []loop.Record) (list []Proof) {
+	var checks []Proof
+	for i := range task.Verify {
+		checks = append(checks, Proof{Criterion: task.Verify[i].Criterion, Check: task.Verify[i].Label()})
+	}
+	for i, c := range task.Sealed {
+		checks = append(checks, Proof{Criterion: c.Criterion, Check: fmt.Sprintf("sealed check %d", i+1)})
+	}
 	before := map[string]string{}
-	var last loop.Record
 	for _, r := range records {
+		if len(r.Gates) > 0 {
+			checks = nil
+		}
 		for _, g := range r.Gates {
 			before[g.Name] = cmp.Or(g.Before, before[g.Name])
-		}
-		if len(r.Gates) > 0 {
-			last = r
-		}
-	}
-	addChecks := func(of func(g loop.Gate) bool, criterion string) bool {
-		found := false
-		for _, g := range last.Gates {
-			if g.Origin == "" || !of(g) {
-				continue
-			}
-			found = true
 			isOther := func(e loop.Evidence) bool { return e.Gate != g.Name }
-			list = append(list, Proof{cmp.Or(criterion, g.Criterion), g.Name, before[g.Name], g.Status, g.Note,
-				last.Number, slices.DeleteFunc(slices.Clone(last.Evidence), isOther)})
+			if g.Origin != "" {
+				checks = append(checks, Proof{g.Criterion, g.Name, before[g.Name], g.Status, g.Note, r.Number,
+					slices.DeleteFunc(slices.Clone(r.Evidence), isOther)})
+			}
 		}
-		return found
 	}
-	shows := func(criterion string) func(loop.Gate) bool {
-		return func(g loop.Gate) bool { return strings.EqualFold(strings.TrimSpace(criterion), g.Criterion) }
-	}
-	for _, criterion := range criteria {
-		if !addChecks(shows(criterion), criterion) {
+	for _, criterion := range task.Acceptance {
+		n := len(list)
+		checks = slices.DeleteFunc(checks, func(p Proof) bool {
+			if !strings.EqualFold(strings.TrimSpace(criterion), p.Criterion) {
+				return false
+			}
+			p.Criterion = criterion
+			list = append(list, p)
+			return true
+		})
+		if len(list) == n {
 			list = append(list, Proof{Criterion: criterion})
 		}
 	}
-	addChecks(func(g loop.Gate) bool {
-		return !slices.ContainsFunc(criteria, func(criterion string) bool { return shows(criterion)(g) })
-	}, "")
-	return list
+	return append(list, checks...)
 }
 
 // String says it in one line.
@@ -66,7 +68,7 @@ func (p Proof) String() string {
 	if p.Check == "" {
 		return p.Criterion + ": not checked"
 	}
-	text := fmt.Sprintf("%s %s", Line(p.Check, 200), p.After)
+	text := fmt.Sprintf("%s %s", Line(p.Check, 200), cmp.Or(p.After, "not run yet"))
 	if p.Criterion != "" {
 		text = fmt.Sprintf("%s: %s", p.Criterion, text)
 	}

@@ -11,6 +11,7 @@ import (
 	texttemplate "text/template"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
@@ -30,7 +31,7 @@ type Input struct {
 	Moments []Moment // oldest first
 	// Executions are those of a workflow's steps, in the order of their beginning.
 	Executions []Execution
-	Criteria   []string // of the run's task
+	Task       board.Case // of the run; empty where it has none
 	// Changes are the run's changes to the files; nil: not known.
 	Changes *Changes
 	Next    []Advice

@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
+	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
 	"github.com/pawl-dev/pawl/internal/do/delivery"
 	"github.com/pawl-dev/pawl/internal/do/gate"
@@ -65,7 +66,8 @@ func (w *ReviewWhen) reason(task *board.Case, paths []string, lines int) string 
 	isNamed := func(path string) bool {
 		return slices.ContainsFunc(w.Paths, func(p string) bool { return gate.Match(p, path) })
 	}
-	criterion := task.Unproved()
+	proofs := report.ProofsOf(task, nil)
+	unproved := slices.IndexFunc(proofs, func(p report.Proof) bool { return p.Check == "" })
 	switch at := slices.IndexFunc(paths, isNamed); {
 	case at >= 0:
 		return fmt.Sprintf("it changes %s (review.when.paths)", paths[at])
@@ -73,8 +75,9 @@ func (w *ReviewWhen) reason(task *board.Case, paths []string, lines int) string 
 		return fmt.Sprintf("it changes %d files, more than review.when.files: %d", len(paths), w.Files)
 	case w.Lines > 0 && lines > w.Lines:
 		return fmt.Sprintf("it changes %d lines, more than review.when.lines: %d", lines, w.Lines)
-	case w.Unproved && criterion != "":
-		return fmt.Sprintf("none of its checks shows that %q (review.when.unproved)", fault.Cut(criterion, 200))
+	case w.Unproved && unproved >= 0:
+		return fmt.Sprintf("none of its checks shows that %q (review.when.unproved)",
+			fault.Cut(proofs[unproved].Criterion, 200))
 	}
 	return ""
 }

@@ -121,7 +121,7 @@ func (rs *requests) requestText(ctx context.Context, e *queue.Entry, batch int64
 		b.WriteString("\n")
 	}
 	records, _ := rs.o.Store.Iterations(ctx, e.Run) // none: the run is gone
-	for _, proof := range report.ProofsOf(c.Acceptance, records) {
+	for _, proof := range report.ProofsOf(&c, records) {
 		fmt.Fprintf(&b, "- `%s`\n", strings.ReplaceAll(report.Line(proof.String(), remarkMax), "`", "'"))
 	}
 	for _, g := range rs.o.Gates {

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Gate } from './api';
-import { checkOfLine, checksAsLines, proofOf } from './checks';
+import { checkOfLine, checksAsLines, lookOf } from './checks';
 
 test('checks go to lines and back', () => {
   const list = [
@@ -19,15 +18,13 @@ test('braces of a shell are a command', () => {
   expect(checkOfLine('{ true; }')).toBe('{ true; }');
 });
 
-test('a criterion is as the worst of its checks', () => {
-  const gate = (name: string, status: string, criterion: string) => ({ name, status, criterion }) as Gate;
-  const gates = [
-    gate('quick', 'passed', 'It is quick'),
-    gate('slow', 'failed', 'it is quick'),
-    { ...gate('greets', 'passed', 'it greets'), before: 'red: exit status 1' },
-  ];
-  expect(proofOf('it is quick ', gates)).toMatchObject({ sign: '✗', word: 'slow: failed' });
-  expect(proofOf('it greets', gates).word).toBe('greets: passed; before the work red: exit status 1');
-  expect(proofOf('it is short', gates).word).toBe('not checked');
-  expect(proofOf('it is short', []).tone).toBe('rest');
+test('a criterion is as its check has ended', () => {
+  expect(lookOf({ criterion: 'it is quick', check: 'slow', after: 'failed' })).toMatchObject({
+    sign: '✗',
+    word: 'slow: failed',
+  });
+  const greets = { criterion: 'it greets', check: 'greets', after: 'passed', before: 'red: exit status 1' };
+  expect(lookOf(greets).word).toBe('greets: passed; before the work red: exit status 1');
+  expect(lookOf({ criterion: 'it is short', check: 'long' }).word).toBe('long: not run yet');
+  expect(lookOf({ criterion: 'it is short' }).word).toBe('not checked');
 });

@@ -1,6 +1,6 @@
 // The checks of a task, as people write them: one a line.
 
-import type { CaseDetail, Gate } from './api';
+import type { CaseDetail } from './api';
 import { gateLook, type Look } from './status';
 
 type Check = NonNullable<CaseDetail['verify']>[number];
@@ -26,13 +26,12 @@ export function checkOfLine(line: string): Check | string {
   }
 }
 
-/** proofOf says what the checks of an iteration show of a criterion: it is as the worst of those that name it. */
-export function proofOf(criterion: string, gates: readonly Gate[]): Look {
-  const same = (g: Gate) => g.criterion?.toLowerCase() === criterion.trim().toLowerCase();
-  const checks = gates.filter(same);
-  const worst = checks.find((g) => g.status !== 'passed') ?? checks[0];
-  if (!worst) return { tone: 'rest', sign: '○', word: 'not checked' };
-  const look = gateLook(worst.status);
-  const before = worst.before ? `; before the work ${worst.before}` : '';
-  return { ...look, word: `${worst.name}: ${look.word}${before}` };
+/** Proof is a criterion with a check that shows it. */
+export type Proof = CaseDetail['proof'][number];
+
+/** lookOf says whether a criterion is checked, and how that ended. */
+export function lookOf(p: Proof): Look {
+  if (!p.check) return { tone: 'rest', sign: '○', word: 'not checked' };
+  const look = p.after ? gateLook(p.after) : { tone: 'rest' as const, sign: '○', word: 'not run yet' };
+  return { ...look, word: `${p.check}: ${look.word}${p.before ? `; before the work ${p.before}` : ''}` };
 }

@@ -112,7 +112,7 @@ func reportInput(ctx context.Context, p *action.Operator, r store.Run) (in repor
 	in = report.Input{
 		Run: r.ID, Name: r.Name, Kind: r.Kind, Status: loop.Status(l.Status), Why: l.Why,
 		StartedAt: r.StartedAt.Local(),
-		Now:       time.Now(), Criteria: action.CriteriaOf(ctx, p.Store, r),
+		Now:       time.Now(), Task: action.TaskOf(ctx, p.Store, r),
 		Changes: changesOf(ctx, p, r), Sandbox: action.SetupOf(r).Sandbox, Version: command.BuildVersion(),
 	}
 	if in.State, err = engine.StateOf(r); err != nil {

@@ -153,7 +153,8 @@ func showRun(ctx context.Context, a *command.App, p *action.Operator, r store.Ru
 		}
 		steps = append(steps, notBegun(r, steps)...)
 	}
-	proof := report.ProofsOf(action.CriteriaOf(ctx, p.Store, r), records)
+	task := action.TaskOf(ctx, p.Store, r)
+	proof := report.ProofsOf(&task, records)
 	if a.JSON {
 		return showJSON(a, l, r, state, records, steps, proof)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/report"
 )
 
 // Case is an operation or a task of the board.
@@ -53,6 +54,8 @@ type CaseDetail struct {
 	Dependents []string      `json:"dependents" nullable:"false" doc:"Cases that need it."`
 	History    []board.Entry `json:"history" nullable:"false" doc:"What was done with it, oldest first."`
 	Workspace  *Workspace    `json:"workspace,omitempty" doc:"Of a task that has one."`
+
+	Proof []report.Proof `json:"proof" nullable:"false" doc:"Which checks show its criteria."`
 }
 
 // ShowCase shows a case with what a person may do with it.
@@ -192,7 +195,9 @@ type ReviewAsked struct {
 	Commit  string     `json:"commit" doc:"What is to land."`
 	Base    string     `json:"base"`
 	Last    *Iteration `json:"last,omitempty" doc:"The iteration that came to it, with its checks."`
-	Used    *RunUse    `json:"used,omitempty" doc:"What its run used."`
+
+	Proof []report.Proof `json:"proof" nullable:"false" doc:"Which checks show its criteria, and how they ended."`
+	Used  *RunUse        `json:"used,omitempty" doc:"What its run used."`
 }
 
 // RunUse is what a run used.
