@@ -30,7 +30,7 @@ var offered = []struct{ id, note string }{
 	{"edit-case", "Fields that are left out do not change."},
 	{"move-case", "approve lands the work, and revert undoes what landed: only when the person has said so."},
 	{"extend-case", ""},
-	{"bisect", "Only with a command that the person named, or that is a gate's. get_case shows what comes of it; ask the person what to do then."},
+	{"bisect", "Only with a command that the person named. get_case shows what it finds; ask the person what to do."},
 	{"remove-case", ""},
 	{"rollback-case", ""},
 	{"diff-case", ""},

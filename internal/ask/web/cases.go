@@ -116,24 +116,22 @@ func (s caseHandlers) addCase(ctx context.Context, in *struct {
 
 func (s caseHandlers) bisect(ctx context.Context, in *struct {
 	Body struct {
-		Command string `json:"command" minLength:"1" maxLength:"4000" doc:"A line for the shell, red on the target now. It runs as gates do."`
-		Good    string `json:"good,omitempty" maxLength:"200" doc:"A commit in which it was green; else one is searched for."`
+		Command string `json:"command" minLength:"1" maxLength:"4000" doc:"Red on the target now; it runs as gates do."`
+		Good    string `json:"good,omitempty" maxLength:"200" doc:"A commit in which it was green."`
 	}
 }) (*rest.Body[view.CaseDetail], error) {
 	c := board.Case{Type: board.Task, Title: "Repair: " + report.Line(in.Body.Command, 80), Status: board.Blocked,
-		Ref: "late:" + time.Now().UTC().Format(time.RFC3339Nano), Why: "the description says which landing made it red; revert that, or unblock this to have an agent repair it",
-		Checks: board.Checks{Verify: []board.TaskCheck{{Command: in.Body.Command}}}}
+		Ref:         "late:" + time.Now().UTC().Format(time.RFC3339Nano),
+		Why:         "revert the landing that made it red, or unblock this to have an agent repair it",
+		Description: "Pawl looks for the landing that made it red. What it tried and found:\n",
+		Checks:      board.Checks{Verify: []board.TaskCheck{{Command: in.Body.Command}}}}
 	added, err := s.o.Store.AddCases(ctx, []board.Draft{{Case: c}}, board.Person, time.Now())
 	if err != nil {
 		return nil, err
 	}
 	path := rest.CasePath{ID: added[0].ID}
 	args := []string{"bisect", "--task=" + path.ID, "--good=" + in.Body.Good, "--", in.Body.Command}
-	_, err = s.o.Launch(ctx, args, func(int) (string, bool, error) {
-		now, err := s.o.Store.Case(ctx, path.ID)
-		return "", now.Description != "", err
-	})
-	if err != nil {
+	if _, err = s.o.Launch(ctx, args, func(int) (string, bool, error) { return "", true, nil }); err != nil {
 		_ = s.o.Store.RemoveCase(ctx, path.ID, board.Person, time.Now()) // the error that matters is the one at hand
 		return nil, err
 	}

@@ -256,13 +256,6 @@ func TestAConflictIsSettled(t *testing.T) {
 func TestBisect(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	launch := r.s.o.Launch
-	r.s.o.Launch = func(ctx context.Context, args []string, begun Begun) (string, error) {
-		if _, ok, err := begun(0); ok || err != nil {
-			t.Errorf("it has begun before it noted anything: %v", err)
-		}
-		return launch(ctx, args, begun)
-	}
 	var c view.CaseDetail
 	r.ask(http.MethodPost, "/cases/bisect", `{"command":"--help","good":"v1"}`, &c)
 	if did := r.did(); did != "pawl bisect --task=task-001 --good=v1 -- --help" {

@@ -60,7 +60,7 @@ type pilot struct {
 	lost     error // the database was taken away
 	working  sync.WaitGroup
 
-	late       chan struct{} // the gates for what has landed are due
+	late       chan string // the commit that the later gates are due on
 	judgesLate atomic.Bool
 }
 
@@ -181,7 +181,7 @@ func beginPilot(ctx context.Context, o Options) (*pilot, error) {
 	p := &pilot{
 		attempts: newAttempts(o, max(16, 4*o.Settings.MaxParallel)),
 		slots:    map[string]*slot{},
-		late:     make(chan struct{}, 1),
+		late:     make(chan string, 1),
 		row: store.Autopilot{
 			Session: engine.NewID(), Phase: string(schedule.Running),
 			Mode: string(o.Settings.Mode), MaxParallel: o.Settings.MaxParallel,

@@ -28,19 +28,21 @@ type Late struct {
 // lateKeys name the records of the last verdict, and of the last green one. Their trees are commits.
 func lateKeys(target string) (last, green string) { return "late " + target, "late green " + target }
 
-// isLateDue reports whether something has landed that these gates have not seen, and it is their time.
-func (p *pilot) isLateDue(ctx context.Context) (bool, error) {
+// commitToJudge returns the last landing if these gates have not seen it and it is their time, else "".
+func (p *pilot) commitToJudge(ctx context.Context) (string, error) {
 	if len(p.o.Late.Gates) == 0 {
-		return false, nil
+		return "", nil
 	}
 	landed, err := p.o.Store.Landings(ctx, p.queue.Target(), "", 1)
 	if err != nil || len(landed) == 0 {
-		return false, err
+		return "", err
 	}
 	last, _ := lateKeys(p.queue.Target())
-	r, known, err := p.o.Store.GateRecord(ctx, last)
-	isNew := !known || r.Verdict.Tree != landed[0].To
-	return isNew && time.Since(r.At) >= p.o.Late.Every, err
+	r, _, err := p.o.Store.GateRecord(ctx, last)
+	if err != nil || r.Verdict.Tree == landed[0].To || time.Since(r.At) < p.o.Late.Every {
+		return "", err
+	}
+	return landed[0].To, nil
 }
 
 // askLate begins what is due, and reports whether it is not over.
@@ -48,15 +50,15 @@ func (p *pilot) askLate(ctx context.Context) bool {
 	if p.judgesLate.Load() {
 		return true
 	}
-	due, err := p.isLateDue(ctx)
+	commit, err := p.commitToJudge(ctx)
 	if err != nil {
 		p.o.Log.Warn(err.Error())
 	}
-	if due {
+	if commit != "" {
 		p.judgesLate.Store(true)
-		p.late <- struct{}{}
+		p.late <- commit
 	}
-	return due
+	return commit != ""
 }
 
 // judgeLandings runs the gates when they are due, until ctx ends.
@@ -65,14 +67,10 @@ func (p *pilot) judgeLandings(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-p.late:
-		}
-		landed, err := p.o.Store.Landings(ctx, p.queue.Target(), "", 1)
-		if err == nil && len(landed) > 0 {
-			err = p.judgeLanding(ctx, landed[0].To)
-		}
-		if err != nil && ctx.Err() == nil {
-			p.warnAbout("", "the later gates cannot run: "+err.Error())
+		case commit := <-p.late:
+			if err := p.judgeLanding(ctx, commit); err != nil && ctx.Err() == nil {
+				p.warnAbout("", "the later gates cannot run: "+err.Error())
+			}
 		}
 		p.judgesLate.Store(false)
 		p.sendEvent(ctx, schedule.Event{Kind: schedule.Changed})

@@ -42,10 +42,8 @@ func (q *Queue) Bisect(ctx context.Context, gates []gate.Spec, good string,
 	if err != nil {
 		return Culprit{}, err
 	}
-	if good != "" {
-		if on, err := q.o.Repo.IsAncestor(ctx, good, tip); err != nil || !on {
-			good = "" // the target was rewritten
-		}
+	if on, err := q.o.Repo.IsAncestor(ctx, good, tip); err != nil || !on {
+		good = "" // none is known, or the target was rewritten
 	}
 	b := bisection{q: q, gates: gates, tried: tried, seen: map[string]gate.Report{}}
 	if b.landed, err = q.o.Store.Landings(ctx, q.ref, "", maxStates); err != nil {
@@ -131,11 +129,9 @@ type bisection struct {
 func (b *bisection) withoutReverted(ctx context.Context, commit string) (string, error) {
 	repo, shadow := b.q.o.Repo, b.q.shadow
 	for _, r := range b.reverted {
-		has, err := repo.IsAncestor(ctx, r.Commit, commit)
-		if err != nil || !has { // an error: the target was rewritten, and the landing is gone
-			continue
-		}
-		if gone, err := repo.IsAncestor(ctx, r.Revert, commit); err != nil || gone {
+		has, err := repo.IsAncestor(ctx, r.Commit, commit) // an error: the target was rewritten, and it is gone
+		gone, rerr := repo.IsAncestor(ctx, r.Revert, commit)
+		if err != nil || rerr != nil || !has || gone {
 			continue
 		}
 		before, err := repo.TreeOf(ctx, r.Before())
@@ -164,10 +160,9 @@ func (b *bisection) isRed(ctx context.Context, commit string) (bool, error) {
 		return r.Failure != nil, nil
 	}
 	state, err := b.withoutReverted(ctx, commit)
-	if err != nil {
-		return false, err
+	if err == nil {
+		r, err = b.q.Judge(ctx, state, b.gates)
 	}
-	r, err = b.q.Judge(ctx, state, b.gates)
 	if err != nil {
 		return false, err
 	}

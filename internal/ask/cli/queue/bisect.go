@@ -30,12 +30,6 @@ func BisectCommand(a *command.App) *cobra.Command {
 			case 1: // a line for the shell
 				b.line = args[0]
 			}
-			var err error
-			if b.task != "" {
-				if b.task, err = action.CaseID(b.task); err != nil {
-					return err
-				}
-			}
 			return a.WithOperator(ctx, func(p *action.Operator) error {
 				err := b.findCulprit(ctx, a, p)
 				if err != nil {
@@ -61,10 +55,11 @@ func (b *bisection) note(ctx context.Context, p *action.Operator, line string, n
 	if b.task == "" {
 		return nil
 	}
-	_, err := p.Store.EditCase(context.WithoutCancel(ctx), b.task, board.Pawl, time.Now(), func(c *board.Case) error {
-		c.Description, c.Needs = strings.TrimSpace(c.Description+"\n"+line), append(c.Needs, needs...)
-		return nil
-	})
+	_, err := p.Store.EditCase(context.WithoutCancel(ctx), board.Normal(b.task), board.Pawl, time.Now(),
+		func(c *board.Case) error {
+			c.Description, c.Needs = strings.TrimSpace(c.Description+"\n"+line), append(c.Needs, needs...)
+			return nil
+		})
 	return err
 }
 
@@ -85,9 +80,6 @@ func (b *bisection) findCulprit(ctx context.Context, a *command.App, p *action.O
 			return err
 		}
 	}
-	if err := b.note(ctx, p, "Pawl looks for the landing that made it red. What it tried:\n"); err != nil {
-		return err
-	}
 	spec := gate.Spec{Name: b.line, Command: b.line, Required: true, AllowEmpty: true, Retries: gate.Retries,
 		Timeout: c.Verification.DefaultTimeout.Std()}
 	found, err := q.Bisect(ctx, []gate.Spec{spec}, b.good, func(commit string, r gate.Report) error {
@@ -102,7 +94,8 @@ func (b *bisection) findCulprit(ctx context.Context, a *command.App, p *action.O
 		return err
 	}
 	text := fmt.Sprintf("%s is red since %.10s: %s\n%s\nIt is green in %.10s, the state before.",
-		report.Line(b.line, 200), found.Commit, report.Line(found.Title, 200), report.Line(found.Summary, 400), found.Good)
+		report.Line(b.line, 200), found.Commit, report.Line(found.Title, 200), report.Line(found.Summary, 400),
+		found.Good)
 	if err := b.note(ctx, p, "\n"+text, found.Tasks...); err != nil {
 		return err
 	}
