@@ -17,6 +17,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/pawl-dev/pawl/internal/ask/cli/autopilot"
 	"github.com/pawl-dev/pawl/internal/ask/cli/board"
@@ -48,6 +49,9 @@ func Main(cluster command.Cluster, args []string, stdin io.Reader, stdout, stder
 	}
 	a := &command.App{Stdin: stdin, Stdout: stdout, Stderr: stderr, Env: env, Keys: &command.Keys{}, Cluster: cluster}
 	root := buildCommands(a)
+	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		dropBackquotes(root)
+	}
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
@@ -57,6 +61,14 @@ func Main(cluster command.Cluster, args []string, stdin io.Reader, stdout, stder
 		err = out.writeError()
 	}
 	return a.Exit(err)
+}
+
+// dropBackquotes drops from the texts of flags what marks the name of their value, which a shell shows as it is.
+func dropBackquotes(cmd *cobra.Command) {
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) { _, f.Usage = pflag.UnquoteUsage(f) })
+	for _, child := range cmd.Commands() {
+		dropBackquotes(child)
+	}
 }
 
 // results is where a command's results go, and remembers that they did not get there.
