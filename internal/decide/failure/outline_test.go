@@ -42,6 +42,10 @@ func TestHeadlines(t *testing.T) {
 			"Cannot find package 'yocto-queue'"},
 		{"echoes of npm and make", "> blog@1.0.0 check\n> node check.js\n\nsite check of blog, strict\n 31 pages\n" +
 			"post 'hello' has no title\nmake: *** [Makefile:2: check] Error 4\n", "", "post 'hello' has no title (exit status 4)"},
+		{"what cargo says of itself", "     Running tests/cli.rs (target/debug/deps/cli-1)\n\nrunning 1 test\n" +
+			"error: test failed, to rerun pass `--test cli`\n\nCaused by:\n" +
+			"  process didn't exit successfully: `/w/cli-1` (signal: 11, SIGSEGV: invalid memory reference)\n", "",
+			"process didn't exit successfully: `/w/cli-1` (signal: 11, SIGSEGV: invalid memory reference)"},
 		{"curl's meter", "  % Total    % Received % Xferd  Average Speed   Time    Time     Time  Current\n" +
 			"                                 Dload  Upload   Total   Spent    Left  Speed\n" +
 			"  0     0    0     0    0     0      0      0 --:--:-- --:--:-- --:--:--     0\n" +
