@@ -170,8 +170,7 @@ func (r *Report) takeResult(i int, s Spec, e Exec, now time.Time) bool {
 	a := analyseRed(g, s, e, now)
 	line := summaryLine(g, a, tests, known)
 	if s.Origin == loop.Sealed {
-		a, line = sealedFailure(s, a)
-		g.Note = ""
+		a, line = sealedFailure(s, g, a)
 	}
 	if !s.Required {
 		r.Warnings = append(r.Warnings, "optional gate "+line)
@@ -236,6 +235,9 @@ func judgeGate(g *loop.Gate, s Spec, e Exec) (failure.Tests, bool) {
 		g.Status, g.Note = loop.GateFailed, "no tests ran"
 	case mustTest && s.Kind == KindTest && !known && strings.TrimSpace(e.Output) == "":
 		g.Status, g.Note = loop.GateFailed, "no tests ran: the command printed nothing"
+	}
+	if s.Origin == loop.Sealed && g.Status != loop.GateError {
+		hideDetails(g)
 	}
 	return tests, known
 }

@@ -167,7 +167,7 @@ func (r *Folders) Obeyed(ctx context.Context) (places []string, drivers bool, er
 		case s.Key == "core.hookspath", s.Key == "core.attributesfile":
 		default:
 			drivers = drivers || namesDriver(s.Key)
-			places = append(places, r.filesNamed(s.Value, true)...)
+			places = append(places, r.filesNamed(s.Value, !strings.HasPrefix(s.Key, "user."))...)
 			continue
 		}
 		for _, name := range namesOf(s.Value, from) {
@@ -205,20 +205,27 @@ func (r *Folders) Obeyed(ctx context.Context) (places []string, drivers bool, er
 // shellFile has the variables whose file a shell runs when it starts.
 var shellFile = map[string]bool{"BASH_ENV": true, "ENV": true}
 
+// interpreter is a program that runs the file that the next word names.
+var interpreter = lazy.Regexp(`^!?(?:.*/)?(?:[a-z]*sh|python[\d.]*|perl|ruby|node|php|deno|bun)$`)
+
 // filesNamed are the files of the work tree that a value names, such as a command of a
-// filter or an alias: git starts commands at the top level. One that is named in full may be orComing: not there yet.
+// filter or an alias: git starts commands at the top level. They may be orComing: not there yet, where the word has the
+// form of a file's name, or stands behind an interpreter.
 func (r *Folders) filesNamed(value string, orComing bool) (places []string) {
 	isBetween := func(c rune) bool { return strings.ContainsRune(" \t\"';&|(),:=", c) }
+	last := ""
 	for word := range strings.FieldsFuncSeq(value, isBetween) {
 		for _, name := range namesOf(strings.TrimPrefix(word, "!"), r.Top) {
 			below, ok := files.Below(r.Top, name)
 			info, err := os.Lstat(name)
-			mayCome := orComing && filepath.IsAbs(word) && errors.Is(err, fs.ErrNotExist)
+			isName := strings.Contains(word, "/") || last != "" && strings.Contains(word, ".") || interpreter().MatchString(last)
+			mayCome := orComing && isName && errors.Is(err, fs.ErrNotExist)
 			isFile := err == nil && info.Mode().IsRegular()
 			if isObeyed := mayCome || isFile; ok && isObeyed {
 				places = append(places, filepath.ToSlash(below))
 			}
 		}
+		last = word
 	}
 	return places
 }

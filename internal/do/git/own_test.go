@@ -286,7 +286,10 @@ func TestObeyed(t *testing.T) {
 		"not there yet": {[][2]string{{"core.hooksPath", "link/hooks"}}, []string{"link/hooks", "real/hooks"}, false},
 		"programs of the tree": {[][2]string{{"core.fsmonitor", "real/settings"}, {"alias.x", "!sh ./link/settings -v"},
 			{"core.sshCommand", "link/none"}, {"diff.x.command", "real"}},
-			[]string{"real/settings", "link/settings", "real/settings"}, true},
+			[]string{"real/settings", "link/settings", "real/settings", "link/none", "real/none"}, true},
+		"programs that are not there yet": {[][2]string{{"core.sshCommand", "sh tools/ssh"}, {"credential.helper", "!sh cred"},
+			{"core.editor", "tools/ed.sh"}, {"alias.y", "!make -f my.mk"}, {"sequence.editor", "vim"}, {"user.name", "a/b c.d"}},
+			[]string{"tools/ssh", "cred", "tools/ed.sh", "my.mk"}, false},
 		"in another way": {[][2]string{{"CORE.HOOKSPATH", "./Hooks/"}}, []string{"Hooks"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
