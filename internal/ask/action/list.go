@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -244,10 +245,7 @@ func (p *Lists) AddProposal(ctx context.Context, version string) error {
 	if err != nil {
 		return err
 	}
-	taken := map[string]bool{}
-	for _, c := range there {
-		taken[c.Ref] = c.Ref != ""
-	}
+	taken := lists.ToMap(there, func(c board.Case) (string, bool) { return c.Ref, c.Ref != "" })
 	board.FreeRefs(drafts, taken)
 	added, err := p.Store.AddCases(ctx, drafts, board.Person, time.Now())
 	if err != nil {

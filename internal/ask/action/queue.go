@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
 	"github.com/pawl-dev/pawl/internal/do/engine"
@@ -137,9 +138,7 @@ func Queued(s *queue.State, e *queue.Entry, working bool) QueueEntry {
 			if e.Status == queue.Parked {
 				q.Actions = append(q.Actions, "settle")
 			}
-			for _, f := range p.Conflict.Files {
-				q.Files = append(q.Files, f.Path)
-			}
+			q.Files = append(q.Files, lists.Each(p.Conflict.Files, func(f queue.File) string { return f.Path })...)
 		}
 	}
 	if s.InCheck(e.ID) {

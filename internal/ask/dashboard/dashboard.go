@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/ask/console"
 	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
@@ -139,10 +140,7 @@ func (s *screen) allLines() []string {
 	}
 	all := slices.Concat(head, body[:max(0, min(len(body), room))], []string{"", foot})
 	all = all[:min(len(all), max(s.height, 1))]
-	for i, l := range all {
-		all[i] = ansi.Truncate(l, s.width, "…")
-	}
-	return all
+	return lists.Each(all, func(line string) string { return ansi.Truncate(line, s.width, "…") })
 }
 
 // headLines says how the autopilot is, in one line and an empty one.

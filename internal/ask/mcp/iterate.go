@@ -15,6 +15,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 )
@@ -216,13 +217,10 @@ func (s *iterationState) answerNow() iterationAnswer {
 	if s.Validated {
 		next++
 	}
-	entries := make([]loop.Entry, len(s.History))
-	for i, e := range s.History {
-		entries[i].Passed = e.ValidationResult.Passed
-		for _, f := range e.ValidationResult.Flags {
-			entries[i].Messages = append(entries[i].Messages, f.Message)
-		}
-	}
+	entries := lists.Each(s.History, func(e historyEntry) loop.Entry {
+		messages := lists.Each(e.ValidationResult.Flags, func(f flag) string { return f.Message })
+		return loop.Entry{Passed: e.ValidationResult.Passed, Messages: messages}
+	})
 	limits := loop.Thresholds{Max: s.MaxIterations, Breaker: defaultBreaker, Thrashing: defaultThrashing}
 	if s.CircuitBreakerThreshold != nil {
 		limits.Breaker = *s.CircuitBreakerThreshold

@@ -14,6 +14,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 )
 
@@ -268,16 +269,10 @@ func refusalText(body []byte) string {
 	if json.Unmarshal(body, &p) != nil || p.Error.Message == "" {
 		return cmp.Or(strings.TrimSpace(string(body)), "pawl did not say why it failed")
 	}
-	lines := append([]string{p.Error.Message}, p.Error.Details...)
-	for _, s := range p.Error.Suggestions {
-		if !strings.Contains(s, "/api/") {
-			lines = append(lines, s)
-		}
-	}
-	for i := range lines {
-		lines[i] = report.Line(lines[i], 400) // it may repeat what was sent
-	}
-	return strings.Join(lines, "\n")
+	isOfAPI := func(suggestion string) bool { return strings.Contains(suggestion, "/api/") }
+	lines := slices.Concat([]string{p.Error.Message}, p.Error.Details, slices.DeleteFunc(p.Error.Suggestions, isOfAPI))
+	short := func(line string) string { return report.Line(line, 400) } // it may repeat what was sent
+	return strings.Join(lists.Each(lines, short), "\n")
 }
 
 // answer keeps what the API answers.

@@ -9,6 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/do/gate"
 	"github.com/pawl-dev/pawl/internal/do/hook"
 )
@@ -144,9 +145,7 @@ func Hooks(c *config.Config, getenv func(string) string) (o hook.Options, left [
 	}
 	for i, n := range c.Notify {
 		to := hook.Receiver{Label: fmt.Sprintf("notify[%d]", i), Desktop: n.Desktop, Timeout: n.Timeout.Std()}
-		for _, e := range n.Events {
-			to.Events = append(to.Events, hook.Name(e))
-		}
+		to.Events = append(to.Events, lists.Each(n.Events, func(e string) hook.Name { return hook.Name(e) })...)
 		if n.Command != "" {
 			to.Command = &hook.Command{Line: n.Command, Timeout: n.Timeout.Std(), Boxed: n.Sandbox}
 		}

@@ -98,9 +98,7 @@ func addPart(p *part, name string, q *part) {
 		g.From = filepath.Join(name, g.From)
 		p.gates = append(p.gates, g)
 	}
-	for _, s := range q.setup {
-		p.setup = append(p.setup, "cd "+name+" && "+s)
-	}
+	p.setup = append(p.setup, lists.Each(q.setup, func(s string) string { return "cd " + name + " && " + s })...)
 	p.notes = append(p.notes, lists.Each(q.notes, func(n string) string { return name + ": " + n })...)
 }
 

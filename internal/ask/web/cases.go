@@ -62,9 +62,7 @@ type caseQuery struct {
 func (s caseHandlers) listCases(ctx context.Context, in *caseQuery) (*rest.Body[view.CasePage], error) {
 	f := store.CaseFilter{Open: in.Open, Ready: in.Ready, Type: board.Type(in.Type), Tag: in.Tag,
 		Parent: board.Normal(in.Parent)}
-	for _, st := range in.Status {
-		f.Status = append(f.Status, board.Status(st))
-	}
+	f.Status = append(f.Status, lists.Each(in.Status, func(word string) board.Status { return board.Status(word) })...)
 	after, _ := strconv.ParseInt(in.Cursor, 10, 64) // an odd one is the first page's
 	cases, next, err := s.o.Store.CasePage(ctx, f, in.Text, after, in.Limit)
 	if err != nil {

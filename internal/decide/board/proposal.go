@@ -68,10 +68,7 @@ func Propose(text []byte) ([]Draft, error) {
 // FreeRefs gives the drafts of a proposal whose refs are taken others that are free, and has
 // what needs them follow: the refs are names within its list.
 func FreeRefs(drafts []Draft, taken map[string]bool) {
-	names := map[string]string{}
-	for _, d := range drafts {
-		names[d.Case.Ref] = d.Case.Ref
-	}
+	names := lists.ToMap(drafts, func(d Draft) (string, string) { return d.Case.Ref, d.Case.Ref })
 	used := func(ref string) bool { return taken[ref] || names[ref] != "" }
 	for i := range drafts {
 		c := &drafts[i].Case

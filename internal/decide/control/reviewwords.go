@@ -329,10 +329,7 @@ func cellsOf(said string) []string {
 		return nil
 	}
 	cells := strings.Split(strings.ReplaceAll(strings.Trim(said, "| "), `\|`, "¦"), "|")
-	for i := range cells {
-		cells[i] = strings.TrimSpace(strings.ReplaceAll(cells[i], "¦", "|"))
-	}
-	return cells
+	return lists.Each(cells, func(cell string) string { return strings.TrimSpace(strings.ReplaceAll(cell, "¦", "|")) })
 }
 
 var (

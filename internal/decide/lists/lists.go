@@ -41,6 +41,17 @@ func Set[T comparable](list []T) map[T]bool {
 	return set
 }
 
+// ToMap makes a map of a list: of gives the key and the value of each element, and the
+// last one with a key counts.
+func ToMap[F any, K comparable, V any](list []F, of func(F) (K, V)) map[K]V {
+	all := make(map[K]V, len(list))
+	for _, one := range list {
+		key, value := of(one)
+		all[key] = value
+	}
+	return all
+}
+
 // NonEmpty leaves out the empty texts.
 func NonEmpty(texts ...string) []string {
 	return slices.DeleteFunc(slices.Clone(texts), func(text string) bool { return text == "" })

@@ -1,5 +1,7 @@
 package queue
 
+import "github.com/pawl-dev/pawl/internal/decide/lists"
+
 // RevertedLanding is a landing that was taken back by a commit.
 type RevertedLanding struct {
 	Landing
@@ -22,22 +24,14 @@ func Reverted(list []Landing) (all []RevertedLanding) {
 }
 
 // TasksLanded are the tasks of some landings of a list.
-func TasksLanded(list []Landing, is func(Landing) bool) (tasks []string) {
-	for _, l := range list {
-		if !l.Empty && is(l) {
-			tasks = append(tasks, l.Task)
-		}
-	}
-	return tasks
+func TasksLanded(list []Landing, is func(Landing) bool) []string {
+	return lists.Pick(list, func(l Landing) (string, bool) { return l.Task, !l.Empty && is(l) })
 }
 
 // IsInside returns a function that is asked about the commits of a target in turn, the last first: whether one lies
 // in the midst of a landing, where a forge put several commits on the target.
 func IsInside(list []Landing) func(commit string) bool {
-	starts := map[string]string{}
-	for _, l := range list {
-		starts[l.Commit] = l.Since
-	}
+	starts := lists.ToMap(list, func(l Landing) (string, string) { return l.Commit, l.Since })
 	start := ""
 	return func(commit string) bool {
 		if start != "" && commit != start {

@@ -25,10 +25,9 @@ type Proof struct {
 // ProofsOf lists which checks show the criteria of a task, in their order, and then its other checks. How they ended
 // is by the iterations that worked on it; until one ran checks they are those of the task.
 func ProofsOf(task *board.Case, records []loop.Record) (list []Proof) {
-	var checks []Proof
-	for i := range task.Verify {
-		checks = append(checks, Proof{Criterion: task.Verify[i].Criterion, Check: task.Verify[i].Label()})
-	}
+	checks := lists.Each(task.Verify, func(c board.TaskCheck) Proof {
+		return Proof{Criterion: c.Criterion, Check: c.Label()}
+	})
 	for i, c := range task.Sealed {
 		checks = append(checks, Proof{Criterion: c.Criterion, Check: fmt.Sprintf("sealed check %d", i+1)})
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/failure"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
 
 // Default is the name of the strategy that every run starts with.
@@ -134,11 +135,7 @@ func BuiltIn(name string) bool { return findStrategy(name, nil) != nil }
 
 // Names lists the built-in strategies, highest priority first.
 func Names() []string {
-	names := make([]string, len(builtin))
-	for i := range builtin {
-		names[i] = builtin[i].Name
-	}
-	return names
+	return lists.Each(builtin, func(s Strategy) string { return s.Name })
 }
 
 // builtin are the strategies that pawl knows, highest priority first; the

@@ -4,11 +4,13 @@ import (
 	_ "embed"
 	"fmt"
 	"html/template"
+	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
 
 	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 )
 
@@ -76,11 +78,7 @@ func (r Report) Markdown() string {
 	fmt.Fprintf(&b, "# Trial\n\n%s of the history of this repository, %s. %s\n\n",
 		fault.Numbered(len(r.Tasks), "task"), fault.Numbered(len(r.Attempts), "attempt"),
 		r.Missing())
-	rows := [][]string{columns}
-	for _, of := range r.Results {
-		rows = append(rows, of.tableCells())
-	}
-	writeTable(&b, rows)
+	writeTable(&b, slices.Concat([][]string{columns}, lists.Each(r.Results, Result.tableCells)))
 	b.WriteString(`
 Solved: the tests of the commit are green on the agent's work. False completions: the agent said that it was done,
 its gates were green, and these tests are red. Cost, time and iterations are those of each solved task, with what
@@ -92,7 +90,7 @@ failed attempts took.
 	for _, p := range r.Pairs {
 		fmt.Fprintf(&b, "- %s\n", escapeCell(p.Words()))
 	}
-	rows = [][]string{{"agent", "setting", "strategy", "chosen in attempts", "of these solved"}}
+	rows := [][]string{{"agent", "setting", "strategy", "chosen in attempts", "of these solved"}}
 	for _, of := range r.Results {
 		for _, u := range of.Strategies {
 			rows = append(rows, []string{of.Agent, of.Setting, u.Name, fmt.Sprint(u.Attempts), fmt.Sprint(u.Solved)})

@@ -151,9 +151,7 @@ type Pair struct {
 func Compare(attempts []Attempt) (pairs []Pair) {
 	all := variantsOf(attempts)
 	for i, a := range all {
-		for _, b := range all[i+1:] {
-			pairs = append(pairs, comparePair(attempts, a, b))
-		}
+		pairs = append(pairs, lists.Each(all[i+1:], func(b Variant) Pair { return comparePair(attempts, a, b) })...)
 	}
 	return pairs
 }

@@ -181,9 +181,7 @@ func (p *Plan) hashInstances(env []Pair) {
 			Version: 1, ID: in.ID, Work: s.Work, If: s.If, Env: append(append([]Pair{}, env...), s.Env...), Matrix: in.Matrix,
 			Outputs: s.Outputs, Alternatives: s.Alternatives, Verify: s.Verify, Dir: s.WorkingDirectory,
 		}
-		for _, n := range in.Needs {
-			h.Needs = append(h.Needs, p.Instances[n].Hash)
-		}
+		h.Needs = append(h.Needs, lists.Each(in.Needs, func(n int) string { return p.Instances[n].Hash })...)
 		in.Hash = digestOf(h)
 		_, _ = all.Write([]byte(in.Hash)) // a hash takes everything
 	}

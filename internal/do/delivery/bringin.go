@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/decide/deliver"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/keep/files"
@@ -277,10 +278,7 @@ func (w *Workspace) isElsewhere(requested bool) bool {
 // mergeFiles lists the changes to make to the files of the workspace.
 func (w *Workspace) mergeFiles(ctx context.Context, mine []git.Change, u Undelivered,
 ) (todo []git.Change, conflicts []Conflict, err error) {
-	agents := make(map[string]git.Change, len(u.Changes))
-	for _, ch := range u.Changes {
-		agents[ch.Path] = ch
-	}
+	agents := lists.ToMap(u.Changes, func(ch git.Change) (string, git.Change) { return ch.Path, ch })
 	settled, err := w.settledSides()
 	if err != nil {
 		return nil, nil, err

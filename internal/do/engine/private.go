@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/deliver"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/delivery"
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
@@ -169,10 +170,7 @@ func (w *treeWatch) bringIn(ctx context.Context, n int) (rest string, err error)
 	case in.Rests.Kind == deliver.Rest:
 		return in.Rests.Why + "; " + in.Rests.ResumeHint(w.id), nil
 	case len(in.Conflicts) > 0:
-		paths := make([]string, len(in.Conflicts))
-		for i, c := range in.Conflicts {
-			paths[i] = c.Path
-		}
+		paths := lists.Each(in.Conflicts, func(c delivery.Conflict) string { return c.Path })
 		return fmt.Sprintf("you and the agent both changed %s; see both sides: pawl settle %s",
 			deliver.Some(paths), w.id), nil
 	case in.Files > 0 || in.Commits:

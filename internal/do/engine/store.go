@@ -283,11 +283,10 @@ func (d *Driver) stateFile() statefile.File {
 		FailureThreshold: s.Policy.FailureThreshold,
 		StartedAt:        s.StartedAt.UTC().Truncate(time.Second), LastIterationAt: s.LastAt.UTC().Truncate(time.Second),
 		Status: string(s.Status), ProcedureName: d.plan.Name,
-		ElapsedPerIteration: make([]string, len(d.elapsed)), Run: d.id, Why: s.Why,
+		Run: d.id, Why: s.Why,
 	}
-	for i, e := range d.elapsed {
-		f.ElapsedPerIteration[i] = fmt.Sprintf("%.1fs", e.Seconds())
-	}
+	seconds := func(d time.Duration) string { return fmt.Sprintf("%.1fs", d.Seconds()) }
+	f.ElapsedPerIteration = lists.Each(d.elapsed, seconds)
 	if n := len(s.Recent); n > 0 && s.Recent[n-1].Cut {
 		f.InterruptedIteration = s.Recent[n-1].Number
 	}

@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/gate"
+	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
@@ -269,9 +271,8 @@ func (w *treeWatch) changed(ctx context.Context, r *loop.Record) {
 		w.warn(fmt.Sprintf("iteration %d changed more than %d paths; the first %d are recorded", r.Number, len(changes),
 			maxChanged))
 	}
-	for _, c := range changes[:min(len(changes), maxChanged)] {
-		r.Files = append(r.Files, c.Path)
-	}
+	changes = changes[:min(len(changes), maxChanged)]
+	r.Files = append(r.Files, lists.Each(changes, func(c gate.Change) string { return c.Path })...)
 }
 
 // changes lists how two trees differ; more says that the list is cut.
@@ -280,11 +281,9 @@ func (w *treeWatch) changes(ctx context.Context, from, to string) (all []gate.Ch
 	if err != nil {
 		return nil, false, err
 	}
-	all = make([]gate.Change, len(list))
-	for i, c := range list {
-		all[i] = gate.Change{Path: c.Path, From: c.From, Status: c.Status, Link: c.IsLink()}
-	}
-	return all, more, nil
+	return lists.Each(list, func(c git.Change) gate.Change {
+		return gate.Change{Path: c.Path, From: c.From, Status: c.Status, Link: c.IsLink()}
+	}), more, nil
 }
 
 // skipped says once what snapshots leave alone.

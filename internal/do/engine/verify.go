@@ -84,9 +84,7 @@ func (w *judge) runGates(ctx context.Context, c loop.Command, r *loop.Record) bo
 		return w.runGate(ctx, c, n, s, judged)
 	}, time.Now)
 	r.Gates, r.Score = rep.Gates, rep.Score
-	for _, v := range rep.Tampered {
-		r.Tampered = append(r.Tampered, v.Path)
-	}
+	r.Tampered = append(r.Tampered, lists.Each(rep.Tampered, func(v gate.Violation) string { return v.Path })...)
 	for _, text := range rep.Warnings {
 		w.warn(text)
 	}
@@ -366,10 +364,7 @@ func (w *judge) markTracked(ctx context.Context, changes []gate.Change) error {
 	if err != nil {
 		return err
 	}
-	left := map[string]bool{}
-	for _, e := range all {
-		left[e.Path] = e.Sparse
-	}
+	left := lists.ToMap(all, func(e git.Entry) (string, bool) { return e.Path, e.Sparse })
 	for i, c := range changes {
 		if added(c) && left[c.Path] {
 			changes[i].Status = 'M'

@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
 
 // State is the state of a pull request.
@@ -95,10 +97,7 @@ func (c *Client) Recent(ctx context.Context) (map[int64]Request, error) {
 	if err := c.getInto(ctx, c.repoPath("/pulls?state=open&%s", sort), &pulls); err != nil {
 		return nil, err
 	}
-	recent := map[int64]Request{}
-	for _, p := range pulls {
-		recent[p.Number] = p.asRequest()
-	}
+	recent := lists.ToMap(pulls, func(p pull) (int64, Request) { return p.Number, p.asRequest() })
 	return recent, nil
 }
 

@@ -51,11 +51,7 @@ func (r *Folders) Config(ctx context.Context) ([]Setting, error) {
 
 // latestValues returns the value that holds of each key.
 func latestValues(settings []Setting) map[string]string {
-	last := make(map[string]string, len(settings))
-	for _, s := range settings {
-		last[s.Key] = s.Value
-	}
-	return last
+	return lists.ToMap(settings, func(s Setting) (string, string) { return s.Key, s.Value })
 }
 
 // ConfigPath is the value of a key that names a file, with ~ expanded. It is

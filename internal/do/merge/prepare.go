@@ -232,9 +232,7 @@ func (q *Queue) keepProtected(ctx context.Context, merged string, changes []git.
 	list := lists.Each(changes, func(c git.Change) gate.Change {
 		return gate.Change{Path: c.Path, Status: c.Status, Link: c.IsLink()}
 	})
-	for _, v := range gate.Tampered(list, rules) {
-		kept = append(kept, v.Path)
-	}
+	kept = append(kept, lists.Each(gate.Tampered(list, rules), func(v gate.Violation) string { return v.Path })...)
 	if len(kept) == 0 {
 		return merged, nil, nil
 	}

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/keep/store"
@@ -117,11 +118,8 @@ func hunkSides(h *queue.Hunk, before, after []byte) SidesHunk {
 }
 
 func linesOf(text []byte) []string {
-	lines := []string{}
-	for l := range bytes.Lines(text) {
-		lines = append(lines, strings.TrimSuffix(string(l), "\n"))
-	}
-	return lines
+	lines := slices.Collect(strings.Lines(string(text)))
+	return lists.Each(lines, func(line string) string { return strings.TrimSuffix(line, "\n") })
 }
 
 // mergeUnresolved merges the commit of an entry that waits for a person onto a commit of the target.

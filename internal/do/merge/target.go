@@ -327,10 +327,8 @@ func (t *target) repairLandings(ctx context.Context, tip string, entries []queue
 	if err != nil {
 		return nil, err
 	}
-	reverting := map[string]bool{} // these are not done, although they have landed
-	for i := range entries {
-		reverting[entries[i].ID] = entries[i].Revert != ""
-	}
+	// These are not done, although they have landed.
+	reverting := lists.ToMap(entries, func(e queue.Entry) (string, bool) { return e.ID, e.Revert != "" })
 	for _, a := range asks {
 		if e := a.Event.Entry; e != nil && e.Revert != "" {
 			reverting[e.ID] = true

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
 
 // starting is held for reading while a detached process is started and for
@@ -168,10 +170,7 @@ func isOrphan(p Proc) bool {
 
 // ownLineage is this process and its ancestors.
 func ownLineage(all []Proc) map[int]bool {
-	parent := make(map[int]int, len(all))
-	for _, p := range all {
-		parent[p.PID] = p.Parent
-	}
+	parent := lists.ToMap(all, func(p Proc) (int, int) { return p.PID, p.Parent })
 	out := map[int]bool{0: true, 1: true}
 	for pid := os.Getpid(); !out[pid]; pid = parent[pid] {
 		out[pid] = true

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 )
@@ -287,9 +288,7 @@ func (c *Checkout) trackedIn(ctx context.Context, dir string) (names []string, e
 		return c.filesIn(ctx, dir)
 	}
 	entries, err := repo.IndexEntries(ctx)
-	for _, e := range entries {
-		names = append(names, path.Join(dir, e.Path))
-	}
+	names = append(names, lists.Each(entries, func(e git.Entry) string { return path.Join(dir, e.Path) })...)
 	return names, err
 }
 

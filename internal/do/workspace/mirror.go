@@ -127,9 +127,7 @@ func (c *Checkout) Ignored(ctx context.Context, key string) (func(p string) bool
 
 // shown are the paths that agents may see, without a slash at their ends.
 func (c *Checkout) shown(paths []string) []string {
-	for i, p := range paths {
-		paths[i] = strings.TrimSuffix(p, "/")
-	}
+	paths = lists.Each(paths, func(p string) string { return strings.TrimSuffix(p, "/") })
 	return slices.DeleteFunc(paths, func(p string) bool { return ours(p) || c.isHidden(p) })
 }
 
@@ -326,9 +324,8 @@ func (m *mirror) makeFolders(p string) error {
 		switch {
 		case err != nil || !d.IsDir():
 			return unlessGone(err)
-		case ours(p) || m.from.isHidden(p) || path.Base(p) == ".git":
-			return fs.SkipDir
-		case m.was[p] != "" && lookApart(m.b, p) == "": // the run removed it
+		case ours(p) || m.from.isHidden(p) || path.Base(p) == ".git",
+			m.was[p] != "" && lookApart(m.b, p) == "": // the run removed it
 			return fs.SkipDir
 		}
 		m.now[p] = folderApart

@@ -191,10 +191,7 @@ func (c *Checkout) carryBack(ctx context.Context, run string, was Seen, top *os.
 // it ends. A folder whose files they all remove is nothing.
 func (c *Checkout) Differing(changes []git.Change) []string {
 	w := newRestorer(c.Repo)
-	removed := map[string]bool{}
-	for _, ch := range changes {
-		removed[ch.Path] = ch.NewObject == ""
-	}
+	removed := lists.ToMap(changes, func(ch git.Change) (string, bool) { return ch.Path, ch.NewObject == "" })
 	var paths []string
 	for _, ch := range changes {
 		here, err := w.at(ch.Path)
@@ -340,13 +337,8 @@ func (b *Carried) leave(path string, reason error) {
 
 // WithoutSkipped leaves out what neither snapshot really has: paths that one of
 // them skipped, and what is in nested repositories.
-func WithoutSkipped(changes []git.Change, lists ...[]string) []git.Change {
-	skipped := map[string]bool{}
-	for _, list := range lists {
-		for _, p := range list {
-			skipped[p] = true
-		}
-	}
+func WithoutSkipped(changes []git.Change, paths ...[]string) []git.Change {
+	skipped := lists.Set(slices.Concat(paths...))
 	return slices.DeleteFunc(changes, func(ch git.Change) bool { return skipped[ch.Path] || underAny(ch.Path, skipped) })
 }
 

@@ -377,10 +377,8 @@ func (r *session) untrackedIgnored(ctx context.Context, ignored []string) []stri
 	if err != nil {
 		return nil // an index that cannot be read: what was tracked stays so
 	}
-	for _, p := range tracked {
-		pinned[p] = true
-	}
-	return slices.DeleteFunc(ask, func(p string) bool { return pinned[p] })
+	isTracked := lists.Set(tracked)
+	return slices.DeleteFunc(ask, func(p string) bool { return isTracked[p] })
 }
 
 // pinnedAgain are paths that were tracked at the start although ignored, are

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/keep/store/postgres"
 	"github.com/pawl-dev/pawl/internal/keep/store/rows"
 )
@@ -281,13 +282,10 @@ func (s *DB) aliveOrLeased(ctx context.Context, from *statements, alive func(Own
 	if !s.shared {
 		return alive, nil
 	}
-	beaten := map[Owner]bool{}
 	list, err := rows.ListAll(ctx, from, func(o *Owner) []any { return []any{o} },
 		`SELECT pid, start, boot, host FROM leases WHERE beat_at > clock_timestamp() - $1 * interval '1 second'
 			OR pg_postmaster_start_time() > clock_timestamp() - $1 * interval '1 second'`, s.leases.over.Seconds())
-	for _, o := range list {
-		beaten[o] = true
-	}
+	beaten := lists.Set(list)
 	return func(o Owner) bool {
 		switch {
 		case s.isVisible(o):

@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/control"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 )
 
@@ -205,13 +206,11 @@ func checkHistory(a *command.App, from string) error {
 	if err != nil {
 		return fault.Of(fault.Refused, err)
 	}
-	entries := make([]loop.Entry, len(h.History))
-	for i, e := range h.History {
-		entries[i].Passed = e.ValidationResult.Passed
-		for _, f := range e.ValidationResult.Flags {
-			entries[i].Messages = append(entries[i].Messages, f.Message)
-		}
-	}
+	entries := lists.Each(h.History, func(e config.GuardedEntry) loop.Entry {
+		flags := e.ValidationResult.Flags
+		messages := lists.Each(flags, func(f config.ValidationFlag) string { return f.Message })
+		return loop.Entry{Passed: e.ValidationResult.Passed, Messages: messages}
+	})
 	limits := loop.Thresholds{Max: h.Config.MaxIterations, Breaker: h.Config.CircuitBreakerThreshold,
 		Thrashing: h.Config.ThrashingThreshold}
 	trip, tripped := loop.CheckHistory(h.IterationNumber, limits, entries)

@@ -150,9 +150,7 @@ func (a *App) agentNames() []string {
 func (a *App) strategyNames() []string {
 	names := append([]string{"auto", "conservative", "aggressive"}, strategy.Names()...)
 	if c, err := a.Peek(); err == nil {
-		for _, s := range c.Strategies {
-			names = append(names, s.Name)
-		}
+		names = append(names, lists.Each(c.Strategies, func(s config.Strategy) string { return s.Name })...)
 	}
 	return names
 }

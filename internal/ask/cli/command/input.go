@@ -294,11 +294,8 @@ func Aside(text string) string {
 
 // CleanLines is [report.Line] for each line of a text.
 func CleanLines(text string, limit int) string {
-	lines := strings.Split(text, "\n")
-	for i, l := range lines {
-		lines[i] = report.Line(l, limit)
-	}
-	return strings.Join(lines, "\n")
+	clean := func(line string) string { return report.Line(line, limit) }
+	return strings.Join(lists.Each(strings.Split(text, "\n"), clean), "\n")
 }
 
 // Bounds of the diff in an escalation: bytes, lines, and the time to make it.

@@ -284,10 +284,7 @@ func showProposal(ctx context.Context, a *command.App, p *action.Operator, draft
 	if err != nil {
 		return err
 	}
-	there := map[string]string{}
-	for _, c := range open {
-		there[strings.ToLower(c.Title)] = c.ID
-	}
+	there := lists.ToMap(open, func(c board.Case) (string, string) { return strings.ToLower(c.Title), c.ID })
 	for _, d := range drafts {
 		c := d.Case
 		a.Result("%s  %s\n", report.Line(c.Ref, 60), report.Line(c.Title, board.MaxTitle))

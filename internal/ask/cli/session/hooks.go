@@ -9,6 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
@@ -160,11 +161,8 @@ func (t *AutopilotHooks) taskEvents(ctx context.Context, n autopilot.Notice) {
 // BeforeLanding runs the hooks of what is about to land.
 func (s *Session) BeforeLanding(target string) func(context.Context, []queue.Entry, string) {
 	return func(ctx context.Context, entries []queue.Entry, commit string) {
-		events := make([]hook.Event, len(entries))
-		for i := range entries {
-			events[i] = hook.BeforeLanding(entries[i], target, commit)
-		}
-		s.Hooks.Await(ctx, events...)
+		event := func(e queue.Entry) hook.Event { return hook.BeforeLanding(e, target, commit) }
+		s.Hooks.Await(ctx, lists.Each(entries, event)...)
 	}
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/survey"
 	"github.com/pawl-dev/pawl/internal/ask/telemetry"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/decide/strategy"
@@ -285,10 +286,7 @@ func WarnNoGates(a *command.App, plan engine.Plan, completes string) {
 			a.Say("  Add the commands that check your project to pawl.yaml, under verification.")
 			return
 		}
-		var commands []string
-		for _, g := range found.Gates {
-			commands = append(commands, strconv.Quote(g.Command))
-		}
+		commands := lists.Each(found.Gates, func(g survey.Gate) string { return strconv.Quote(g.Command) })
 		a.Say("  Suggestion: add to pawl.yaml:\n    verification: [%s]", strings.Join(commands, ", "))
 	}
 }

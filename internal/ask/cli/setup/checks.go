@@ -255,9 +255,7 @@ func describeTrial(t merge.Trial, c *config.Config) []check {
 	if !t.Cached.IsZero() {
 		at = ", on " + t.Cached.Local().Format("2006-01-02 15:04")
 	}
-	for _, g := range t.Gates {
-		list = append(list, gateCheck(g, t.Why[g.Name], at, c))
-	}
+	list = append(list, lists.Each(t.Gates, func(g loop.Gate) check { return gateCheck(g, t.Why[g.Name], at, c) })...)
 	return list
 }
 

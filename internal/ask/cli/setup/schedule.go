@@ -102,10 +102,7 @@ func repeatLine(a *command.App, args []string) string {
 		words = append(words, "--config", a.File)
 	}
 	words = append(append(words, "schedule"), args...)
-	for i, word := range words {
-		words[i] = fault.QuoteShell(word)
-	}
-	return strings.Join(words, " ")
+	return strings.Join(lists.Each(words, fault.QuoteShell), " ")
 }
 
 // moments are the forms of WHEN, without "every".

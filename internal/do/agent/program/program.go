@@ -301,11 +301,8 @@ func (a Adapter) addState(start *agent.Start, in agent.Invocation) {
 	if in.StateDir == "" {
 		return
 	}
-	inState := func(texts []string) (out []string) {
-		for _, text := range texts {
-			out = append(out, strings.ReplaceAll(text, "{state}", in.StateDir))
-		}
-		return out
+	inState := func(texts []string) []string {
+		return lists.Each(texts, func(text string) string { return strings.ReplaceAll(text, "{state}", in.StateDir) })
 	}
 	start.Args = append(start.Args, inState(a.State.Always)...)
 	name, settings := a.State.SettingsVar, a.State.Settings

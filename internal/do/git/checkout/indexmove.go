@@ -11,6 +11,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/git/command"
 	"github.com/pawl-dev/pawl/internal/do/process"
@@ -73,10 +74,7 @@ func (a *FastForward) StagedOver(ctx context.Context, built map[string]git.Entry
 	if err != nil {
 		return nil, err
 	}
-	has := make(map[string]git.Entry, len(all))
-	for _, e := range all {
-		has[e.Path] = e
-	}
+	has := lists.ToMap(all, func(e git.Entry) (string, git.Entry) { return e.Path, e })
 	a.staged = nil
 	for _, c := range a.changes {
 		if e := has[c.Path]; e.Object != c.OldObject || e.Mode != c.OldMode {
@@ -90,10 +88,7 @@ func (a *FastForward) StagedOver(ctx context.Context, built map[string]git.Entry
 // neither what was there, nor what is to be, nor what built has: the content that the
 // work began with.
 func StagedOver(index []git.Entry, changes []git.Change, built map[string]git.Entry) []string {
-	has := make(map[string]git.Entry, len(index))
-	for _, e := range index {
-		has[e.Path] = e
-	}
+	has := lists.ToMap(index, func(e git.Entry) (string, git.Entry) { return e.Path, e })
 	var over []string
 	for _, c := range changes {
 		e := has[c.Path]
@@ -116,10 +111,7 @@ func (a *FastForward) Staged() []git.Entry { return a.staged }
 // those of staged. Their files are compared when git looks at them next.
 func (a *FastForward) MoveIndex(ctx context.Context, staged ...git.Entry) error {
 	a.cut = true
-	again := map[string]git.Entry{}
-	for _, e := range staged {
-		again[e.Path] = e
-	}
+	again := lists.ToMap(staged, func(e git.Entry) (string, git.Entry) { return e.Path, e })
 	var put []git.Entry
 	for _, c := range a.changes {
 		e, is := again[c.Path]

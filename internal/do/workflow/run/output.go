@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/workflow"
 	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/do/process"
@@ -210,11 +211,8 @@ func printableLine(line []byte) string {
 
 // valuesFor the texts and the condition of a step.
 func (s *scope) valuesFor(n *node) workflow.Values {
-	v := workflow.Values{Steps: map[string]workflow.Result{}, Env: map[string]string{}, Matrix: map[string]string{},
-		Context: s.p.o.Context}
-	for _, m := range n.in.Matrix {
-		v.Matrix[m.Name] = m.Value
-	}
+	v := workflow.Values{Steps: map[string]workflow.Result{}, Env: map[string]string{}, Context: s.p.o.Context}
+	v.Matrix = lists.ToMap(n.in.Matrix, func(m workflow.Pair) (string, string) { return m.Name, m.Value })
 	for k, builds := range s.stepsBefore(n) {
 		if m := s.nodes[k]; builds && m.phase == settled {
 			v.Steps[m.in.Step.ID] = mergeResult(v.Steps, m)
@@ -333,9 +331,7 @@ func (s *scope) fillTexts(n *node, v workflow.Values) (holds bool, g given, err 
 	for i, t := range st.Alternatives {
 		g.alternatives = append(g.alternatives, text(fmt.Sprintf("alternatives[%d]", i), t))
 	}
-	for _, k := range n.in.Needs {
-		g.needs = append(g.needs, s.nodes[k].result.Conclusion)
-	}
+	g.needs = append(g.needs, lists.Each(n.in.Needs, func(k int) string { return s.nodes[k].result.Conclusion })...)
 	return true, g, err
 }
 

@@ -327,10 +327,7 @@ func size(n int64) string {
 
 // some names paths, of many the first, with the verb that fits their number.
 func some(paths []string, one, many string) string {
-	quoted := make([]string, 0, listed)
-	for _, name := range paths[:min(len(paths), listed)] {
-		quoted = append(quoted, fmt.Sprintf("%q", name))
-	}
+	quoted := lists.Each(paths[:min(len(paths), listed)], func(name string) string { return fmt.Sprintf("%q", name) })
 	text := strings.Join(quoted, ", ")
 	if n := len(paths) - listed; n > 0 {
 		text += fmt.Sprintf(" and %d more", n)
