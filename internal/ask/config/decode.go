@@ -373,9 +373,7 @@ func setDuration(sp *spec, n *node, v reflect.Value) error {
 	var value Duration
 	var err error
 	switch {
-	case sp.flagMS && n.at.src.layer == flags:
-		value, err = flagDuration(n.text)
-	case sp.bare == "milliseconds":
+	case sp.flagMS && n.at.src.layer == flags, sp.bare == "milliseconds":
 		value, err = flagDuration(n.text)
 	case sp.bare != "":
 		value, err = bareDuration(n.text, bareUnits[sp.bare])

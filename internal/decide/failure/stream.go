@@ -96,10 +96,7 @@ func readOutput(output string) reading {
 // decodeEvent reads a line as an event of a known stream.
 func decodeEvent(l string) (event, bool) {
 	l = strings.TrimSpace(l)
-	if len(l) < 12 || len(l) > eventMax || l[0] != '{' || l[1] != '"' {
-		return event{}, false
-	}
-	if !words.Has(l, `"type":`, `"Action":`, `"level":`) {
+	if len(l) < 12 || len(l) > eventMax || l[:2] != `{"` || !words.Has(l, `"type":`, `"Action":`, `"level":`) {
 		return event{}, false
 	}
 	var e event

@@ -156,9 +156,7 @@ func (r *Record) Completes() (ok bool, warning string) {
 	}
 	green, required := r.Green()
 	switch {
-	case !green:
-		return false, ""
-	case r.Exit.Code != 0 && required == 0:
+	case !green, r.Exit.Code != 0 && required == 0:
 		return false, ""
 	case r.Exit.Code != 0:
 		const warning = "the agent claimed COMPLETE but exited with %d; the gates are green, so it counts"
@@ -178,9 +176,7 @@ func (r *Record) Judge() Outcome {
 		return Asked
 	case r.RedGate() || r.isRejected():
 		return Failed
-	case r.wasCutOff():
-		return Neutral
-	case r.Exit.Ended == EndedTimeout && r.Commits > 0:
+	case r.wasCutOff(), r.Exit.Ended == EndedTimeout && r.Commits > 0:
 		return Neutral
 	case slices.Contains([]Ended{EndedRetries, EndedRequests}, r.Exit.Ended) && r.metProviderLimit():
 		return Waited // the agent was waiting itself

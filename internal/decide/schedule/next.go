@@ -110,10 +110,7 @@ func (s *State) fillFreeSlot() (Command, bool) {
 			return Command{Kind: Start, Case: l.Case, Why: l.Why}, true
 		}
 	}
-	if len(s.Slots) >= s.Settings.MaxParallel {
-		return Command{}, false
-	}
-	if s.Hold != "" {
+	if len(s.Slots) >= s.Settings.MaxParallel || s.Hold != "" {
 		return Command{}, false
 	}
 	if len(s.Assigned) > 0 {

@@ -357,10 +357,7 @@ func (p *pilot) lookAtBoard(ctx context.Context) []schedule.Event {
 		p.lost = err
 		return []schedule.Event{stopEvent(loop.CauseStop, true)}
 	}
-	if err != nil || v == p.version {
-		return nil
-	}
-	if p.beginsAnew(ctx) {
+	if err != nil || v == p.version || p.beginsAnew(ctx) {
 		return nil
 	}
 	rows, err := p.o.Store.TakeAutopilotControls(ctx)

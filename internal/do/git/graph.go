@@ -263,10 +263,7 @@ func (r *History) Tips(ctx context.Context) ([]string, error) {
 		if f[0] == "tag" {
 			f = f[2:]
 		}
-		if len(f) < 2 || f[0] != "commit" {
-			continue
-		}
-		if seen[f[1]] {
+		if len(f) < 2 || f[0] != "commit" || seen[f[1]] {
 			continue
 		}
 		seen[f[1]] = true

@@ -116,10 +116,7 @@ func (s *Store) Look(key string, now time.Time) (l Limit, ok bool) {
 
 // limitMet reads the provider's limit.
 func (s *Store) limitMet(key string, now time.Time) (l Limit, ok bool) {
-	if s == nil || key == "" {
-		return Limit{}, false
-	}
-	if files.ReadJSON(s.fileOf(key), &l) != nil || !l.isCredible(now) {
+	if s == nil || key == "" || files.ReadJSON(s.fileOf(key), &l) != nil || !l.isCredible(now) {
 		return Limit{}, false
 	}
 	return l, true
