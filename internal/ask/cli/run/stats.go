@@ -100,9 +100,6 @@ func statsGates(ctx context.Context, a *command.App, db *store.Store) error {
 		})
 }
 
-// formatShare returns a part of a number in percent.
-func formatShare(part, all int) string { return fmt.Sprintf("%d %%", 100*part/all) }
-
 func statsGuards(ctx context.Context, a *command.App, db *store.Store) error {
 	list, err := db.GuardStats(ctx)
 	if err != nil {
@@ -132,7 +129,7 @@ func statsRefusals(ctx context.Context, a *command.App, db *store.Store) error {
 	if runs > 0 {
 		defer func() {
 			a.Say("Of the runs with a refused command, %s continued at permissive: those refusals may have been wrong.",
-				formatShare(allowed, runs))
+				fmt.Sprintf("%d %%", 100*allowed/runs))
 		}()
 	}
 	return command.Listing(a, list, "No command was refused so far",
