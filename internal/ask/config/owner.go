@@ -97,7 +97,7 @@ func ClaimState(root string, env []string, find FindCommit) error {
 		}
 		return nil
 	}
-	if _, err := os.Lstat(filepath.Join(dir, "pawl.db")); err == nil { // of an earlier version, which kept no note
+	if _, err := os.Lstat(filepath.Join(dir, "pawl.db")); err == nil { // of a root that was in no git repository then
 		return nil
 	}
 	for at := range numberedFolders(first) {

@@ -59,9 +59,6 @@ func (d *Driver) stateFileRoot() string {
 func (d *Driver) enterAgain(ctx context.Context) error {
 	p := d.o.Private
 	switch {
-	case d.setup.Copy && !d.o.Settles:
-		return fmt.Errorf("an older version of pawl started the run, on a copy that this one does not know; its work "+
-			"is in the snapshots: pawl apply %s", d.id)
 	case d.o.Settles:
 		return nil
 	case p == nil && d.setup.Private != "":
@@ -71,8 +68,8 @@ func (d *Driver) enterAgain(ctx context.Context) error {
 	case d.setup.Private == "" && d.foreign:
 		return d.enterNew(ctx)
 	case d.setup.Private == "":
-		return fmt.Errorf("an older pawl started the run in your own files; its work is there. Continue from "+
-			"there: pawl run %s --fresh", d.plan.Name)
+		return fmt.Errorf("the run began in your own files, when they were in no git repository; its work is there. "+
+			"Continue from there: pawl run %s --fresh", d.plan.Name)
 	}
 	if err := p.Continue(ctx, d.id); err != nil {
 		if errors.Is(err, delivery.ErrGone) {

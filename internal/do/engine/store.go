@@ -28,11 +28,9 @@ type Setup struct {
 	Flags json.RawMessage `json:"flags,omitempty"`
 	// Sandbox says what is enforced by the operating system.
 	Sandbox string `json:"sandbox,omitempty"`
-	// Checks are the gates that the run's work goes through, in their order; nil
-	// of an older pawl.
+	// Checks are the gates that the run's work goes through, in their order; nil of a run
+	// that was made from a state file.
 	Checks []Check `json:"checks"`
-	// Copy: the run works on a copy of the work tree, as those of older versions did.
-	Copy bool `json:"copy,omitempty"`
 	// Private is the id of the workspace that the run works in, where its work is delivered
 	// to the root; "" is none. Deliveries are those that were made.
 	Private    string               `json:"private,omitempty"`

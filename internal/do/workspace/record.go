@@ -14,10 +14,9 @@ import (
 )
 
 const (
-	runPrefix      = "refs/pawl/runs/"
-	recoveryPrefix = "refs/pawl/recovery/" // of earlier versions
-	skippedLimit   = 1000                  // skipped paths that the commit names
-	titleLimit     = 200                   // bytes of a snapshot's first line
+	runPrefix    = "refs/pawl/runs/"
+	skippedLimit = 1000 // skipped paths that the commit names
+	titleLimit   = 200  // bytes of a snapshot's first line
 )
 
 func runRef(run string, n int, attempt string) string {
@@ -143,8 +142,7 @@ func (k Keep) others(all []Snapshot) []Snapshot {
 	})
 }
 
-// Forget drops everything that is kept for a run: snapshots, recoveries and
-// private state.
+// Forget drops everything that is kept for a run: snapshots and private state.
 func (c *Checkout) Forget(ctx context.Context, run string) error {
 	if err := c.forget(ctx, run); err != nil {
 		return fmt.Errorf("cannot drop the snapshots of run %s: %w", run, err)
@@ -158,7 +156,7 @@ func (c *Checkout) forget(ctx context.Context, run string) error {
 		return err
 	}
 	defer r.close()
-	if err := c.Store.DropRefs(ctx, runPrefix+run+"/", recoveryPrefix+run+"/", treePrefix+run+"/"); err != nil {
+	if err := c.Store.DropRefs(ctx, runPrefix+run+"/", treePrefix+run+"/"); err != nil {
 		return err
 	}
 	*r.mem = memory{}
