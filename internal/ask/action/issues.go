@@ -365,12 +365,7 @@ func (s *issueSync) mayWrite(ctx context.Context, i *forge.Issue) (bool, error) 
 }
 
 func (s *issueSync) isTaskOfIssue(id string) bool {
-	for _, c := range s.tasks {
-		if c.ID == id {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slices.Collect(maps.Values(s.tasks)), func(c board.Case) bool { return c.ID == id })
 }
 
 // needsOnBoard returns the ids of issues that are on the board.
@@ -476,8 +471,7 @@ func (s *issueSync) putOff(ctx context.Context, n int64, c board.Case) error {
 func (s *issueSync) moveOne(ctx context.Context, n int64, action board.Action, why string) error {
 	c := s.tasks[n]
 	moved, err := s.Store.MoveCase(ctx, c.ID, board.Change{Action: action, By: board.Person, Why: why, At: time.Now()})
-	var no *board.RefusalError
-	if errors.As(err, &no) { // an autopilot took it meanwhile
+	if _, ok := errors.AsType[*board.RefusalError](err); ok { // an autopilot took it meanwhile
 		return nil
 	}
 	if err == nil {

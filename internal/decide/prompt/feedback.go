@@ -277,12 +277,8 @@ func forgesHeading(line string) bool {
 		return false
 	}
 	rest = strings.TrimSpace(strings.TrimRight(rest, "# \t"))
-	for _, h := range headings {
-		if strings.EqualFold(rest, h) {
-			return true
-		}
-	}
-	return strings.EqualFold(rest, strings.TrimPrefix(title, "# "))
+	isRest := func(heading string) bool { return strings.EqualFold(rest, heading) }
+	return isRest(strings.TrimPrefix(title, "# ")) || slices.ContainsFunc(headings[:], isRest)
 }
 
 // cutMarked cuts a text to at most limit bytes and marks the cut.

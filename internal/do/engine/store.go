@@ -182,9 +182,8 @@ func (d *Driver) write(ctx context.Context, u unsaved) (err error) {
 
 // storesAgain has written again what the database had, and lost in a crash.
 func (d *Driver) storesAgain(err error) bool {
-	var gap *store.OrderError
 	next := int64(1)
-	if errors.As(err, &gap) {
+	if gap, ok := errors.AsType[*store.OrderError](err); ok {
 		next = gap.Stored + 1
 	} else if !errors.Is(err, store.ErrNotFound) {
 		return false

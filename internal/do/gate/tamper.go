@@ -140,14 +140,9 @@ const maxCovered = 1000
 // CoversTest reports whether a rule is about what judges: the files that a failure names, or those
 // that a gate's command starts.
 func (p Protect) CoversTest(f *failure.Analysis, gates []Spec) bool {
-	for _, i := range f.Items {
-		if i.File != "" && p.CoversOne(i.File) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(gates, func(g Spec) bool {
-		return slices.ContainsFunc(strings.Fields(g.Command), p.CoversOne)
-	})
+	isNamed := func(i failure.Item) bool { return i.File != "" && p.CoversOne(i.File) }
+	isStarted := func(g Spec) bool { return slices.ContainsFunc(strings.Fields(g.Command), p.CoversOne) }
+	return slices.ContainsFunc(f.Items, isNamed) || slices.ContainsFunc(gates, isStarted)
 }
 
 // CoversOne reports whether a rule is about the file of that name.

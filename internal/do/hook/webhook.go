@@ -113,8 +113,7 @@ func (s *sender) postOnce(ctx context.Context, w Webhook, data []byte, kind stri
 		if ctx.Err() != nil {
 			return 0, true, fmt.Errorf("no answer within %s", w.Timeout)
 		}
-		var wrapped *url.Error // holds the address
-		if errors.As(err, &wrapped) {
+		if wrapped, ok := errors.AsType[*url.Error](err); ok { // holds the address
 			err = wrapped.Err
 		}
 		return 0, true, err

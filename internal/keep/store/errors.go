@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/decide/board"
@@ -105,11 +106,7 @@ func (s *DB) explainError(ctx context.Context, what string, err error) error {
 
 // isStoreError reports whether the store itself made err, and not the database.
 func isStoreError(err error) bool {
-	for _, known := range []error{ErrNotFound, ErrNoCase, ErrAmbiguous, ErrRunning, ErrNotOwner, ErrOutOfOrder,
-		ErrDamaged, ErrGone, ErrNewer, ErrRefused, ErrNotEmpty, ErrNoOrder} {
-		if errors.Is(err, known) {
-			return true
-		}
-	}
-	return false
+	known := []error{ErrNotFound, ErrNoCase, ErrAmbiguous, ErrRunning, ErrNotOwner, ErrOutOfOrder,
+		ErrDamaged, ErrGone, ErrNewer, ErrRefused, ErrNotEmpty, ErrNoOrder}
+	return slices.ContainsFunc(known, func(one error) bool { return errors.Is(err, one) })
 }

@@ -369,8 +369,7 @@ func (a *App) Exit(err error) int {
 	if err == nil {
 		return ExitOK
 	}
-	var s StatusError
-	if errors.As(err, &s) {
+	if s, ok := errors.AsType[StatusError](err); ok {
 		return int(s)
 	}
 	code, hints := ExitFailed, []string(nil)
