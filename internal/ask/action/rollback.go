@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/ask/config"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
+	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
@@ -45,8 +46,11 @@ func (p *Runs) Foresee(ctx context.Context, r store.Run, n int) (Back, error) {
 // on refuses.
 func (p *Runs) Rollback(ctx context.Context, r store.Run, to BackTo) error {
 	if r.Kind == string(loop.Task) {
-		return fault.Refuse("run %s worked on %s, in a workspace of its own", r.ID, r.Name).
-			Hint("Roll the task back: pawl case rollback %s", r.Name)
+		e := fault.Refuse("run %s worked on %s, in a workspace of its own", r.ID, r.Name)
+		if c, err := p.Store.Case(ctx, r.Name); err == nil && c.Status == board.Done {
+			return e.Hint("Take back what it landed: pawl revert %s", r.Name)
+		}
+		return e.Hint("Roll the task back: pawl case rollback %s", r.Name)
 	}
 	back, err := p.rollback(ctx, r, to, false)
 	if err != nil {

@@ -189,7 +189,7 @@ func whatToDoInstead(c *Case, ch Change) string {
 	case Active:
 		return "A run works on it; stop that first: pawl stop " + c.ID
 	case Done:
-		return "It has landed; for more work add a new task that needs it"
+		return "It has landed; to take it back: pawl revert " + c.ID + "; for more work add a new task that needs it"
 	case Blocked:
 		if ch.Action == Block {
 			return "It is already blocked; to open it: pawl case unblock " + c.ID

@@ -214,7 +214,8 @@ func (r *Folders) filesNamed(value string, orComing bool) (places []string) {
 		for _, name := range namesOf(strings.TrimPrefix(word, "!"), r.Top) {
 			below, ok := files.Below(r.Top, name)
 			info, err := os.Lstat(name)
-			isName := strings.Contains(word, "/") || last != "" && strings.Contains(word, ".") || interpreter().MatchString(last)
+			isArgument := last != "" && strings.Contains(word, ".")
+			isName := isArgument || strings.Contains(word, "/") || interpreter().MatchString(last)
 			mayCome := orComing && isName && errors.Is(err, fs.ErrNotExist)
 			isFile := err == nil && info.Mode().IsRegular()
 			if isObeyed := mayCome || isFile; ok && isObeyed {

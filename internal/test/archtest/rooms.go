@@ -125,7 +125,7 @@ var modules = map[string]struct {
 	why   string
 }{
 	"github.com/spf13/cobra":                 {[]string{"cli", "cli/autopilot", "cli/board", "cli/check", "cli/cluster", "cli/command", "cli/queue", "cli/run", "cli/serve", "cli/setup", "cli/trial", "scripts/release"}, "flags and completion belong to the command line"},
-	"github.com/spf13/pflag":                 {[]string{"cli/command"}, "cobra's flags"},
+	"github.com/spf13/pflag":                 {[]string{"cli", "cli/command"}, "cobra's flags"},
 	"github.com/danielgtaylor/huma":          {[]string{"web", "web/rest", "web/view"}, "the API and its description are made of the same Go types"},
 	"github.com/coder/websocket":             {[]string{"web/shell"}, "keys and output of a terminal in a browser"},
 	"github.com/klauspost/compress":          {[]string{"web"}, "answers are compressed as a browser asks for it, but for events and parts"},

@@ -238,7 +238,12 @@ func suggestCommands(r store.Run, st loop.Status, q *loop.Question, c *report.Ch
 		out = append(out, report.Advice{What: "Go on", Command: resume})
 	}
 	undo := report.Advice{What: "Undo what it changed", Command: "pawl rollback " + r.ID + " --to 0"}
-	if action.SetupOf(r).Undelivered != "" {
+	switch {
+	case r.Kind == string(loop.Task) && st == loop.Completed:
+		undo = report.Advice{What: "Take back what it landed", Command: "pawl revert " + r.Name}
+	case r.Kind == string(loop.Task):
+		undo.Command = "pawl case rollback " + r.Name
+	case action.SetupOf(r).Undelivered != "":
 		undo = report.Advice{What: "Apply it to your files", Command: "pawl apply " + r.ID}
 	}
 	switch {

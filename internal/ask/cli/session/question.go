@@ -171,7 +171,8 @@ func printChoices(a *command.App, run string, st loop.Status, q *loop.Question, 
 			words = "approve, or: pawl answer " + run + " \"reject: what must change\""
 		}
 		a.Result("Or in your words: pawl answer %s %s\n", run, words)
-		if st != loop.Pending { // a question needs its answer
+		isAtLimit := st == loop.Exhausted || st == loop.TimedOut // which has to be raised
+		if st != loop.Pending && !isAtLimit {                    // a question needs its answer
 			a.Result("Continue:         pawl resume %s\n", run)
 		}
 	}

@@ -421,6 +421,8 @@ func (s *Session) sayLimit(run string, st loop.State) {
 	s.App.Say("  See what happened: pawl show %s", run)
 	if st.Limit > 0 && st.Iteration >= st.Limit {
 		s.App.Say("  Continue:          pawl resume %s --max-iterations %d", run, 2*st.Limit)
+	} else {
+		s.App.Say("  Continue:          pawl resume %s --max-cost USD, or with --timeout DURATION", run)
 	}
 }
 

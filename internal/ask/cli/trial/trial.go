@@ -119,7 +119,8 @@ func Command(a *command.App) *cobra.Command {
 		"also try pawl.yaml with the settings of `FILE` over it; may be repeated")
 	fl.IntVar(&b.repeat, "repeat", 1, "try each task `N` times")
 	fl.StringVar(&usd, "max-cost", "", "spend at most `USD` in all: start no attempt that may cost more than is left")
-	fl.StringVar(&b.describer, "describe", "", "let the agent `NAME` write each task's text, from the commit message alone")
+	fl.StringVar(&b.describer, "describe", "",
+		"let the agent `NAME` write each task's text, from the commit message alone")
 	out.addFlags(cmd)
 	cmd.AddCommand(find, reportCommand(a), applyCommand(a))
 	return cmd
