@@ -15,7 +15,7 @@ import (
 // RunsItself lists those of the paths, relative to the top level, that programs of the
 // person run or obey without being asked: what patterns cover, where git looks for hooks,
 // files of settings that git's own include, attributes where git's settings have
-// programs that these could name, and what makes a folder a repository for git.
+// programs that these could name, what makes a folder a repository for git, and pawl's own folder.
 func RunsItself(ctx context.Context, repo *git.Repo, paths, patterns []string) ([]string, error) {
 	if len(paths) == 0 {
 		return nil, nil
@@ -31,7 +31,8 @@ func RunsItself(ctx context.Context, repo *git.Repo, paths, patterns []string) (
 			return p == place || strings.HasPrefix(p, place+"/") || isLinkOnTheWay
 		})
 		attributes := drivers && path.Base(p) == ".gitattributes"
-		return !obeyed && !attributes && !inBare(p) &&
+		isOfPawl := slices.Contains(strings.Split(p, "/"), ".pawl") // state files, logs, sprints
+		return !obeyed && !attributes && !isOfPawl && !inBare(p) &&
 			!slices.ContainsFunc(patterns, func(one string) bool { return gate.LeadsTo(p, "**/"+one) })
 	}), nil
 }

@@ -28,10 +28,10 @@ func TestRunsItself(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := strings.Fields(".claude .claudette link linked real/other real/settings settings sub/.envrc sub/.vscode x.go")
+	all := strings.Fields(".claude .claudette .pawl/state/b.json .pawlrc link linked real/other real/settings settings sub/.envrc sub/.pawl/x sub/.vscode x.go")
 	patterns := []string{".envrc", ".vscode/tasks.json", ".claude/hooks/**", "*/x/y"}
 	got, err := delivery.RunsItself(t.Context(), repo, all, patterns)
-	want := []string{".claude", "link", "real/settings", "sub/.envrc", "sub/.vscode"}
+	want := []string{".claude", ".pawl/state/b.json", "link", "real/settings", "sub/.envrc", "sub/.pawl/x", "sub/.vscode"}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("%q, %v; want %q", got, err, want)
 	}
