@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -223,6 +224,9 @@ func (s *autopilotScreen) showRunNotice(n autopilot.Notice) {
 	case engine.IterationEnded:
 		r := e.Record
 		what := string(r.Outcome)
+		if f := r.Failure; f != nil && f.Step != "" && !strings.Contains(e.Summary, f.Step) {
+			what += ": gate " + f.Step
+		}
 		if e.Summary != "" {
 			what += ": " + e.Summary
 		}

@@ -81,6 +81,7 @@ const mostUnclear = 10
 
 // Why a commit is no task, in the order in which that is found out.
 const (
+	hasNoParent   = "has no commit before it"
 	changesNoBoth = "changes no tests, or nothing but tests"
 	saysTooLittle = "its message says too little to begin work"
 	notGreen      = "its gates are not green here"
@@ -89,12 +90,12 @@ const (
 	notJudged     = "its gates could not judge"
 )
 
-var reasons = []string{changesNoBoth, saysTooLittle, notGreen, notRed, unstable, notJudged}
+var reasons = []string{hasNoParent, changesNoBoth, saysTooLittle, notGreen, notRed, unstable, notJudged}
 
 func (b *bench) tryCommit(ctx context.Context, j *judge, one git.Landing) (t tried, err error) {
 	parent, err := b.repo.Find(ctx, one.Commit+"^1")
 	if err != nil || parent == "" {
-		return tried{Task: trial.Task{Commit: one.Commit}, Why: changesNoBoth}, err // the first one
+		return tried{Task: trial.Task{Commit: one.Commit}, Why: hasNoParent}, err
 	}
 	t.Task = trial.Task{Commit: one.Commit, Parent: parent}
 	changes, err := b.repo.Changes(ctx, parent, one.Commit)
