@@ -57,7 +57,7 @@ func (s reviewHandlers) reviewAsked(ctx context.Context, r store.CaseReview) (vi
 	if err != nil {
 		return out, err
 	}
-	out.Title, out.Proof = c.Title, report.ProofsOf(&c, nil)
+	out.Title, out.Proof = c.Title, view.NonNil(report.ProofsOf(&c, nil))
 	run, err := s.o.Store.Run(ctx, r.Run)
 	if err != nil {
 		return out, nil //nolint:nilerr // without its run the work can still be judged by its diff
@@ -65,7 +65,7 @@ func (s reviewHandlers) reviewAsked(ctx context.Context, r store.CaseReview) (vi
 	out.Used = &view.RunUse{Iterations: run.Iteration, Elapsed: view.Seconds(run.Elapsed), Agent: run.Agent,
 		CostUSD: loop.MicroUSD(run.Cost).Dollars(run.CostKnown)}
 	all, err := s.o.Store.Iterations(ctx, run.ID)
-	if out.Proof = report.ProofsOf(&c, all); err != nil || len(all) == 0 {
+	if out.Proof = view.NonNil(report.ProofsOf(&c, all)); err != nil || len(all) == 0 {
 		return out, err
 	}
 	last := &all[len(all)-1]
