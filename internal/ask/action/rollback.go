@@ -46,11 +46,11 @@ func (p *Runs) Foresee(ctx context.Context, r store.Run, n int) (Back, error) {
 // on refuses.
 func (p *Runs) Rollback(ctx context.Context, r store.Run, to BackTo) error {
 	if r.Kind == string(loop.Task) {
-		e := fault.Refuse("run %s worked on %s, in a workspace of its own", r.ID, r.Name)
-		if c, err := p.Store.Case(ctx, r.Name); err == nil && c.Status == board.Done {
-			return e.Hint("Take back what it landed: pawl revert %s", r.Name)
+		e, task := fault.Refuse("run %s worked on %s, in a workspace of its own", r.ID, r.Name), board.TaskOf(r.Name)
+		if TaskOf(ctx, p.Store, r).Status == board.Done {
+			return e.Hint("Take back what it landed: pawl revert %s", task)
 		}
-		return e.Hint("Roll the task back: pawl case rollback %s", r.Name)
+		return e.Hint("Roll the task back: pawl case rollback %s", task)
 	}
 	back, err := p.rollback(ctx, r, to, false)
 	if err != nil {

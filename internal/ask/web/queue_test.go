@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/ask/web/view"
+	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
@@ -270,5 +271,28 @@ func TestBisect(t *testing.T) {
 	r.get("/cases", &page)
 	if page.Total != 1 {
 		t.Errorf("there are %d tasks", page.Total)
+	}
+}
+
+// A task without criteria and checks has an empty list of proofs, which a page can walk through.
+func TestReviewWithoutProof(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	draft := []board.Draft{{Case: board.Case{Type: board.Task, Title: "One"}}}
+	_, err := r.store.AddCases(t.Context(), draft, board.Person, noon)
+	if err == nil {
+		_, err = r.store.MoveCase(t.Context(), "task-001", board.Change{Action: board.Start, By: board.Pawl, At: noon})
+	}
+	if err == nil {
+		asked := store.CaseReview{Case: "task-001", Run: "r1", Work: []byte(`{}`), AskedAt: noon}
+		err = r.store.AskReview(t.Context(), asked, board.Change{Action: board.Verify, By: board.Pawl, At: noon})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var reviews view.Reviews
+	r.get("/reviews", &reviews)
+	if len(reviews.Reviews) != 1 || reviews.Reviews[0].Proof == nil {
+		t.Errorf("%+v", reviews.Reviews)
 	}
 }

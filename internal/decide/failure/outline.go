@@ -141,7 +141,9 @@ var forms = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // wentWell are the ends of lines about what succeeded.
-var wentWell = []string{"...", "…", "... ok", "... OK", "... done", " yes", " ok", " OK", " PASS", " passed", ".ok", ".OK", ":ok"}
+var wentWell = []string{
+	"...", "…", "... ok", "... OK", "... done", " yes", " ok", " OK", " PASS", " passed", ".ok", ".OK", ":ok",
+}
 
 // steps begin a line that says what is being done.
 var steps = lazy.Regexp(`^(?:==+>|-->|->|=>|>>+|###*|::|\[\d+/\d+\]|\(\d+/\d+\)|\d+/\d+\b|(?i:step|stage|phase) \d+|[A-Za-z]\w*(?:ing\b|ed(?:[^\w:]|$)))`)

@@ -28,7 +28,8 @@ func TestRunsItself(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := strings.Fields(".claude .claudette .pawl/state/b.json .pawlrc link linked real/other real/settings settings sub/.envrc sub/.pawl/x sub/.vscode x.go")
+	all := strings.Fields(".claude .claudette .pawl/state/b.json .pawlrc link linked real/other real/settings settings " +
+		"sub/.envrc sub/.pawl/x sub/.vscode x.go")
 	patterns := []string{".envrc", ".vscode/tasks.json", ".claude/hooks/**", "*/x/y"}
 	got, err := delivery.RunsItself(t.Context(), repo, all, patterns)
 	want := []string{".claude", ".pawl/state/b.json", "link", "real/settings", "sub/.envrc", "sub/.pawl/x", "sub/.vscode"}

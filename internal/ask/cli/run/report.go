@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
+	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/engine"
@@ -129,7 +130,7 @@ func reportInput(ctx context.Context, p *action.Operator, r store.Run) (in repor
 			return in, err
 		}
 	}
-	in.Next = suggestCommands(r, in.Status, in.State.Question, in.Changes)
+	in.Next = suggestCommands(r, &in.Task, in.Status, in.State.Question, in.Changes)
 	return in, nil
 }
 
@@ -215,8 +216,8 @@ func momentsOf(e journal.Event) (all []report.Moment) {
 	return all
 }
 
-// suggestCommands returns the commands that a report offers for a run of this status.
-func suggestCommands(r store.Run, st loop.Status, q *loop.Question, c *report.Changes) []report.Advice {
+// suggestCommands returns the commands that a report offers for a run of this status; task is empty where it has none.
+func suggestCommands(r store.Run, task *board.Case, st loop.Status, q *loop.Question, c *report.Changes) []report.Advice {
 	show, logs, resume, answer := "pawl show "+r.ID, "pawl logs "+r.ID, "pawl resume "+r.ID, "pawl answer "+r.ID
 	var out []report.Advice
 	switch st {
@@ -239,10 +240,10 @@ func suggestCommands(r store.Run, st loop.Status, q *loop.Question, c *report.Ch
 	}
 	undo := report.Advice{What: "Undo what it changed", Command: "pawl rollback " + r.ID + " --to 0"}
 	switch {
-	case r.Kind == string(loop.Task) && st == loop.Completed:
-		undo = report.Advice{What: "Take back what it landed", Command: "pawl revert " + r.Name}
-	case r.Kind == string(loop.Task):
-		undo.Command = "pawl case rollback " + r.Name
+	case task.Status == board.Done:
+		undo = report.Advice{What: "Take back what it landed", Command: "pawl revert " + task.ID}
+	case task.ID != "":
+		undo.Command = "pawl case rollback " + task.ID
 	case action.SetupOf(r).Undelivered != "":
 		undo = report.Advice{What: "Apply it to your files", Command: "pawl apply " + r.ID}
 	}

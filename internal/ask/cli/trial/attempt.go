@@ -117,8 +117,8 @@ func isCutOff(r store.Run) bool {
 	return slices.Contains([]loop.Status{loop.Interrupted, loop.Stopped, loop.Paused}, loop.Status(r.Status))
 }
 
-// makeAttempt makes one attempt, or resumes it. The error is a status where the trial rests before its end: the next one
-// resumes it.
+// makeAttempt makes one attempt, or resumes it. The error is a status where the trial rests before its end: the next
+// one resumes it.
 func (b *bench) makeAttempt(ctx context.Context, j *judge, p planned, most loop.MicroUSD) (a trial.Attempt, err error) {
 	dir := b.attemptDir(p.Key)
 	repo, err := b.scratchAt(ctx, dir, p.Task.Parent, false)
@@ -221,17 +221,15 @@ func (w *wallet) describeTask(ctx context.Context, t *trial.Task) error {
 		if found, err = b.askForWords(ctx, t, most); err != nil {
 			return cmp.Or(w.leave(key), err)
 		}
-		if err := w.end(key, found.Cost, found); err != nil {
-			return err
-		}
+		err = w.end(key, found.Cost, found)
 	} else {
-		made, err := b.board.TrialAttempts(ctx, engine.Alive)
-		if err == nil {
+		var made map[string]store.TrialAttempt
+		if made, err = b.board.TrialAttempts(ctx, engine.Alive); err == nil {
 			err = json.Unmarshal(made[key].Result, &found)
 		}
-		if err != nil {
-			return err
-		}
+	}
+	if err != nil {
+		return err
 	}
 	if found.Text == "" {
 		b.app.Say("Warning: %s wrote no text for %.10s; the commit message is the task.", b.describer, t.Commit)

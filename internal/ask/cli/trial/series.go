@@ -136,8 +136,8 @@ func (w *wallet) reserve(p purchase) (most loop.MicroUSD, isOurs bool, err error
 func (w *wallet) choose(p purchase, begun map[string]store.TrialAttempt) (c choice) {
 	before, isBegun := begun[p.key]
 	isBound := isBegun && !p.isWords
-	isStuck := isBound && !w.canContinue(before)
-	c.isOthers = before.Result != nil || isStuck
+	isElsewhere := isBound && !w.canContinue(before)
+	c.isOthers = before.Result != nil || isElsewhere
 	c.most, c.isLast = w.left(p.key, begun)
 	least := cmp.Or(p.least, p.own, w.dearest(begun))
 	if isBegun {
@@ -235,19 +235,17 @@ func (b *bench) makeAttempts(ctx context.Context, j *judge, p plan) error {
 // explainMissing prints how many attempts are missing, where they are, and how to make them.
 func (b *bench) explainMissing(ctx context.Context, p plan, ended error) error {
 	begun, err := b.board.TrialAttempts(context.WithoutCancel(ctx), engine.Alive)
-	missing, running, resting := 0, 0, map[string]int{}
+	missing, running, elsewhere := 0, 0, map[string]int{}
 	for _, one := range p.Attempts {
 		switch a, isBegun := begun[one.Key]; {
 		case a.Result != nil:
 		case a.Owner.PID != 0:
 			running++
-		case isBegun:
-			missing++
-			if a.Place != b.dir {
-				resting[a.Owner.Host+", "+a.Place]++
-			}
 		default:
 			missing++
+			if isBegun && a.Place != b.dir {
+				elsewhere[a.Owner.Host+", "+a.Place]++
+			}
 		}
 	}
 	switch status, isStatus := errors.AsType[command.StatusError](ended); {
@@ -260,7 +258,7 @@ func (b *bench) explainMissing(ctx context.Context, p plan, ended error) error {
 		b.app.Say("Other machines are still making %s. See the result later: pawl trial report",
 			fault.Numbered(running, "attempt"))
 	}
-	for place, n := range resting {
+	for place, n := range elsewhere {
 		b.app.Say("%s begun on another machine: run the same command there to continue (%s)",
 			fault.Numbered(n, "attempt"), place)
 	}

@@ -211,10 +211,6 @@ func (b *bench) withJudge(ctx context.Context, do func(*judge, []trial.Task) err
 		return fmt.Errorf("cannot start a trial: %w", err)
 	}
 	defer lock.Close()
-	if b.board, err = b.app.Database(ctx, b.config); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, b.board.Close()) }()
 	j, err := b.openJudge(ctx)
 	if err != nil {
 		return err
@@ -241,7 +237,11 @@ func (b *bench) showTasks(ctx context.Context) error {
 }
 
 // tryAll finds tasks, makes the attempts that are missing, and reports.
-func (b *bench) tryAll(ctx context.Context, out output) error {
+func (b *bench) tryAll(ctx context.Context, out output) (err error) {
+	if b.board, err = b.app.Database(ctx, b.config); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.board.Close()) }()
 	return b.withJudge(ctx, func(j *judge, tasks []trial.Task) error {
 		if len(tasks) == 0 {
 			return fault.Of(fault.Failed, errors.New("no commit is a task, so nothing was tried")).
