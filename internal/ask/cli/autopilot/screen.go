@@ -210,6 +210,11 @@ func prefixLines(id, text string) string {
 // showRunNotice shows what a person should see of a task's run.
 func (s *autopilotScreen) showRunNotice(n autopilot.Notice) {
 	e := n.Engine
+	id := n.Case
+	// The names of a task's own checks begin with its ID, as the line does.
+	short := func(text string, most int) string {
+		return report.Line(strings.Replace(" "+text, " "+id+": ", " ", 1), most)
+	}
 	if n.Agent != "" {
 		n.Case += " (" + n.Agent + ")"
 	}
@@ -231,14 +236,14 @@ func (s *autopilotScreen) showRunNotice(n autopilot.Notice) {
 			what += ": " + e.Summary
 		}
 		s.printLine(n.At, "%s: iteration %d ended after %s (%s)", n.Case, r.Number, loop.Duration(r.Elapsed),
-			report.Line(what, 300))
+			short(what, 300))
 	case engine.WaitStarted:
 		s.printLine(n.At, "%s: waiting until %s (%s)", n.Case, console.Clock(e.Command.Until, e.At),
 			report.Line(e.Command.Why, 200))
 	case engine.Note:
-		s.printLine(n.At, "%s: %s", n.Case, report.Line(e.Text, 500))
+		s.printLine(n.At, "%s: %s", n.Case, short(e.Text, 500))
 	case engine.Warning:
-		s.printText("Warning: %s: %s", n.Case, report.Line(e.Text, 500))
+		s.printText("Warning: %s: %s", n.Case, short(e.Text, 500))
 	}
 }
 
