@@ -349,7 +349,11 @@ func (p *Runs) PrintApplied(out Application, verbose bool) {
 		}
 		p.Say("Look at them: pawl show %s --diff. Apply them: pawl apply %s --yes", out.Run, out.Run)
 	case "check":
-		p.Result("Run %s can be applied: %s would be written, %d removed%s.\n", out.Run,
+		how := ""
+		if len(out.Confirm) > 0 {
+			how = ", with --yes"
+		}
+		p.Result("Run %s can be applied%s: %s would be written, %d removed%s.\n", out.Run, how,
 			fault.Numbered(len(out.Written), "file"), len(out.Removed), commits)
 		p.listPaths(out)
 		if len(out.Confirm) > 0 {

@@ -47,7 +47,9 @@ func Main(cluster command.Cluster, args []string, stdin io.Reader, stdout, stder
 	if !console.OnTerminal(stdout) {
 		stdout = out
 	}
-	a := &command.App{Stdin: stdin, Stdout: stdout, Stderr: stderr, Env: env, Keys: &command.Keys{}, Cluster: cluster}
+	a := &command.App{
+		Stdin: stdin, Stdout: stdout, Stderr: stderr, Env: env, Args: args, Keys: &command.Keys{}, Cluster: cluster,
+	}
 	root := buildCommands(a)
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
 		dropBackquotes(root)

@@ -197,7 +197,7 @@ func TestBadVariablesAndFlags(t *testing.T) {
 		{env: "PAWL_AGENTS_MY_OWN_IDLE_TIMEOUT=5", want: "PAWL_AGENTS_MY_OWN_IDLE_TIMEOUT: agents.my-own.idle_timeout needs a unit: write 5m or 5s"},
 		{env: "PAWL_AGENTS_FALLBACK=[claude", want: "PAWL_AGENTS_FALLBACK:1:1: sequence end token ']' not found\n   1 | [claude\n     | ^"},
 		{env: "PAWL_AGENTS_STRONGER=me", want: `PAWL_AGENTS_STRONGER: agents.stronger names the unknown agent "me"; there are claude, codex, gemini, my-own`},
-		{flag: "loop.timeout", value: "30", want: "--timeout: loop.timeout would be 30 milliseconds: write 30s"},
+		{flag: "loop.timeout", value: "30", want: "--timeout: loop.timeout would be 30 ms: write 30s"},
 		{flag: "loop.timeout", value: "-1", want: "--timeout: loop.timeout cannot be negative (-1)"},
 		{flag: "loop.iteration_timeout", value: "1800", want: "--iteration-timeout: loop.iteration_timeout needs a unit: write 1800s"},
 		{flag: "loop.max_cost", value: "much", want: `--max-cost: loop.max_cost is not an amount in US dollars: "much"; write e.g. 20 or 0.25`},

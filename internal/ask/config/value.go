@@ -121,7 +121,7 @@ func flagDuration(s string) (Duration, error) {
 	case n < 0:
 		return 0, fmt.Errorf("cannot be negative (%s)", s)
 	case n < 1000:
-		return 0, fmt.Errorf("would be %d milliseconds: write %ds", n, n)
+		return 0, fmt.Errorf("would be %d ms: write %ds", n, n)
 	}
 	return bareDuration(s, time.Millisecond)
 }

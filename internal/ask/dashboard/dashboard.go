@@ -302,7 +302,7 @@ func (s *screen) eventLines(n int) []string {
 		case journal.TaskLanded:
 			text = e.Task.Case + " " + s.styleText(good, "landed")
 		case journal.TaskSettled:
-			text = e.Task.Case + " " + e.Task.Action
+			text = e.Task.Case + " " + board.Action(e.Task.Action).Outcome()
 		case journal.Alerted:
 			text = s.styleText(warn, "attention")
 		}

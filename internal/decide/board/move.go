@@ -48,6 +48,25 @@ const (
 	Revert   Action = "revert"
 )
 
+// Outcome ends a sentence about a task whose run ended: task-001 "is blocked".
+func (a Action) Outcome() string {
+	switch a {
+	case Block:
+		return "is blocked"
+	case Verify:
+		return "is verified"
+	case Fail:
+		return "failed"
+	case Expire:
+		return "timed out"
+	case Stop, Crash:
+		return "is pending again"
+	case Land:
+		return "is done"
+	}
+	return "is unchanged"
+}
+
 // Rule is one line of the transition table.
 type Rule struct {
 	Action Action

@@ -81,7 +81,7 @@ func Next(s *Situation) Choice {
 			next = &made[(i+1)%len(made)]
 		}
 	}
-	return s.choiceOf(next, "every strategy for ", " was tried; starting over", not)
+	return s.choiceOf(next, "every strategy for ", " was tried; trying them again", not)
 }
 
 // choiceOf explains why c is taken: two pieces around the class, what was learned of

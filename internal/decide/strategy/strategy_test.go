@@ -74,7 +74,7 @@ func TestWhatHasNoEffectIsNotChosen(t *testing.T) {
 		{"no better snapshot", everything(failure.TestFailure, "default", "diagnose"),
 			func(s *strategy.Situation) { s.CanRewind = false }, "stronger-agent", "not rewind: there is no better snapshot to go back to"},
 		{"no stronger agent either", everything(failure.TestFailure, "default", "diagnose"),
-			func(s *strategy.Situation) { s.CanRewind, s.CanStronger = false, false }, "diagnose", "starting over"},
+			func(s *strategy.Situation) { s.CanRewind, s.CanStronger = false, false }, "diagnose", "trying them again"},
 		{"no fallback agent", everything(failure.RateLimit, "default"),
 			func(s *strategy.Situation) { s.CanFallback = false }, "aggressive-timeout", "what is made for rate_limit has no effect here; trying another one"},
 		{"a gate's service is down", everything(failure.ServiceUnavailable, "default", "aggressive-timeout"),
@@ -92,7 +92,7 @@ func TestWhatHasNoEffectIsNotChosen(t *testing.T) {
 		{"no limit to raise", everything(failure.Timeout, "default"),
 			func(s *strategy.Situation) { s.IterationTimeout = 0 }, "fallback-providers", "there is no iteration_timeout to raise"},
 		{"nothing optional", everything(failure.Timeout, "default", "aggressive-timeout", "fallback-providers", "reduced-parallelism"),
-			func(s *strategy.Situation) { s.HasOptional = false }, "aggressive-timeout", "starting over"},
+			func(s *strategy.Situation) { s.HasOptional = false }, "aggressive-timeout", "trying them again"},
 		{"nothing at all", everything(failure.Timeout, "default", "reduced-parallelism"),
 			func(s *strategy.Situation) { s.IterationTimeout, s.CanFallback, s.HasOptional = 0, false, false }, "reduced-parallelism", "no other strategy helps against timeout"},
 	} {

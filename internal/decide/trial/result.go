@@ -207,11 +207,11 @@ func (p Pair) Words() string {
 	if wins < losses {
 		first, second, wins, losses = second, first, losses, wins
 	}
-	verdict := fmt.Sprintf("%s solves more: ", first)
+	verdict := fmt.Sprintf("%s solves more", first)
 	if p.Untold {
-		verdict = "This sample cannot tell them apart: "
+		verdict = fmt.Sprintf("This sample does not show whether %s or %s solves more", first, second)
 	}
-	verdict += fmt.Sprintf("of %s that both tried %s solved %d more often than %s, and %d less often (%s).",
+	verdict += fmt.Sprintf(": of the %s that both tried, %s was better on %d and %s on %d (%s).",
 		fault.Numbered(p.Tasks, "task"), first, wins, second, losses, chanceText(p.P))
 	if p.CostP < 1-sure {
 		cheap, n := p.A, p.Cheaper

@@ -129,7 +129,7 @@ func TestASmallSample(t *testing.T) {
 	if _, why := Propose(few, now); !strings.Contains(why, "nothing that solves more than now") {
 		t.Errorf("five tasks: %q", why)
 	}
-	if text := Build(nil, few, 30).Markdown(); !strings.Contains(text, "This sample cannot tell them apart: of 5 tasks that both tried new solved 5 more often than now, and 0 less") {
+	if text := Build(nil, few, 30).Markdown(); !strings.Contains(text, "This sample does not show whether new or now solves more: of the 5 tasks that both tried, new was better on 5 and now on 0") {
 		t.Error(text)
 	}
 	enough := play(rand.New(rand.NewPCG(1, 1)), 6, 1, rates, "now", "new")

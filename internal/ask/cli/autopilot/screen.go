@@ -1,7 +1,6 @@
 package autopilot
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -261,20 +260,14 @@ func isLimitedAttempt(e engine.Notice) bool {
 	return false
 }
 
-// settledWords are what becomes of a task by an action of pawl's.
-var settledWords = map[board.Action]string{
-	board.Block: "is blocked", board.Fail: "failed", board.Expire: "timed out", board.Stop: "is pending again",
-	board.Crash: "is pending again", board.Land: "is done",
-}
-
 func (s *autopilotScreen) showTaskEnd(n autopilot.Notice) {
 	v := n.Settlement
-	what := cmp.Or(settledWords[v.Action], "is unchanged")
+	what := v.Action.Outcome()
 	switch {
 	case v.Queue:
-		what = "is verified and goes to the merge queue"
+		what += " and goes to the merge queue"
 	case v.Review:
-		what = "is verified and waits for your review"
+		what += " and waits for your review"
 	}
 	s.printLine(n.At, "%s %s: %s", n.Case, what, report.Line(v.Why, 300))
 }

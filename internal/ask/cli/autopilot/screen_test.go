@@ -94,8 +94,8 @@ func TestNotices(t *testing.T) {
 		ended(schedule.Settlement{Action: board.Block, Why: "no"}), ended(schedule.Settlement{Action: board.Fail, Why: "no"}),
 		ended(schedule.Settlement{Action: board.Expire, Why: "no"}), ended(schedule.Settlement{Action: board.Stop, Why: "no"}),
 		ended(schedule.Settlement{Action: board.Crash, Why: "no"}), ended(schedule.Settlement{Action: board.Land, Why: "empty"}),
-		ended(schedule.Settlement{Why: "a person"}), ended(schedule.Settlement{Queue: true, Why: "green"}),
-		ended(schedule.Settlement{Review: true, Why: "green"}),
+		ended(schedule.Settlement{Why: "a person"}), ended(schedule.Settlement{Action: board.Verify, Queue: true, Why: "green"}),
+		ended(schedule.Settlement{Action: board.Verify, Review: true, Why: "green"}),
 
 		queued(queue.NoteLanded), queued(queue.NoteEmpty), queued(queue.NoteEscalated), queued(queue.NoteStopped),
 		queued(queue.NoteTrouble), queued(queue.NoteConflict), asked, queued(queue.NoteProposed),
@@ -276,8 +276,8 @@ ATTENTION: task-1: trouble
 {"event":"settled","case":"task-1","status":"pending","why":"no"}
 {"event":"settled","case":"task-1","status":"done","why":"empty"}
 {"event":"settled","case":"task-1","why":"a person"}
-{"event":"settled","case":"task-1","why":"green"}
-{"event":"settled","case":"task-1","why":"green"}
+{"event":"settled","case":"task-1","status":"review","why":"green"}
+{"event":"settled","case":"task-1","status":"review","why":"green"}
 {"event":"queue","case":"task-1","why":"landed"}
 {"event":"queue","case":"task-1","why":"unverified"}
 {"event":"queue","case":"task-1","why":"escalated"}

@@ -39,6 +39,7 @@ type App struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Env            []string
+	Args           []string // the command line as it was typed, without the program's name
 
 	Dir, File   string
 	Over        string // a file that is laid over File

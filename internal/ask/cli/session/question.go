@@ -132,9 +132,10 @@ func PrintQuestion(a *command.App, run string, st loop.Status, q *loop.Question,
 		printChoices(a, run, st, q, here)
 		return
 	}
-	choices := [][2]string{{"Continue with advice", "pawl answer " + run + " \"what to do differently\""}}
-	if st != loop.Pending { // a question needs its answer
-		choices = append(choices, [2]string{"Continue as before", "pawl resume " + run})
+	choices := [][2]string{{"Answer", "pawl answer " + run + " \"your answer\""}}
+	if st != loop.Pending { // nothing was asked that needs an answer
+		choices = [][2]string{{"Continue with advice", "pawl answer " + run + " \"what to do differently\""},
+			{"Continue as before", "pawl resume " + run}}
 	}
 	choices = append(choices,
 		[2]string{"See all that happened", "pawl show " + run + ", pawl show " + run + " --diff"},

@@ -29,7 +29,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/decide/strategy"
-	"github.com/pawl-dev/pawl/internal/do/agent/agents"
 	"github.com/pawl-dev/pawl/internal/do/delivery"
 	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/do/git"
@@ -171,7 +170,6 @@ type Session struct {
 	Top      string              // top level of the files that are worked in
 	Screen   *console.Screen
 	work     engine.Work // of a workflow
-	file     string      // of a workflow
 	// agentPolicy is the box of one more agent, where there are boxes.
 	agentPolicy func(name string, ag engine.Agent) sandbox.Policy
 
@@ -260,9 +258,8 @@ func (s *Session) PrintPreamble() {
 		names = []string{plan.Policy.Agent}
 	}
 	for _, name := range names {
-		if a := plan.Agents[name]; s.Config.IsSet("loop.max_cost") && len(a.Routes) == 0 && agents.HidesUse(a.Adapter) {
-			s.App.Say("Warning: the cost limit cannot be enforced: the cost of agent %q is unknown. "+
-				"Limits on calls and time hold (docs/agents.md).", name)
+		if s.Config.IsSet("loop.max_cost") {
+			WarnOfHiddenCost(s.App, name, plan.Agents[name])
 		}
 	}
 	if plan.Policy.Once {
@@ -403,7 +400,8 @@ func (s *Session) reportEnd(ctx context.Context, d *engine.Driver, cause loop.Ca
 		s.sayLimit(d.ID(), st)
 	}
 	if s.Store != nil && !s.App.JSON && s.Plan.Name != planner.Sealing {
-		for _, line := range setup.ListUndelivered(ctx, s.Store, s.Top, d.ID(), st.Status != loop.Completed) {
+		goesOn := st.Status != loop.Completed && st.Status != loop.Exhausted && st.Status != loop.TimedOut
+		for _, line := range setup.ListUndelivered(ctx, s.Store, s.Top, d.ID(), goesOn) {
 			s.App.Say("%s", line)
 		}
 	}

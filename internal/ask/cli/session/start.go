@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -17,6 +18,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
+	"github.com/pawl-dev/pawl/internal/do/agent/agents"
 	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/git/checkout"
@@ -171,17 +173,17 @@ func (s *Session) mayFollow(ctx context.Context, last store.Run, noFile, fresh b
 		Hint("Discard it:     pawl discard %s", s.Plan.Name)
 }
 
-// commandForFresh returns the command that starts what was asked for, and leaves the
-// earlier run behind.
+// commandForFresh returns the command as it was typed, with --fresh.
 func (s *Session) commandForFresh() string {
-	work := s.Plan.Prompt.Work
-	switch {
-	case work == "":
-		return "pawl run " + fault.QuoteShell(cmp.Or(s.file, s.Plan.Name)) + " --fresh"
-	case len(work) > 200 || strings.ContainsFunc(work, unicode.IsControl):
+	line, work := "pawl", s.Plan.Prompt.Work
+	for _, word := range s.App.Args {
+		line += " " + fault.QuoteShell(word)
+	}
+	fromStdin := work != "" && !slices.Contains(s.App.Args, work)
+	if fromStdin || len(line) > 300 || strings.ContainsFunc(line, unicode.IsControl) || slices.Contains(s.App.Args, "--") {
 		return "the same command with --fresh"
 	}
-	return "pawl run " + s.Plan.Name + " " + fault.QuoteShell(work) + " --fresh"
+	return line + " --fresh"
 }
 
 // offerResume asks on a terminal whether to go on with the run that waits.
@@ -230,6 +232,14 @@ func (s *Session) mayFollowFile(f statefile.File, path string) error {
 func (s *Session) sayWithheld(plan engine.Plan) {
 	if held := plan.Agents[plan.Policy.Agent].Withheld; len(held) > 0 {
 		s.App.Say("Note: %s.", WithheldWords(held, "agent "+plan.Policy.Agent))
+	}
+}
+
+// WarnOfHiddenCost warns if a limit on cost cannot hold for the agent.
+func WarnOfHiddenCost(a *command.App, name string, of engine.Agent) {
+	if len(of.Routes) == 0 && agents.HidesUse(of.Adapter) {
+		a.Say("Warning: the cost limit cannot be enforced: the cost of agent %q is unknown. "+
+			"Limits on calls and time hold (docs/agents.md).", name)
 	}
 }
 

@@ -239,7 +239,7 @@ func tryGates(ctx context.Context, a *command.App) (red bool) {
 	isRed := func(c check) bool { return c.State == problem && !strings.HasPrefix(c.What, "agent ") }
 	if red = slices.ContainsFunc(k.list, isRed); red {
 		a.Say("'pawl run' can start from red gates and repair them; " +
-			"the board waits until it is green. Then: pawl doctor")
+			"the board waits until they are green. 'pawl doctor' runs them again.")
 	}
 	return red
 }

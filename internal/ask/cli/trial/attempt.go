@@ -72,6 +72,11 @@ func (b *bench) driveRun(ctx context.Context, repo *git.Repo, over, name string,
 	if err != nil {
 		return r, err
 	}
+	if of := plan.Policy.Agent; b.maxCost >= 0 {
+		if _, again := b.warned.LoadOrStore(of, true); !again {
+			session.WarnOfHiddenCost(b.app, of, plan.Agents[of])
+		}
+	}
 	plan.SetUp = c.Workspace.Setup
 	if plan.Policy.Reviewer == loop.Person { // none is there
 		plan.Policy.Review, plan.Policy.Reviewer, plan.Prompt.Reviewer = false, "", ""

@@ -21,8 +21,8 @@ import (
 type output struct{ markdown, html string }
 
 func (o *output) addFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&o.markdown, "markdown", "", "write the report to `FILE`, as Markdown")
-	cmd.Flags().StringVar(&o.html, "html", "", "write the report to `FILE`, as a page with charts")
+	cmd.Flags().StringVar(&o.markdown, "markdown", "", "write the report to `FILE`, as Markdown; - is stdout")
+	cmd.Flags().StringVar(&o.html, "html", "", "write the report to `FILE`, as a page with charts; - is stdout")
 }
 
 // checkFiles refuses a file that cannot be written before anything is paid.
@@ -40,8 +40,12 @@ func (o *output) checkFiles(a *command.App) error {
 
 func (o *output) showReport(a *command.App, r trial.Report) error {
 	page, err := r.HTML()
+	shown := r.Markdown()
 	for _, f := range []struct{ name, text string }{{o.markdown, r.Markdown()}, {o.html, page}} {
-		if f.name != "" && err == nil {
+		switch {
+		case f.name == "-":
+			shown = f.text
+		case f.name != "" && err == nil:
 			err = files.Replace(a.InDir(f.name), []byte(f.text), 0o644, false)
 		}
 	}
@@ -51,7 +55,7 @@ func (o *output) showReport(a *command.App, r trial.Report) error {
 	case a.JSON:
 		return a.Document(r)
 	}
-	a.Result("%s", r.Markdown())
+	a.Result("%s", shown)
 	return nil
 }
 

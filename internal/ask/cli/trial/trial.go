@@ -59,6 +59,7 @@ type bench struct {
 	unpaid     error        // the money did not reach for all words
 	board      *store.Store // has what was begun, of all machines
 	reporting  sync.Mutex
+	warned     sync.Map // agents of whose hidden cost the person was warned
 }
 
 // planned is an attempt that is to be made. Its key is another one for whatever would make it another.
