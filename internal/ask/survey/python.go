@@ -74,25 +74,28 @@ func (y *python) groupFlags(run string) string {
 	return flags
 }
 
-// tableKeys of a table of a TOML file.
-func tableKeys(text, table string) []string {
-	_, after, ok := strings.Cut("\n"+text, "\n["+table+"]")
-	if !ok {
-		return nil
-	}
-	var names []string
-	for line := range strings.Lines(after) {
-		if strings.HasPrefix(line, "[") && len(names) > 0 {
-			break
+// tableKeys of a table of a TOML file, which is written as a table of its own or as dotted keys of the one around it.
+func tableKeys(text, table string) (names []string) {
+	around, last, _ := strings.Cut(table, ".")
+	section := ""
+	for line := range strings.Lines(text) {
+		if m := tomlTable().FindStringSubmatch(line); m != nil {
+			section = m[1]
 		}
-		if m := tomlKey().FindStringSubmatch(line); m != nil {
+		key, isDotted := strings.CutPrefix(line, last+".")
+		isDotted = isDotted && section == around
+		isHere := isDotted || section == table
+		if m := tomlKey().FindStringSubmatch(key); isHere && m != nil {
 			names = append(names, m[1])
 		}
 	}
 	return names
 }
 
-var tomlKey = lazy.Regexp(`^"?([A-Za-z0-9_.-]+)"?\s*=`)
+var (
+	tomlTable = lazy.Regexp(`^\[+([^\[\]]+)\]`)
+	tomlKey   = lazy.Regexp(`^"?([A-Za-z0-9_.-]+)"?\s*=`)
+)
 
 // addTool makes a gate of one of Python's tools. free: nothing of the project says which
 // version, so a red one is only a warning.
@@ -282,7 +285,7 @@ var needsMore = lazy.Regexp(`install_requires|tests_require|\bdependencies\b\s*=
 func (y *python) extraGroups(table string) []string {
 	names := forTests(tableKeys(y.project, table))
 	for _, name := range tableKeys(y.project, table) {
-		list := regexp.MustCompile(`(?ms)^"?` + regexp.QuoteMeta(name) + `"?\s*=\s*\[.*?^?\]`).FindString(y.project)
+		list := regexp.MustCompile(`(?ms)^(?:[\w-]+\.)?"?` + regexp.QuoteMeta(name) + `"?\s*=\s*\[.*?^?\]`).FindString(y.project)
 		if len(names) == 0 && regexp.MustCompile(`["'](pytest|tox|nox)\b`).MatchString(list) {
 			names = append(names, name)
 		}

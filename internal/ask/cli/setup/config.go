@@ -167,18 +167,22 @@ func writeConfig(ctx context.Context, a *command.App, try bool) error {
 
 // printNextSteps prints what to do after init, in order.
 func printNextSteps(ctx context.Context, a *command.App, root string, agent bool) {
-	next := "read pawl.yaml and commit it"
+	keep := "Read pawl.yaml and commit it."
 	if _, err := git.Open(ctx, root); errors.Is(err, git.ErrNotRepository) {
-		next = "read pawl.yaml, run 'git init' and commit all: without git there is no undo and no 'pawl autopilot'"
+		keep = "Read pawl.yaml, run 'git init' and commit all: without git there is no undo and no 'pawl autopilot'."
 	}
+	steps := []string{keep, "See the prompt: pawl run build --dry-run", "Start: pawl run build"}
+	last := "A list of tasks: 'pawl case add TITLE', then 'pawl autopilot' works on each in a clone of its own."
 	if !agent {
-		a.Say("Next: install an agent program and log in to it, or name your own under agents in pawl.yaml; nothing can start "+
-			"without one. Then %s. Then check everything: pawl doctor", next)
-		a.Say("To watch pawl work without an agent: pawl demo")
-		return
+		steps = []string{"Install an agent program and log in to it, or name your own under agents in pawl.yaml.", keep,
+			"Check everything: pawl doctor"}
+		last = "To watch pawl work without an agent: pawl demo"
 	}
-	a.Say("Next: %s; then see the prompt with 'pawl run build --dry-run', and start with 'pawl run build'.", next)
-	a.Say("A list of tasks: 'pawl case add TITLE', then 'pawl autopilot' works on each in a clone of its own.")
+	a.Say("Next:")
+	for i, step := range steps {
+		a.Say("  %d. %s", i+1, step)
+	}
+	a.Say("%s", last)
 }
 
 // agentSetElsewhere is the agent that the user-wide file or PAWL_AGENT names, and which of them does.
@@ -236,7 +240,10 @@ func askDefaultYes(a *command.App, question string) bool {
 func tryGates(ctx context.Context, a *command.App) (red bool) {
 	k := examineSetup(ctx, a, false)
 	k.printChecks(a)
-	isRed := func(c check) bool { return c.State == problem && !strings.HasPrefix(c.What, "agent ") }
+	isRed := func(c check) bool {
+		ofWork := c.What == "set-up" || strings.HasPrefix(c.What, "gate")
+		return ofWork && c.State == problem
+	}
 	if red = slices.ContainsFunc(k.list, isRed); red {
 		a.Say("'pawl run' can start from red gates and repair them; " +
 			"the board waits until they are green. 'pawl doctor' runs them again.")
