@@ -124,6 +124,8 @@ var forms = sync.OnceValue(func() *regexp.Regexp {
 		`(?:duration_ms|location|failureType|exitCode|signal): |(?:code|url): '`,                                                           // fields of TAP and of node's errors
 		`(?:Bash|PowerShell|Cmd\.exe|Process|Script|script|The (?:process|command)\b.{0,99}|Exited) .{0,20}with (?:exit )?(?:code|status)`, // CI
 		`script returned exit code|Build step '.*' marked build as|Finished: [A-Z]+$|The (?:build could not read|project  ?\S* ?\(.*\) has) \d+`,
+		`(?:× |error: )?.{0,60}(?:did not run successfully\.|subprocess-exited-with-error)$`, // pip around a tool
+		`[│╰]─?>? (?:exit code: |See above )`,
 		`ELIFECYCLE| ELIFECYCLE|error: \w+ failed, to rerun |ninja: build stopped|Node\.js v\d|info Visit `,
 		frameForm, `File ".*", line \d+|Traceback |created by |\w[\w./*()-]*\((?:.*0x[0-9a-f]+|\.*\)$)`,
 		`\.\.\. \d+ more|(?i:stack )?(?i:backtrace|stack trace|traceback)\b|(?i:time|duration|elapsed|took|(?:finished|ran|total time) in):? *[\d.]|--- \S|\+\+\+ \S|@@ `,

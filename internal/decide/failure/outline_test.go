@@ -36,6 +36,12 @@ func TestHeadlines(t *testing.T) {
 			`quux: page "about" refers to layout "wide", which does not exist`},
 		{"steps", "==> Step 1/3: fetch schema\nschema has 12 tables\n==> Step 2/3: migrate\n" +
 			"column \"foo\" does not exist\n==> failed after 2 steps\n", "", `column "foo" does not exist`},
+		{"pip around the tool that it starts", "  error: subprocess-exited-with-error\n  \n  × pip subprocess to install build dependencies did not run successfully.\n" +
+			"  │ exit code: 1\n  ╰─> [2 lines of output]\n      Looking in links: /opt/wheels\n      ERROR: No matching distribution found for hatch-vcs\n" +
+			"      [end of output]\n  \n  note: This error originates from a subprocess, and is likely not a problem with pip.\nerror: subprocess-exited-with-error\n\n" +
+			"× pip subprocess to install build dependencies did not run successfully.\n│ exit code: 1\n╰─> See above for output.\n\n" +
+			"note: This error originates from a subprocess, and is likely not a problem with pip.\n", "",
+			"ERROR: No matching distribution found for hatch-vcs"},
 		{"an object behind a stack", stackOfNode, "", "address already in use :::4000"},
 		{"the code of a module error", "Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'yocto-queue' imported from /x/check.mjs\n" +
 			"    at packageResolve (node:internal/modules/esm/resolve:768:81) {\n  code: 'ERR_MODULE_NOT_FOUND'\n}\n\nNode.js v24.15.0\n", "",
