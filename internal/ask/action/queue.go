@@ -19,6 +19,7 @@ import (
 type QueueView struct {
 	Target  string       `json:"target" doc:"The branch."`
 	Working int          `json:"working" doc:"The process that lands; 0 for none."`
+	Host    string       `json:"host,omitempty" doc:"The machine of that process."`
 	Doing   string       `json:"doing" doc:"What it does now; empty for nothing."`
 	Stopped string       `json:"stopped" doc:"Why it stands still; empty when it does not."`
 	Cause   string       `json:"cause" doc:"person, red target, rewritten, missing, diverged or broken"`
@@ -77,7 +78,7 @@ func (p *Operator) Queue(ctx context.Context, target string) (QueueView, error) 
 	v.Window = row.State.Window
 	if engine.Alive(row.Owner) {
 		doing := string(row.State.Command.Kind) + ": " + row.State.Command.Why
-		v.Working, v.Doing = row.Owner.PID, strings.TrimSuffix(doing, ": ")
+		v.Working, v.Host, v.Doing = row.Owner.PID, row.Owner.Host, strings.TrimSuffix(doing, ": ")
 	} else {
 		v.Actions = append(v.Actions, "land")
 	}

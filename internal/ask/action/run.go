@@ -243,7 +243,7 @@ func (p *Runs) AsIs(ctx context.Context, r store.Run) store.Run {
 	if !loop.Status(r.Status).Active() || engine.Alive(r.Owner) {
 		return r
 	}
-	r.Owner = store.Owner{}
+	r.Owner = store.Owner{Host: r.Owner.Host}
 	if left, ok := Unattended(ctx, config.StateDir(r.Root, p.Env), r.ID); ok {
 		r.Why = "unattended, ends in " + left
 		return r

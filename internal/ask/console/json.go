@@ -126,6 +126,7 @@ func fillStepEvent(n engine.Notice, e *Event) *Event {
 type Record struct {
 	Number    int           `json:"number"`
 	Attempt   int           `json:"attempt"`
+	Host      string        `json:"host,omitempty"`
 	Agent     string        `json:"agent"`
 	Strategy  string        `json:"strategy"`
 	StartedAt time.Time     `json:"started_at"`
@@ -190,8 +191,8 @@ type shownFailure struct {
 // Shown makes the record that users see of a kept one.
 func Shown(r loop.Record) Record {
 	out := Record{
-		Number: r.Number, Attempt: r.Attempt, Agent: r.Agent, Strategy: r.Strategy, StartedAt: r.StartedAt.UTC(),
-		Elapsed:  Seconds(r.Elapsed),
+		Number: r.Number, Attempt: r.Attempt, Host: r.Host, Agent: r.Agent, Strategy: r.Strategy,
+		StartedAt: r.StartedAt.UTC(), Elapsed: Seconds(r.Elapsed),
 		ExitCode: r.Exit.Code, Ended: string(r.Exit.Ended), Outcome: string(r.Outcome), Signals: []string{},
 		Gates:    []shownGate{},
 		TokensIn: r.TokensIn, TokensOut: r.TokensOut, Calls: r.Calls, Files: append([]string{}, r.Files...),

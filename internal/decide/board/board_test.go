@@ -128,7 +128,7 @@ func TestStatusTables(t *testing.T) {
 		if err != nil || after.Status != row.to || after.Retries != row.retry || after.Why != "because" || !after.UpdatedAt.Equal(at) {
 			t.Errorf("%s: %+v, %v", row.name, after, err)
 		}
-		if want := (Entry{at, row.action, row.by, row.from, row.to, "because"}); entry != want {
+		if want := (Entry{At: at, Action: row.action, By: row.by, From: row.from, To: row.to, Why: "because"}); entry != want {
 			t.Errorf("%s: the history says %+v, want %+v", row.name, entry, want)
 		}
 	}

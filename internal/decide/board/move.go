@@ -128,9 +128,20 @@ type Entry struct {
 	At     time.Time `json:"at"`
 	Action Action    `json:"action"`
 	By     Actor     `json:"by"`
-	From   Status    `json:"from"` // "" for an added case
-	To     Status    `json:"to"`   // "" for a removed one
+	Person string    `json:"person,omitempty"` // the name; "" of pawl's own actions and of old ones
+	Host   string    `json:"host,omitempty"`   // the machine
+	From   Status    `json:"from"`             // "" for an added case
+	To     Status    `json:"to"`               // "" for a removed one
 	Why    string    `json:"why"`
+}
+
+// Who names who acted: a person by name, and on a board that several machines share the machine.
+func (e Entry) Who(shared bool) string {
+	who := cmp.Or(e.Person, string(e.By))
+	if shared && e.Host != "" {
+		who += " on " + e.Host
+	}
+	return who
 }
 
 // RefusalError is the reason for a refused change, with an alternative.

@@ -136,6 +136,7 @@ type Record struct {
 	Attempt   int           `json:"attempt"` // 1-based; rises when a provider's limit cut an attempt off
 	StartedAt time.Time     `json:"started_at"`
 	Elapsed   time.Duration `json:"elapsed"`
+	Host      string        `json:"host,omitempty"` // the machine
 	Agent     string        `json:"agent"`
 	Strategy  string        `json:"strategy"`
 	Exit      Exit          `json:"exit"`

@@ -455,6 +455,9 @@ func (d *Driver) finish(ctx context.Context) error {
 func (w *limitedJobs) event(e loop.Event) loop.Event {
 	e.At, e.Seed = time.Now(), rand.Uint64()
 	e.Limited = w.limited(e.At)
+	if e.Record != nil {
+		e.Record.Host = w.owner.Host
+	}
 	return e
 }
 

@@ -89,10 +89,10 @@ func (s CaseTables) CaseHistory(ctx context.Context, id string) ([]board.Entry, 
 		`SELECT `+entryColumns+` FROM case_history WHERE id = $1 ORDER BY seq`, id)
 }
 
-const entryColumns = `at, action, actor, from_status, to_status, why`
+const entryColumns = `at, action, actor, person, host, from_status, to_status, why`
 
 func entryFields(e *board.Entry) []any {
-	return []any{&e.At, &e.Action, &e.By, &e.From, &e.To, &e.Why}
+	return []any{&e.At, &e.Action, &e.By, &e.Person, &e.Host, &e.From, &e.To, &e.Why}
 }
 
 // CaseFilter says which cases to list. Its zero value is all of them.

@@ -48,9 +48,9 @@ func (b *cases) addDrafts(ctx context.Context, drafts []board.Draft) ([]board.Ca
 	for i := range a.Cases {
 		b.insertCase(ctx, &a.Cases[i])
 	}
-	b.w.Do(ctx, `INSERT INTO case_history (id, at, action, actor, from_status, to_status, why)
-		SELECT id, created_at, $1, $2, '', status, why FROM cases WHERE seq > $3 ORDER BY seq`, string(board.Add),
-		string(b.by), last)
+	b.w.Do(ctx, `INSERT INTO case_history (id, at, action, actor, person, host, from_status, to_status, why)
+		SELECT id, created_at, $1, $2, $3, $4, '', status, why FROM cases WHERE seq > $5 ORDER BY seq`,
+		string(board.Add), string(b.by), b.person(b.by), b.w.Host, last)
 	for i := range a.Cases { // each need has its row by now
 		for _, need := range a.Cases[i].Needs {
 			b.w.Do(ctx, insertNeed, a.Cases[i].ID, need)
@@ -169,9 +169,16 @@ func (b *cases) storeTexts(ctx context.Context, c *board.Case) {
 }
 
 func (b *cases) appendEntry(ctx context.Context, id string, e board.Entry) {
-	b.w.Do(ctx, `INSERT INTO case_history (id, at, action, actor, from_status, to_status, why) 
-		VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-		id, e.At, string(e.Action), string(e.By), string(e.From), string(e.To), e.Why)
+	b.w.Do(ctx, `INSERT INTO case_history (id, `+entryColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+		id, e.At, string(e.Action), string(e.By), b.person(e.By), b.w.Host, string(e.From), string(e.To), e.Why)
+}
+
+// person is the name of the person who acts; "" for pawl itself.
+func (b *cases) person(by board.Actor) string {
+	if by != board.Person {
+		return ""
+	}
+	return b.w.Person()
 }
 
 // rankCase returns the stored state by which the next task is found.

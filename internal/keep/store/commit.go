@@ -99,7 +99,7 @@ func updateRun(ctx context.Context, w *statements, step Step) (moved bool, err e
 		return false, nil // the zero Owner owns no run: only a process may commit
 	}
 	if step.freesRun() {
-		after = Owner{}
+		after = Owner{Host: r.Owner.Host} // where it was worked on
 	}
 	rows, err := w.Exec(ctx, `UPDATE runs SET status = $1, why = $2, n = $3, iteration = $4, max_iterations = $5,
 		agent = coalesce(nullif($6, ''), agent),
@@ -126,7 +126,7 @@ func explainRefusal(ctx context.Context, w *statements, step Step) error {
 	// owner, another process drives the run. That is an error even if our event is
 	// stored: our caller would act on it a second time.
 	ours := step.Run.Owner.PID != 0 && row.owner == step.Run.Owner
-	freed := row.owner == Owner{} && row.n == step.Event.N && step.freesRun()
+	freed := row.owner.PID == 0 && row.n == step.Event.N && step.freesRun()
 	if !ours && !freed {
 		return row.refuseOthers()
 	}

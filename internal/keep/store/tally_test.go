@@ -186,16 +186,20 @@ func TestTalliesOfOlder(t *testing.T) {
 	now, before := fresh(t), old(t)
 	history(t, now)
 	column := func(change string) { // what this pawl reads of a case, while it writes the history
-		_, err := before.write.conn.ExecContext(t.Context(), `ALTER TABLE case_texts `+change)
+		_, err := before.write.conn.ExecContext(t.Context(), `ALTER TABLE `+change)
 		must(t, err)
 	}
-	added := []string{"control", "verify", "sealed"}
-	for _, name := range added {
-		column(`ADD COLUMN ` + name + ` TEXT NOT NULL DEFAULT 'null'`)
+	added := map[string][]string{"case_texts": {"control", "verify", "sealed"}, "case_history": {"person", "host"}}
+	for table, names := range added {
+		for _, name := range names {
+			column(table + ` ADD COLUMN ` + name + ` TEXT NOT NULL DEFAULT 'null'`)
+		}
 	}
 	history(t, before)
-	for _, name := range added {
-		column(`DROP COLUMN ` + name)
+	for table, names := range added {
+		for _, name := range names {
+			column(table + ` DROP COLUMN ` + name)
+		}
 	}
 	must(t, before.migrateSchema(t.Context()))
 	for _, by := range []stats.By{stats.All, stats.Day, stats.Sprint, stats.Task} {

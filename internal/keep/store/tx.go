@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"os"
 
 	"github.com/pawl-dev/pawl/internal/keep/store/rows"
 )
@@ -53,9 +54,14 @@ type connection struct {
 
 func newConnection() *connection {
 	w := &connection{turn: make(chan struct{}, 1)}
+	w.stmts.Host, _ = os.Hostname() // without a name it is ""
+	w.stmts.Person = func() string { return "" }
 	w.turn <- struct{}{}
 	return w
 }
+
+// SetPerson says who uses this process. name is called when a person's change is stored.
+func (s *DB) SetPerson(name func() string) { s.write.stmts.Person = name }
 
 func (w *connection) closeConn() error {
 	<-w.turn

@@ -330,7 +330,7 @@ func (s *DB) clearDeadOwners(ctx context.Context, owners ...*Owner) error {
 		}
 		for _, o := range owners {
 			if !lives(*o) {
-				*o = Owner{}
+				*o = Owner{Host: o.Host}
 			}
 			*o = s.withDistinctHost(*o)
 		}

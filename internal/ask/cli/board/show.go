@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -87,7 +88,7 @@ func showCase(ctx context.Context, a *command.App, db *store.Store, id string) e
 	}
 	printSpace(a, space)
 	printTexts(a, &c)
-	printHistory(a, history)
+	printHistory(a, history, db.BoardName() != "")
 	return nil
 }
 
@@ -200,14 +201,19 @@ func printChecks(a *command.App, heading string, list []board.TaskCheck) {
 	}
 }
 
-func printHistory(a *command.App, history []board.Entry) {
+func printHistory(a *command.App, history []board.Entry, shared bool) {
 	a.Result("\n  History\n")
+	wide := 6
+	for _, e := range history {
+		wide = max(wide, utf8.RuneCountInString(report.Line(e.Who(shared), 60)))
+	}
 	for _, e := range history {
 		what := string(e.Action)
 		if e.To != "" && e.To != e.From {
 			what += " → " + string(e.To)
 		}
-		a.Result("  %s  %-18s  %-6s  %s\n", command.Minute(e.At), what, e.By, report.Line(e.Why, 300))
+		a.Result("  %s  %-18s  %-*s  %s\n", command.Minute(e.At), what, wide, report.Line(e.Who(shared), 60),
+			report.Line(e.Why, 300))
 	}
 }
 
@@ -224,6 +230,7 @@ type shownSpace struct {
 	PortBase  int       `json:"port_base,omitempty"`
 	Why       string    `json:"why,omitempty"`
 	Process   int       `json:"process,omitempty"` // the live process that works in it
+	Host      string    `json:"host,omitempty"`    // the machine of that process
 	KeepUntil time.Time `json:"keep_until,omitzero"`
 	Gone      bool      `json:"gone,omitempty"` // somebody removed its folder
 }
@@ -239,7 +246,7 @@ func caseSpace(ctx context.Context, db *store.Store, id string) (*shownSpace, er
 	_, err = os.Lstat(r.Dir)
 	s.Gone = errors.Is(err, os.ErrNotExist)
 	if engine.Alive(r.Owner) {
-		s.Process = r.Owner.PID
+		s.Process, s.Host = r.Owner.PID, r.Owner.Host
 	} else {
 		s.KeepUntil = r.KeepUntil
 	}

@@ -9,10 +9,13 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/config"
@@ -53,6 +56,7 @@ func (a *App) Database(ctx context.Context, c *config.Config) (*store.Store, err
 	}
 	db, err := store.OpenShared(ctx, sharedBy(ctx, c))
 	if err == nil {
+		db.SetPerson(nameUser(c.Root))
 		if others := db.OthersWhenMade(); len(others) > 0 {
 			a.Say("Created a board for %s. The database already has %s, as %s. If you meant one of them, name it in "+
 				"cluster.store, …?repository=NAME, or by the remote origin; 'pawl cluster check' lists them.",
@@ -100,6 +104,24 @@ func (a *App) usedShared(c *config.Config) string {
 	return filepath.Join(config.StateDir(c.Root, a.Env), "shared", hex.EncodeToString(sum[:8]))
 }
 
+// nameUser finds, once and when it is needed, the name of the person who works in a repository: that of git's
+// settings, else of the system's user.
+func nameUser(root string) func() string {
+	return sync.OnceValue(func() string {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if repo, err := git.Open(ctx, root); err == nil {
+			if name, err := repo.UserName(ctx); err == nil && name != "" {
+				return name
+			}
+		}
+		if u, err := user.Current(); err == nil {
+			return u.Username
+		}
+		return ""
+	})
+}
+
 // LocalDatabase opens the file of this machine.
 func (a *App) LocalDatabase(ctx context.Context, root string) (*store.Store, error) {
 	if err := config.MakeState(root, a.Env); err != nil {
@@ -115,6 +137,7 @@ func (a *App) LocalDatabase(ctx context.Context, root string) (*store.Store, err
 	if err != nil {
 		return nil, err
 	}
+	db.SetPerson(nameUser(root))
 	if before := config.RootBefore(root, a.Env); before != "" {
 		if err := db.MoveRuns(ctx, before, root); err != nil {
 			return nil, errors.Join(err, db.Close())

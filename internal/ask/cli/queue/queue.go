@@ -404,6 +404,6 @@ func queueTable(a *command.App, out *action.QueueView) {
 	}
 	a.Table("ID\tSTATUS\tPRI\tWHY\tTITLE", rows, 0)
 	if out.Working != 0 {
-		a.Say("Process %d is landing: %s", out.Working, report.Line(out.Doing, 200))
+		a.Say("Process %d on %s is landing: %s", out.Working, out.Host, report.Line(out.Doing, 200))
 	}
 }

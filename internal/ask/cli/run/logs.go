@@ -139,7 +139,7 @@ func iterationOutput(a *command.App, st *store.Store, r store.Run, n int, review
 // lost.
 func errorNoOutput(st *store.Store, r store.Run, n int) error {
 	e := command.Usage("the output of iteration %d of run %s is not on this machine", n, r.ID)
-	if r.Owner.Host != "" {
+	if here, err := os.Hostname(); err != nil || !slices.Contains([]string{"", here}, r.Owner.Host) {
 		e = e.Hint("It is on %s: run this there", r.Owner.Host)
 	}
 	if st.OutputsFolder() == nil {

@@ -38,6 +38,7 @@ type listed struct {
 	MaxIterations int       `json:"max_iterations"`
 	StartedAt     time.Time `json:"started_at"`
 	PID           int       `json:"pid"`
+	Host          string    `json:"host,omitempty"` // the machine that works on it, or did last
 }
 
 func psCommand(a *command.App) *cobra.Command {
@@ -67,15 +68,22 @@ func listRuns(ctx context.Context, a *command.App, p *action.Operator, all bool)
 	if all {
 		none = "No runs yet. Start one with: pawl run NAME"
 	}
-	err = command.Listing(a, runs, none, "RUN\tNAME\tSTATUS\tITERATION\tSTARTED\tWHY", func(r store.Run) command.Row {
+	head, isShared := "RUN\tNAME\tSTATUS\tITERATION\tSTARTED\tWHY", p.Store.BoardName() != ""
+	if isShared {
+		head = strings.Replace(head, "WHY", "MACHINE\tWHY", 1)
+	}
+	err = command.Listing(a, runs, none, head, func(r store.Run) command.Row {
 		l := listRun(ctx, p, r)
 		l.Why = cmp.Or(action.ReasonNotDelivered(r), l.Why)
 		started := command.Minute(l.StartedAt)
 		if a.Columns() > 0 { // room for the words
 			started = strings.TrimPrefix(started, time.Now().Format("2006-01-02 "))
 		}
-		return command.Row{JSON: l, Cells: []any{l.Run, report.Line(r.Title(), 60), l.Status,
-			console.Of(l.Iteration, l.MaxIterations), started, report.Line(l.Why, 100)}}
+		cells := []any{l.Run, report.Line(r.Title(), 60), l.Status, console.Of(l.Iteration, l.MaxIterations), started}
+		if isShared {
+			cells = append(cells, cmp.Or(l.Host, "-"))
+		}
+		return command.Row{JSON: l, Cells: append(cells, report.Line(l.Why, 100))}
 	})
 	if plans, _ := ratelimit.NewStore(config.LimitsDir(a.Env)).Plans(nil, time.Now()); !a.JSON {
 		for _, plan := range plans {
@@ -90,7 +98,7 @@ func listRun(ctx context.Context, p *action.Operator, r store.Run) listed {
 	r = p.AsIs(ctx, r)
 	return listed{
 		Run: r.ID, Kind: r.Kind, Name: r.Name, Work: r.Work, Status: r.Status, Why: r.Why, Iteration: r.Iteration,
-		MaxIterations: r.MaxIterations, StartedAt: r.StartedAt, PID: r.Owner.PID,
+		MaxIterations: r.MaxIterations, StartedAt: r.StartedAt, PID: r.Owner.PID, Host: r.Owner.Host,
 	}
 }
 
@@ -169,7 +177,11 @@ func showRun(ctx context.Context, a *command.App, p *action.Operator, r store.Ru
 	if c := state.Command; state.Status == loop.Running && c.Iteration > state.Iteration {
 		done += fmt.Sprintf(", %d in progress", c.Iteration)
 	}
-	a.Result("\nStarted %s, %s, %s tokens", r.StartedAt.Local().Format("2006-01-02 15:04:05"), done,
+	where := ""
+	if p.Store.BoardName() != "" && r.Owner.Host != "" {
+		where = " on " + r.Owner.Host
+	}
+	a.Result("\nStarted %s%s, %s, %s tokens", r.StartedAt.Local().Format("2006-01-02 15:04:05"), where, done,
 		report.Short(r.TokensIn+r.TokensOut))
 	switch {
 	case state.Spent.Money() != "":

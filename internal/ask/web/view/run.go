@@ -32,6 +32,7 @@ type Run struct {
 	// Live: a process drives the run.
 	Live          bool       `json:"live" doc:"A process drives the run now."`
 	PID           int        `json:"pid"`
+	Host          string     `json:"host" doc:"The machine that works on it, or did last."`
 	Iteration     int        `json:"iteration" doc:"The last that started; 0 for none."`
 	MaxIterations int        `json:"max_iterations" doc:"0 is unlimited."`
 	Agent         string     `json:"agent"`
@@ -131,6 +132,7 @@ func ShowRun(r *store.Run) Run {
 		ID: r.ID, Kind: r.Kind, Name: r.Name, Work: r.Work, Status: r.Status, Why: r.Why, Live: engine.Alive(r.Owner),
 		Iteration: r.Iteration, MaxIterations: r.MaxIterations, Agent: r.Agent,
 		CostUSD: loop.MicroUSD(r.Cost).Dollars(r.CostKnown), TokensIn: r.TokensIn, TokensOut: r.TokensOut,
+		Host:      r.Owner.Host,
 		StartedAt: r.StartedAt, UpdatedAt: r.UpdatedAt, EndedAt: TimeOrNil(r.EndedAt), Elapsed: Seconds(r.Elapsed),
 	}
 	if v.Live {

@@ -19,6 +19,9 @@ import (
 type Statements struct {
 	Prepare func(ctx context.Context, query string) (*sql.Stmt, error)
 	Values  func(args []any) []any
+	// Host is the machine that this process runs on, and Person who uses it; they go into what is recorded.
+	Host   string
+	Person func() string
 
 	mu     sync.Mutex
 	made   map[string]*sql.Stmt

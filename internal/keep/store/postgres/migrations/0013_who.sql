@@ -1,0 +1,3 @@
+-- Who did something with a case, and on which machine; "" was not recorded.
+ALTER TABLE case_history ADD COLUMN person TEXT COLLATE "C" NOT NULL DEFAULT '';
+ALTER TABLE case_history ADD COLUMN host   TEXT COLLATE "C" NOT NULL DEFAULT '';
