@@ -140,12 +140,6 @@ func (p Person) commitEnvironment() []string {
 	}
 }
 
-// UserName is the name of the person in git's settings; "" if there is none.
-func (r *Folders) UserName(ctx context.Context) (string, error) {
-	settings, err := r.Config(ctx)
-	return latestValues(settings)["user.name"], err
-}
-
 func identityOf(settings []Setting) Person {
 	last := latestValues(settings)
 	p := Person{Name: last["user.name"], Email: last["user.email"]}

@@ -227,7 +227,11 @@ func (q *Queue) notMerged(ctx context.Context, at place, e *queue.Entry, m queue
 // before the merge, by its changes, but for those that the entry may change.
 func (q *Queue) keepProtected(ctx context.Context, merged string, changes []git.Change, allow []string,
 ) (tree string, kept []string, err error) {
-	rules := q.o.Protect
+	now, err := q.rulesNow(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	rules := now.Protect
 	rules.Allow = slices.Concat(rules.Allow, allow)
 	list := lists.Each(changes, func(c git.Change) gate.Change {
 		return gate.Change{Path: c.Path, Status: c.Status, Link: c.IsLink()}

@@ -33,6 +33,8 @@ type Options struct {
 	Folder string
 	// TaskGates are the checks of one task, which its work has to pass as well. Nil are none.
 	TaskGates func(task *board.Case) []gate.Spec
+	// RulesAt are the rules that the target's own configuration has at a commit. Nil: they are those of the options.
+	RulesAt func(ctx context.Context, commit string) (Rules, error)
 	// Regenerate are commands for files that conflict; the first that has one
 	// counts. They run as gates do, without a workspace's setup.
 	Regenerate []Regeneration
@@ -76,6 +78,24 @@ type Options struct {
 	Travel string
 
 	point func(name string) // called between the steps of a landing, by tests
+}
+
+// Rules are what a verdict is made by.
+type Rules struct {
+	Gates       []gate.Spec
+	TaskGates   func(task *board.Case) []gate.Spec
+	Protect     gate.Protect
+	Environment string
+	Closed      bool // the gates are held to the level paranoid
+}
+
+// rulesNow are the rules that hold for what lands on the target as it is.
+func (t *target) rulesNow(ctx context.Context) (Rules, error) {
+	tip, err := t.Tip(ctx)
+	if o := &t.o; err != nil || tip == "" || o.RulesAt == nil {
+		return Rules{o.Gates, o.TaskGates, o.Protect, o.Environment, false}, err
+	}
+	return t.o.RulesAt(ctx, tip)
 }
 
 // Workspace is a folder for gates. Done gives it back.
@@ -140,7 +160,7 @@ func Open(ctx context.Context, o Options) (*Queue, error) {
 		target: t, checks: k, conflicts: &conflicts{target: t, checks: k, remade: map[string]string{}},
 		requests: &requests{target: t, waits: map[string]*patience{}}, woken: make(chan struct{}, 1),
 	}
-	q.o.Policy.Key = q.checks.recordKey("", q.o.Gates, false)
+	q.o.Policy.Key = recordKey("", Rules{Environment: q.o.Environment}, q.o.Gates, false)
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the folder of the merge queue: %v", err)
 	}

@@ -124,7 +124,8 @@ func (rs *requests) requestText(ctx context.Context, e *queue.Entry, batch int64
 	for _, proof := range report.ProofsOf(&c, records) {
 		fmt.Fprintf(&b, "- `%s`\n", strings.ReplaceAll(report.Line(proof.String(), remarkMax), "`", "'"))
 	}
-	for _, g := range rs.o.Gates {
+	rules, _ := rs.rulesNow(ctx) // what they are could be read a moment ago
+	for _, g := range rules.Gates {
 		fmt.Fprintf(&b, "- `%s` passes, merged onto `%s`\n", strings.ReplaceAll(g.Name, "`", "'"), branchName(rs.ref))
 	}
 	return b.String() + "\n" + trailersOf([]queue.Entry{*e}, batch)

@@ -49,7 +49,7 @@ func (q *Queue) Try(ctx context.Context, own string) (Trial, error) {
 	if err != nil {
 		return t, err
 	}
-	key := q.checks.recordKey(tree, q.o.Gates, false)
+	key := recordKey(tree, Rules{Environment: q.o.Environment}, q.o.Gates, false)
 	if r, ok, err := q.o.Store.GateRecord(ctx, key); err == nil && ok && r.Verdict.Green {
 		t.Cached = r.At
 		return t, json.Unmarshal(r.Gates, &t.Gates)

@@ -8,15 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/decide/lazy"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
@@ -60,20 +57,25 @@ func (t *target) authorText(ctx context.Context, commit string) (string, error) 
 // WasRed reports whether the tree of the commit has a red record under these gates.
 func (q *Queue) WasRed(ctx context.Context, commit string) (bool, error) {
 	tree, err := q.o.Repo.TreeOf(ctx, commit)
-	if err != nil {
+	rules, rerr := q.rulesNow(ctx)
+	if err = errors.Join(err, rerr); err != nil {
 		return false, err
 	}
-	r, ok, err := q.o.Store.GateRecord(ctx, q.checks.recordKey(tree, q.o.Gates, false))
+	r, ok, err := q.o.Store.GateRecord(ctx, recordKey(tree, rules, rules.Gates, rules.Closed))
 	return ok && !r.Verdict.Green, err
 }
 
 func (k *checks) gateRecord(ctx context.Context, s *queue.State, c queue.Command) (queue.Event, error) {
-	specs, err := k.gatesOf(ctx, s, c)
+	rules, err := k.rulesNow(ctx)
 	if err != nil {
 		return queue.Event{}, err
 	}
-	closed := s.IsClosed(c)
-	key := k.recordKey(c.Tree, specs, closed)
+	specs, err := k.gatesOf(ctx, rules, s, c)
+	if err != nil {
+		return queue.Event{}, err
+	}
+	closed := rules.Closed || s.IsClosed(c)
+	key := recordKey(c.Tree, rules, specs, closed)
 	if !c.Again {
 		r, ok, err := k.o.Store.GateRecord(ctx, key)
 		if err != nil {
@@ -95,7 +97,8 @@ func (k *checks) gateRecord(ctx context.Context, s *queue.State, c queue.Command
 	redForGood := c.Again && !v.Transient
 	if v.Green || redForGood {
 		err := k.putRecord(ctx, key, v, gates)
-		if common := k.recordKey(c.Tree, k.o.Gates, false); err == nil && v.Green && !closed && common != key { // these were among them
+		common := recordKey(c.Tree, rules, rules.Gates, rules.Closed)
+		if err == nil && v.Green && closed == rules.Closed && common != key { // these were among them
 			isOfTask := func(g loop.Gate) bool { return g.Origin != "" }
 			err = k.putRecord(ctx, common, v, slices.DeleteFunc(gates, isOfTask))
 		}
@@ -116,9 +119,9 @@ func (k *checks) putRecord(ctx context.Context, key string, v queue.Verdict, gat
 
 // gatesOf are the gates that a tree has to pass: the project's, then the checks of each task
 // whose work is tried in it, and not taken back.
-func (k *checks) gatesOf(ctx context.Context, s *queue.State, c queue.Command) ([]gate.Spec, error) {
-	specs := slices.Clone(k.o.Gates)
-	if c.Target || k.o.TaskGates == nil {
+func (k *checks) gatesOf(ctx context.Context, r Rules, s *queue.State, c queue.Command) ([]gate.Spec, error) {
+	specs := slices.Clone(r.Gates)
+	if c.Target || r.TaskGates == nil {
 		return specs, nil
 	}
 	for _, id := range c.IDs {
@@ -131,7 +134,7 @@ func (k *checks) gatesOf(ctx context.Context, s *queue.State, c queue.Command) (
 		case err != nil:
 			return nil, err
 		default:
-			specs = append(specs, k.o.TaskGates(&c)...)
+			specs = append(specs, r.TaskGates(&c)...)
 		}
 	}
 	// What prints for agents runs before what is sealed from them.
@@ -141,12 +144,12 @@ func (k *checks) gatesOf(ctx context.Context, s *queue.State, c queue.Command) (
 }
 
 // recordKey of a verdict: tree, definition of the gates, their level, and environment.
-func (k *checks) recordKey(tree string, specs []gate.Spec, closed bool) string {
+func recordKey(tree string, r Rules, specs []gate.Spec, closed bool) string {
 	h := sha256.New()
 	for _, g := range specs {
 		h.Write([]byte(g.Key()))
 	}
-	fmt.Fprintf(h, "%s\n%s/%s\n%s\n%v", tree, runtime.GOOS, runtime.GOARCH, k.o.Environment, closed)
+	fmt.Fprintf(h, "%s\n%s/%s\n%s\n%v", tree, runtime.GOOS, runtime.GOARCH, r.Environment, closed)
 	return hex.EncodeToString(h.Sum(nil))
 }
 
@@ -179,7 +182,8 @@ func (k *checks) judgeTree(ctx context.Context, c queue.Command, key string, spe
 	v.Transient = rep.Failure != nil && rep.Failure.Transient
 	if !v.Green {
 		k.reds.Store(key, first+max(0, slices.IndexFunc(rep.Gates, gate.IsRed)))
-		if only := k.onlyInCheckout(ctx, c.Tree, v.Summary); only != "" {
+		names, err := k.o.Repo.FilesOf(ctx, c.Tree)
+		if only := gate.NotCommitted(v.Summary, k.o.Repo.Top, names); err == nil && only != "" {
 			v.Summary += "; " + only + " is in your checkout, and not committed"
 		}
 	}
@@ -196,33 +200,6 @@ func (k *checks) affectedGates(ctx context.Context, c queue.Command, specs []gat
 		changes, err := k.o.Repo.Changes(ctx, tip, c.Tree)
 		return lists.Each(changes, func(c git.Change) string { return c.Path }), err == nil
 	})
-}
-
-// isMissing finds what a shell, a program or the system says of a file that is not there.
-var isMissing = lazy.Regexp(`(?i)not found|no such file|can(not|'t) (open|find)|does not exist`)
-
-// onlyInCheckout is the first file that a text misses and that the person has, but not the
-// tree: a gate of theirs needs what they forgot to commit. "" is none.
-func (k *checks) onlyInCheckout(ctx context.Context, tree, text string) string {
-	if !isMissing().MatchString(text) {
-		return ""
-	}
-	names, err := k.o.Repo.FilesOf(ctx, tree)
-	if err != nil {
-		return ""
-	}
-	committed := lists.Set(names)
-	isBetween := func(r rune) bool { return strings.ContainsRune(" '\"`:;,()=&|<>\n", r) }
-	for word := range strings.FieldsFuncSeq(text, isBetween) {
-		name := path.Clean(word)
-		if !filepath.IsLocal(name) || committed[name] {
-			continue
-		}
-		if info, err := os.Lstat(filepath.Join(k.o.Repo.Top, name)); err == nil && info.Mode().IsRegular() {
-			return name
-		}
-	}
-	return ""
 }
 
 // runGates runs gates on a commit that is checked out for them alone; see [Options.Integration].
@@ -251,7 +228,12 @@ func (k *checks) runGates(ctx context.Context, commit, tree string, specs []gate
 	if err != nil {
 		return gate.Report{}, err
 	}
-	ws.guarded = k.o.Protect.Covers(ws.Dir, files)
+	rules, err := k.rulesNow(ctx)
+	if err != nil {
+		return gate.Report{}, err
+	}
+	w.protect = rules.Protect
+	ws.guarded = w.protect.Covers(ws.Dir, files)
 	rep, err := k.runCommands(ctx, ws, specs, w.afterCommand)
 	rep.Gates = rep.Gates[min(setup, len(rep.Gates)):]
 	return rep, err
@@ -264,6 +246,8 @@ type watched struct {
 	ws    Workspace
 	index *git.Index
 	known map[string]bool // what is not compared
+
+	protect gate.Protect
 }
 
 // watchFiles returns the names of all files, too.
@@ -310,7 +294,7 @@ func (w *watched) afterCommand(ctx context.Context, n int, e *gate.Exec) error {
 			}
 		}
 	}
-	e.Tampered = gate.Tampered(all, w.k.o.Protect)
+	e.Tampered = gate.Tampered(all, w.protect)
 	if n >= len(w.ws.Setup) {
 		e.Changed, e.Added = changed, added
 		return w.putBack(ctx, changed, added)

@@ -50,7 +50,7 @@ func (b *cases) addDrafts(ctx context.Context, drafts []board.Draft) ([]board.Ca
 	}
 	b.w.Do(ctx, `INSERT INTO case_history (id, at, action, actor, person, host, from_status, to_status, why)
 		SELECT id, created_at, $1, $2, $3, $4, '', status, why FROM cases WHERE seq > $5 ORDER BY seq`,
-		string(board.Add), string(b.by), b.person(b.by), b.w.Host, last)
+		string(board.Add), string(b.by), b.nameActor(b.by), b.w.Host, last)
 	for i := range a.Cases { // each need has its row by now
 		for _, need := range a.Cases[i].Needs {
 			b.w.Do(ctx, insertNeed, a.Cases[i].ID, need)
@@ -170,11 +170,11 @@ func (b *cases) storeTexts(ctx context.Context, c *board.Case) {
 
 func (b *cases) appendEntry(ctx context.Context, id string, e board.Entry) {
 	b.w.Do(ctx, `INSERT INTO case_history (id, `+entryColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-		id, e.At, string(e.Action), string(e.By), b.person(e.By), b.w.Host, string(e.From), string(e.To), e.Why)
+		id, e.At, string(e.Action), string(e.By), b.nameActor(e.By), b.w.Host, string(e.From), string(e.To), e.Why)
 }
 
-// person is the name of the person who acts; "" for pawl itself.
-func (b *cases) person(by board.Actor) string {
+// nameActor returns the name of a person who acts; "" for pawl itself.
+func (b *cases) nameActor(by board.Actor) string {
 	if by != board.Person {
 		return ""
 	}

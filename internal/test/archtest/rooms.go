@@ -103,6 +103,7 @@ var uses = map[string][]string{
 	"merge":          {"drive", "files", "forge", "gate", "git", "git/checkout", "process", "sandbox", "store", "supervisor"},
 	"trust":          {"files", "process"},
 	"git":            {"files", "git/command", "process"},
+	"git/blob":       {"git", "git/command"},
 	"git/checkout":   {"files", "git", "git/command", "process"},
 	"git/command":    {"files", "process"},
 	"agent/*":        {"agent", "agent/*"},

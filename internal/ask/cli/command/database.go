@@ -111,8 +111,11 @@ func nameUser(root string) func() string {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		if repo, err := git.Open(ctx, root); err == nil {
-			if name, err := repo.UserName(ctx); err == nil && name != "" {
-				return name
+			settings, _ := repo.Config(ctx) // without, the system's user has a name
+			for _, s := range slices.Backward(settings) {
+				if s.Key == "user.name" {
+					return s.Value
+				}
 			}
 		}
 		if u, err := user.Current(); err == nil {

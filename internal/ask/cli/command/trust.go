@@ -78,6 +78,13 @@ func (a *App) PinTo(root, run string) {
 	}
 }
 
+// LoadFrom loads an app's configuration from files as they are given, and not as they lie there.
+func LoadFrom(a App, list []trust.File, flags map[string]string) (*config.Config, error) {
+	a.pinned = list
+	c, _, err := a.loadConfig(flags)
+	return c, err
+}
+
 // askTrust asks about files that changed while an agent had the tree.
 func (a *App) askTrust(read []trust.File) error {
 	root, err := config.FindRoot(a.Dir)

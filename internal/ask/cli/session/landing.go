@@ -96,10 +96,39 @@ func (l *Landing) QueueOptions(ctx context.Context, notify func(queue.Note)) (me
 		Owner: engine.OwnerOf(self), Alive: engine.Alive, Notify: notify,
 	}
 	o.Folder, _ = files.Below(l.Repo.Top, l.c.Root)
+	there := newTargetConfig(ctx, l.a, l.c, l.Repo, nil)
+	o.RulesAt = func(ctx context.Context, commit string) (merge.Rules, error) {
+		rules := merge.Rules{Gates: o.Gates, TaskGates: o.TaskGates, Protect: o.Protect, Environment: o.Environment}
+		c, err := there.loadAt(ctx, commit, nil)
+		if err != nil || c == l.c {
+			return rules, err
+		}
+		return l.rulesOf(c, rules)
+	}
 	if l.store.BoardName() != "" && l.c.Cluster.Engine != "" {
 		o.Travel = l.c.Cluster.Remote
 	}
 	return o, nil
+}
+
+// rulesOf are the rules of a configuration of the target, in place of those that this process began with.
+func (l *Landing) rulesOf(c *config.Config, r merge.Rules) (merge.Rules, error) {
+	quiet := *l.a
+	quiet.Quiet = true
+	p := quiet.Planner(c, planner.Flags{})
+	plan, err := p.Landing()
+	if err != nil {
+		return r, err
+	}
+	r.Closed = plan.Safety == sandbox.Paranoid && l.Plan.Safety != sandbox.Paranoid
+	r.Gates, r.TaskGates = plan.Gates, p.TaskGates
+	files := r.Protect.Files
+	r.Protect = plan.Protect
+	r.Protect.Files = files
+	there := Landing{a: l.a, c: c, Plan: l.Plan, verdict: l.verdict}
+	there.Plan.Safety = plan.Safety
+	r.Environment = there.hashEnvironment()
+	return r, nil
 }
 
 // UseForge gives the queue the forge that it opens pull requests at, and refuses
@@ -268,6 +297,8 @@ func (t *TaskPlanner) Merge(ctx context.Context, repo *git.Repo, db *store.Store
 type TaskPlanner struct {
 	a        *command.App
 	c        *config.Config
+	there    *targetConfig
+	flags    planner.Flags
 	repo     *git.Repo // which lends its objects to the clones of tasks
 	planner  *planner.Planner
 	stateDir string
@@ -309,19 +340,24 @@ func NewTaskPlanner(ctx context.Context, a *command.App, c *config.Config, repo 
 	}
 	quiet := *a
 	quiet.Quiet = true
-	t.a, t.planner = &quiet, quiet.Planner(c, f)
+	t.a, t.planner, t.flags = &quiet, quiet.Planner(c, f), f
+	t.there = newTargetConfig(ctx, a, c, repo, f.Paths())
 	return t, plan, nil
 }
 
 // Plan is the plan of a task in its workspace, and its tree.
 func (t *TaskPlanner) Plan(ctx context.Context, task autopilot.Task) (engine.Plan, *workspace.Checkout, error) {
-	if asked := planner.OrderedPaths(task.Asked, t.c.Loop.Safety); len(asked) > 0 {
-		c, err := t.a.Load(asked)
-		if err != nil {
-			return engine.Plan{}, nil, err
+	asked := planner.OrderedPaths(task.Asked, t.c.Loop.Safety)
+	c, err := t.there.loadAt(ctx, task.Workspace.Base, asked)
+	if err != nil {
+		return engine.Plan{}, nil, err
+	}
+	if c != t.c {
+		other, f := *t, t.flags
+		if len(asked) > 0 {
+			f = planner.Flags{}
 		}
-		other := *t
-		t, other.c, other.planner = &other, c, t.a.Planner(c, planner.Flags{})
+		t, other.c, other.planner = &other, c, t.a.Planner(c, f)
 	}
 	plan, err := t.planner.Task(task)
 	if err != nil {

@@ -1,0 +1,148 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/pawl-dev/pawl/internal/ask/cli/command"
+	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/planner"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
+	"github.com/pawl-dev/pawl/internal/do/git"
+	"github.com/pawl-dev/pawl/internal/do/git/blob"
+	"github.com/pawl-dev/pawl/internal/do/trust"
+	"github.com/pawl-dev/pawl/internal/keep/files"
+)
+
+// targetConfig reads the configuration that the target has at a commit. So all machines judge and work by the same
+// gates, limits, level and agents, whatever their clones have checked out. Files that the person has changed and not
+// committed, or named with --config, stay in force, and so does what concerns this machine and its person: keys,
+// hooks, what the sandbox shows.
+type targetConfig struct {
+	a     command.App
+	own   *config.Config // as it was loaded here
+	repo  *git.Repo
+	flags map[string]string
+
+	mu       sync.Mutex
+	isAsHere bool         // it is not to be read from commits
+	read     []trust.File // the files that the last one was made of
+	last     string
+	config   *config.Config
+}
+
+func newTargetConfig(ctx context.Context, a *command.App, c *config.Config, repo *git.Repo, flags map[string]string,
+) *targetConfig {
+	t := &targetConfig{a: *a, own: c, repo: repo, flags: flags, read: c.Files}
+	t.a.Quiet = true
+	blobs, err := blob.List(ctx, repo, "HEAD", t.pathsBelow(c.Files))
+	t.isAsHere = err != nil || a.File != "" || a.Over != ""
+	for _, f := range c.Files {
+		if path, ok := files.Below(repo.Top, f.Path); ok && !t.isAsHere && f.Why != trust.Missing {
+			text, err := blob.Content(ctx, repo, blobs[filepath.ToSlash(path)])
+			t.isAsHere = err != nil || unixLines(string(text)) != unixLines(f.Text)
+		}
+	}
+	return t
+}
+
+func unixLines(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
+
+// pathsBelow returns those of the files that are in the repository, relative to its top.
+func (t *targetConfig) pathsBelow(list []trust.File) (paths []string) {
+	for _, f := range list {
+		if path, ok := files.Below(t.repo.Top, f.Path); ok {
+			paths = append(paths, filepath.ToSlash(path))
+		}
+	}
+	return paths
+}
+
+// loadAt loads the configuration of a commit. flags are set besides those of this process. A commit without pawl.yaml has
+// that of this process.
+func (t *targetConfig) loadAt(ctx context.Context, commit string, flags map[string]string) (*config.Config, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.isAsHere {
+		if len(flags) == 0 {
+			return t.own, nil
+		}
+		return t.a.Load(t.withFlags(flags))
+	}
+	for {
+		blobs, err := blob.List(ctx, t.repo, commit, t.pathsBelow(t.read))
+		key := fmt.Sprint(blobs, flags)
+		name, _ := files.Below(t.repo.Top, filepath.Join(t.own.Root, config.FileName))
+		switch {
+		case err != nil:
+			return nil, err
+		case blobs[filepath.ToSlash(name)] == "" && len(flags) == 0:
+			return t.own, nil
+		case key == t.last:
+			return t.config, nil
+		}
+		pins, err := t.readPins(ctx, blobs)
+		if err != nil {
+			return nil, err
+		}
+		c, err := command.LoadFrom(t.a, pins, t.withFlags(flags))
+		if err != nil {
+			return nil, fmt.Errorf("the configuration of %.10s: %w", commit, err)
+		}
+		if isKnown := t.hasRead(c.Files); isKnown {
+			t.last, t.config = key, t.keepOwn(c)
+			return t.config, nil
+		}
+		t.read = append(slices.Clone(t.read), c.Files...) // it names files that none did before
+	}
+}
+
+// hasRead reports whether all of the files are among those that are read from commits.
+func (t *targetConfig) hasRead(list []trust.File) bool {
+	known := lists.Set(t.pathsBelow(t.read))
+	return !slices.ContainsFunc(t.pathsBelow(list), func(path string) bool { return !known[path] })
+}
+
+func (t *targetConfig) withFlags(more map[string]string) map[string]string {
+	all := maps.Clone(t.flags)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, more)
+	return all
+}
+
+// readPins are the files as the blobs have them; what is outside of the repository is read where it is.
+func (t *targetConfig) readPins(ctx context.Context, blobs map[string]string) (pins []trust.File, err error) {
+	for _, f := range t.read {
+		path, ok := files.Below(t.repo.Top, f.Path)
+		if !ok {
+			continue
+		}
+		pin := trust.File{Path: f.Path, Why: trust.Missing}
+		if name := blobs[filepath.ToSlash(path)]; name != "" {
+			text, err := blob.Content(ctx, t.repo, name)
+			if err != nil {
+				return nil, err
+			}
+			pin.Text, pin.Why = string(text), ""
+		}
+		pins = append(pins, pin)
+	}
+	return pins, nil
+}
+
+// keepOwn leaves to this machine and its person what is theirs. The level is not lower than here.
+func (t *targetConfig) keepOwn(c *config.Config) *config.Config {
+	own := t.own
+	c.Safety, c.Gateway, c.Hooks, c.Notify, c.Forge = own.Safety, own.Gateway, own.Hooks, own.Notify, own.Forge
+	c.Cluster, c.Server, c.Merge, c.Workspace = own.Cluster, own.Server, own.Merge, own.Workspace
+	c.Autopilot, c.Sprint, c.Retention, c.Snapshot, c.Prices = own.Autopilot, own.Sprint, own.Retention, own.Snapshot, own.Prices
+	c.Loop.Safety = planner.StricterLevel(c.Loop.Safety, own.Loop.Safety)
+	return c
+}
