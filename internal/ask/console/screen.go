@@ -345,7 +345,7 @@ func (s *Screen) runEnded(n engine.Notice) {
 			s.workflowEnded(n)
 			return
 		}
-		if st.Limit > 0 && st.Iteration >= st.Limit && strings.HasPrefix(c.Why, "Reached max") {
+		if st.Limit > 0 && st.Iteration >= st.Limit && strings.Contains(c.Why, "Reached max") {
 			s.printLine(n.At, "Reached max iterations: %d (total: %s)", st.Limit, allTime(st.Spent))
 			return
 		}

@@ -33,7 +33,7 @@ func (s turn) chooseAndIssue(e *Event, r *Record, warnings []string) {
 	}
 	s.Passing++
 	kind := strategy.At(s.Strategy, s.Policy.Strategies).Backoff
-	if d := waitAfterTransient(kind, r.Failure.Class, s.Passing, e.Seed); d > 0 {
+	if d := kind.WaitAfter(r.Failure.Class, s.Passing, e.Seed); d > 0 {
 		s.Status = Waiting
 		c.Kind, c.Until, c.Why = Wait, s.waitEnd(e, d), "backoff after "+string(r.Failure.Class)
 	}
@@ -220,22 +220,4 @@ func (s *State) inForce() settings {
 		}
 	}
 	return in
-}
-
-// outageFactor is how much longer an outage is waited for than what a little
-// patience or less load cures.
-const outageFactor = 5
-
-// waitAfterTransient is the n-th wait in a row after a transient failure. An iteration
-// costs money and minutes, so an exponential one grows faster than the wait for
-// a provider, of which nothing but the question is lost: four times each.
-func waitAfterTransient(kind strategy.Backoff, class failure.Class, n int, seed uint64) time.Duration {
-	if kind == strategy.Exponential {
-		n = 2*n - 1
-	}
-	d := backoffTime(kind, n, seed)
-	if strategy.Outage(class) {
-		return min(outageFactor*d, maxBackoff)
-	}
-	return d
 }

@@ -66,7 +66,7 @@ func (s turn) endIfPassing(r *Record) *Command {
 	if action, _ := control.Decide(s.controlOutcome(r).Attempt, s.controlSettings()); action != control.Proceed {
 		return nil
 	}
-	return &Command{Status: Completed, Why: r.withApproval("the gates pass")}
+	return &Command{Status: Completed, Why: r.result()}
 }
 
 // escalateIfUndecided asks a person where nothing else can decide: the review of work

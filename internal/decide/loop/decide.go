@@ -297,10 +297,7 @@ func (s turn) endBySignal(r *Record) *Command {
 	}
 	unreviewed := s.Policy.Review && r.Review == nil
 	if ok, warning := r.Completes(); ok && !unreviewed {
-		c := &Command{Status: Completed, Why: "COMPLETE, " + r.withApproval("and the gates pass")}
-		if len(r.Gates) == 0 {
-			c.Why = "COMPLETE; " + r.withApproval("no verification configured")
-		}
+		c := &Command{Status: Completed, Why: r.result()}
 		if warning != "" {
 			c.Warnings = []string{warning}
 		}
@@ -367,6 +364,14 @@ func (s turn) endByLimits(r *Record) *Command {
 	return nil
 }
 
+// causeFirst puts what is wrong with the work before the limit that ended it: the first words are what a reader sees.
+func causeFirst(cause, limit string) string {
+	if cause == "" {
+		return limit
+	}
+	return cause + " (" + limit + ")"
+}
+
 func timedOut(format string, args ...any) *Command {
 	return &Command{Status: TimedOut, Why: fmt.Sprintf(format, args...)}
 }
@@ -408,10 +413,8 @@ func (s *State) guardLimit(guard string) int {
 }
 
 func (s turn) tripCommand(t Trip) *Command {
-	c := &Command{Status: Aborted, Why: "Iteration safety guard: " + t.Guard, Guard: t.Guard, Message: t.Message}
-	if last := s.lastSummary(); last != "" {
-		c.Why += "; last failure: " + last
-	}
+	c := &Command{Status: Aborted, Guard: t.Guard, Message: t.Message,
+		Why: causeFirst(s.lastSummary(), "Iteration safety guard: "+t.Guard)}
 	switch s.Policy.Kind {
 	case Task, Controlled:
 		c.Status = Blocked

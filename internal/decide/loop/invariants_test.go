@@ -259,7 +259,8 @@ func (w *world) check(before, after loop.State, e loop.Event, c loop.Command) {
 			t.Fatalf("%s with status %q and reason %q", c.Kind, after.Status, c.Why)
 		}
 	}
-	if after.Status == loop.Completed && p.Review && strings.Contains(c.Why, "the gates pass") && !strings.HasSuffix(c.Why, " approves") {
+	if after.Status == loop.Completed && p.Review && strings.Contains(c.Why, " passed") && !strings.Contains(c.Why, "Reached max") &&
+		!strings.HasSuffix(c.Why, " approves") {
 		t.Fatalf("completed without a review: %s", c.Why)
 	}
 	if after.Status == loop.Completed && e.Record != nil && e.Record.RedGate() && after.Iteration < after.Limit {

@@ -2,10 +2,14 @@ package loop
 
 import (
 	"cmp"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/decide/control"
 	"github.com/pawl-dev/pawl/internal/decide/failure"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/signal"
 )
 
@@ -34,12 +38,34 @@ const maxReverted = 100
 // maxSilent is how many reviews without a verdict make a person's.
 const maxSilent = 2
 
-// withApproval adds the reviewer to a reason, if one approved the work.
-func (r *Record) withApproval(why string) string {
-	if r.Review == nil || r.Review.Verdict != Approved {
-		return why
+// result names the changes of complete work and what proves it.
+func (r *Record) result() string {
+	var parts []string
+	if r.Steps != nil {
+		parts = append(parts, r.Steps.String())
 	}
-	return strings.TrimPrefix(why, "and ") + ", and " + r.Review.reviewerName() + " approves"
+	if z := r.Size; z != nil && z.Files > 0 {
+		parts = append(parts, fmt.Sprintf("%s, +%d -%d", fault.Numbered(z.Files, "file"), z.Added, z.Deleted))
+	} else if z != nil && r.Steps == nil {
+		parts = append(parts, "no file changed")
+	}
+	passed := slices.DeleteFunc(slices.Clone(r.Gates), func(g Gate) bool { return g.Status != GatePassed })
+	switch all := fault.Numbered(len(r.Gates), "gate"); {
+	case len(passed) < len(r.Gates):
+		parts = append(parts, fmt.Sprintf("%d of %s passed", len(passed), all))
+	case len(passed) > 0:
+		parts = append(parts, all+" passed")
+	case r.Steps == nil:
+		parts = append(parts, "no verification configured")
+	}
+	proofs := lists.Each(passed, func(g Gate) string { return g.Criterion })
+	if shown := lists.Union(nil, slices.DeleteFunc(proofs, func(c string) bool { return c == "" })...); len(shown) > 0 {
+		parts = append(parts, fmt.Sprintf("criteria shown: %d", len(shown)))
+	}
+	if r.isApproved() {
+		return strings.Join(parts, "; ") + ", and " + r.Review.reviewerName() + " approves"
+	}
+	return strings.Join(parts, "; ")
 }
 
 func (v *Review) reviewerName() string {
@@ -71,7 +97,7 @@ func (s turn) issueReview(e *Event, why string) {
 		return
 	}
 	if s.Policy.Reviewer == Person {
-		s.askReview("the work is green and waits for a review")
+		s.askReview(r.result() + "; it waits for a review")
 		return
 	}
 	if c := s.endByLimits(nil); c != nil {

@@ -362,6 +362,9 @@ func (s turn) finishSession(c *Command) {
 	if c.Status == Pending {
 		c.Kind = Ask
 	}
+	if c.Status == TimedOut && !strings.HasPrefix(s.Wrong, cutOff) {
+		c.Why = causeFirst(s.Wrong, c.Why)
+	}
 	s.Status, s.Why, s.Question = c.Status, c.Why, c.Question
 	s.StopAsked, s.PauseAsked = NoCause, false
 	s.issueCommand(c)

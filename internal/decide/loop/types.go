@@ -180,9 +180,12 @@ type Record struct {
 	TreeAfter  string   `json:"tree_after,omitempty"`
 	Files      []string `json:"files,omitempty"` // changed by this iteration, at most 1,000
 	// Flagged are files that the gates' output names ("file: path").
-	Flagged  []string `json:"flagged,omitempty"`
-	Commits  int      `json:"commits"`
-	Snapshot string   `json:"snapshot,omitempty"` // commit id
+	Flagged []string `json:"flagged,omitempty"`
+	Commits int      `json:"commits"`
+	// Size is how the tree differs from what it was before the run, of work that is said to
+	// be complete; nil is not known.
+	Size     *Size  `json:"size,omitempty"`
+	Snapshot string `json:"snapshot,omitempty"` // commit id
 	// Pushed is where other machines find what the iteration left; nil where there are none.
 	Pushed *Pushed `json:"pushed,omitempty"`
 
@@ -203,6 +206,13 @@ type Record struct {
 	// Kept counts what the kernel made of it, set by Step on the copy that is
 	// journalled: "success", "failed", "neutral", "asked" or "waited".
 	Outcome Outcome `json:"outcome,omitempty"`
+}
+
+// Size counts what differs between two trees.
+type Size struct {
+	Files   int `json:"files"`
+	Added   int `json:"added"` // lines
+	Deleted int `json:"deleted"`
 }
 
 // Pushed is the work on a task as it was sent to the remote.

@@ -9,12 +9,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/strategy"
 )
 
-// The bounds of the backoff for a wait that the provider did not name.
-const (
-	minBackoff = time.Second
-	maxBackoff = 5 * time.Minute
-)
-
 // waitForProvider answers a limit of the model provider that the run met: wait until the
 // named time, else back off; see [turn.answerLimit] for when the next agent takes over.
 func (s turn) waitForProvider(e *Event, r *Record) {
@@ -39,7 +33,7 @@ func (s *State) limitMet(e *Event, r *Record) Limited {
 	}
 	l.Named = l.Until.After(e.At)
 	if !l.Named {
-		l.Until = e.At.Add(backoffTime(strategy.Exponential, l.Times, e.Seed))
+		l.Until = e.At.Add(strategy.Exponential.Wait(l.Times, e.Seed))
 	}
 	return l
 }
@@ -60,30 +54,6 @@ func (s turn) nextAgent(why string) {
 	})
 }
 
-// backoffTime returns the n-th wait, from one second to five minutes; the seed shortens it by up to
-// a half, so that many loops do not come back at once.
-func backoffTime(kind strategy.Backoff, n int, seed uint64) time.Duration {
-	d := maxBackoff
-	switch {
-	case kind == strategy.NoBackoff || kind == "":
-		return 0
-	case kind == strategy.Linear:
-		d = min(minBackoff*time.Duration(min(n, 1000)), maxBackoff)
-	case n < 10:
-		d = min(minBackoff<<(n-1), maxBackoff)
-	}
-	half := d / 2
-	return max(d-time.Duration(mixBits(seed)%uint64(half+1)), minBackoff)
-}
-
-// mixBits spreads the bits of a seed (splitmix64).
-func mixBits(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
-}
-
 // atMaximum ends a run that has used up its iterations. A procedure is completed
 // only when its last iteration succeeded.
 func (s turn) atMaximum(r *Record) *Command {
@@ -92,9 +62,12 @@ func (s turn) atMaximum(r *Record) *Command {
 	case s.Policy.Kind == Procedure:
 		switch {
 		case s.Wrong != "":
-			return &Command{Status: Exhausted, Why: why + "; " + s.Wrong}
+			return &Command{Status: Exhausted, Why: causeFirst(s.Wrong, why)}
 		case s.Policy.InWords:
 			return &Command{Status: Exhausted, Why: why + "; the agent has not said that the task is complete"}
+		}
+		if r != nil {
+			why = causeFirst(r.result(), why)
 		}
 		return &Command{Status: Completed, Why: why}
 	case s.isControlled():
@@ -102,6 +75,9 @@ func (s turn) atMaximum(r *Record) *Command {
 	}
 	return &Command{Status: TimedOut, Why: why}
 }
+
+// cutOff begins the reason where a limit ended the iteration itself: that limit says more.
+const cutOff = "the last iteration was ended"
 
 // reasonNotSuccess keeps a procedure from ending with this iteration; "" when there is none.
 func (r *Record) reasonNotSuccess() string {
@@ -117,7 +93,7 @@ func (r *Record) reasonNotSuccess() string {
 	case r.RedGate():
 		return r.redGates() + what
 	case r.Exit.Ended != NotEnded:
-		return "the last iteration was ended (" + string(r.Exit.Ended) + ")" + what
+		return cutOff + " (" + string(r.Exit.Ended) + ")" + what
 	case r.Outcome == Failed:
 		return "the last iteration failed" + what
 	}

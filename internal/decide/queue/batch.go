@@ -355,7 +355,11 @@ func (s *State) endEntry(e Entry, l Landing) {
 		why = fmt.Sprintf("reverted on %s by %s: %s", branchName(s.Target), shortCommit(l.Commit), e.Revert)
 	}
 	s.Out.Landings = append(s.Out.Landings, l)
-	s.Out.Cases = append(s.Out.Cases, CaseMove{ID: e.ID, Move: move, Why: why})
+	reason := why
+	if e.Result != "" && move == MoveLanded {
+		reason = e.Result + "; " + why
+	}
+	s.Out.Cases = append(s.Out.Cases, CaseMove{ID: e.ID, Move: move, Why: reason})
 	s.Out.Notes = append(s.Out.Notes, Note{Kind: note, ID: e.ID, Text: why, Commit: l.Commit})
 	s.removeEntry(e.ID)
 	for i := range s.Entries {

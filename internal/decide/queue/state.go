@@ -66,6 +66,7 @@ type Entry struct {
 	Commit   string    `json:"commit"` // what is to land
 	Base     string    `json:"base,omitempty"`
 	Title    string    `json:"title"`
+	Result   string    `json:"result,omitempty"`   // what it changed and what proves it
 	Priority int       `json:"priority,omitempty"` // higher first
 	Needs    []string  `json:"needs,omitempty"`    // tasks that have not landed; in no order
 	Allow    []string  `json:"allow,omitempty"`    // patterns of protected files that it may change

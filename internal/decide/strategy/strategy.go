@@ -27,6 +27,54 @@ const (
 	Exponential Backoff = "exponential" // each wait is four times the one before
 )
 
+const (
+	minBackoff = time.Second
+	// MaxBackoff is the longest wait.
+	MaxBackoff = 5 * time.Minute
+)
+
+// Wait returns the n-th wait, from one second to five minutes; the seed shortens it by up to
+// a half, so that many loops do not come back at once.
+func (b Backoff) Wait(n int, seed uint64) time.Duration {
+	d := MaxBackoff
+	switch {
+	case b == NoBackoff || b == "":
+		return 0
+	case b == Linear:
+		d = min(minBackoff*time.Duration(min(n, 1000)), MaxBackoff)
+	case n < 10:
+		d = min(minBackoff<<(n-1), MaxBackoff)
+	}
+	half := d / 2
+	return max(d-time.Duration(mixBits(seed)%uint64(half+1)), minBackoff)
+}
+
+// outageFactor is how much longer an outage is waited for than what a little
+// patience or less load cures.
+const outageFactor = 5
+
+// WaitAfter is the n-th wait in a row after a transient failure. An iteration
+// costs money and minutes, so an exponential one grows faster than the wait for
+// a provider, of which nothing but the question is lost: four times each.
+func (b Backoff) WaitAfter(class failure.Class, n int, seed uint64) time.Duration {
+	if b == Exponential {
+		n = 2*n - 1
+	}
+	d := b.Wait(n, seed)
+	if Outage(class) {
+		return min(outageFactor*d, MaxBackoff)
+	}
+	return d
+}
+
+// mixBits spreads the bits of a seed (splitmix64).
+func mixBits(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
 // Mode is how strategies that fit are put in order.
 type Mode string
 

@@ -49,7 +49,7 @@ func (p *reporter) collectWork(ctx context.Context, l *slot, w pool.Workspace, s
 		o.Hold = p.reasonToConfirm(ctx, &l.task, w.Base, commit)
 	}
 	l.result = queue.Entry{
-		ID: l.task.ID, Title: l.task.Title, Run: run, Commit: commit, Base: w.Base,
+		ID: l.task.ID, Title: l.task.Title, Result: s.Why, Run: run, Commit: commit, Base: w.Base,
 		Priority: l.task.Priority, Allow: l.allow, Closed: l.closed, AddedAt: s.LastAt,
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/signal"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/gate"
 	"github.com/pawl-dev/pawl/internal/do/git"
@@ -192,6 +193,12 @@ func (w *treeWatch) snapshot(ctx context.Context, s loop.State, r *loop.Record, 
 	r.TreeKnown, r.TreeBefore = true, b.TreeBefore
 	if r.TreeBefore != r.TreeAfter {
 		w.changed(ctx, r)
+	}
+	mayEnd := r.Number == s.Limit || r.Signal.Kind == signal.Complete || r.Steps != nil
+	if mayEnd && w.trees.base != "" {
+		if stat, err := w.o.Tree.DiffStat(ctx, w.trees.base, r.TreeAfter); err == nil { // it is only shown
+			r.Size = &loop.Size{Files: stat.Files, Added: stat.Added, Deleted: stat.Deleted}
+		}
 	}
 	if b.HeadBefore != snap.Head {
 		n, err := w.o.Tree.Commits(ctx, b.HeadBefore, snap.Head)
