@@ -12,6 +12,7 @@ import './settle.test';
 import './find.test';
 import './wall.test';
 import './zoom.test';
+import './boxes.test';
 import './compare.test';
 import './choose.test';
 import './repositories.test';

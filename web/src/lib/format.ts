@@ -135,10 +135,3 @@ export const titled = (run: { name: string; work?: string | undefined }) =>
 
 /** withoutTags is a text of an agent in which a signal is its words: "<promise>COMPLETE</promise>" is "COMPLETE". */
 export const withoutTags = (text: string) => text.replace(/<\/?promise>/g, '');
-
-/** causeFirst puts what failed last before the limit that it ran into: the first words are what a reader sees. */
-export function causeFirst(why: string): string {
-  const between = '; last failure: ';
-  const at = why.indexOf(between);
-  return at < 0 ? why : `${why.slice(at + between.length)} (${why.slice(0, at)})`;
-}
