@@ -227,7 +227,7 @@ test('what a reader sees first is what changed, what proves it, and what is red'
   await main.getByRole('option').first().getByText(good).waitFor();
   // What no agent said the price of has none.
   for (const path of ['/', '/runs', '/stats', '/board/task-001', `/runs/${runs['task-001']}`]) {
-    main = await open(path);
+    await open(path);
     await page.waitForFunction(() => !/(Loading|Adding up)[^.]*…/.test(document.body.innerText));
     assert.doesNotMatch(await page.locator('body').innerText(), /\$0\.00|COMPLETE, and/, path);
   }

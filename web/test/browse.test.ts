@@ -15,6 +15,7 @@ import './zoom.test';
 import './boxes.test';
 import './compare.test';
 import './choose.test';
+import './flow.test';
 import './repositories.test';
 import './idle.test';
 import './terminal.test';

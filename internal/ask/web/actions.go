@@ -118,7 +118,7 @@ func (s actionHandlers) startRun(ctx context.Context, in *struct {
 		wish := in.Body
 		verb := "run"
 		if wish.Goal != "" {
-			verb, wish.Fresh = "plan", false // it always begins anew
+			verb, wish.Fresh, wish.Iterate, wish.Strategy = "plan", false, false, "" // it always begins anew
 		}
 		wish.Procedure, wish.Workflow, wish.Goal = "", "", ""
 		run, err = s.o.Launch(ctx, slices.Concat([]string{verb}, view.FlagsOf(wish), []string{"--", what}),
@@ -160,7 +160,8 @@ func (s actionHandlers) resumeRun(ctx context.Context, in *struct {
 // raiseAndResume lets a run go on, with higher limits if they are given: where it is
 // driven, or in the background.
 func (s actionHandlers) raiseAndResume(ctx context.Context, p *action.Operator, r store.Run, raise view.Raise) error {
-	f := planner.Flags{Max: raise.MaxIterations, MaxCost: raise.MaxCost, Timeout: raise.Timeout}
+	f := planner.Flags{Max: raise.MaxIterations, MaxCost: raise.MaxCost, Timeout: raise.Timeout,
+		Iterate: raise.Iterate, Strategy: raise.Strategy}
 	if done, err := p.ResumeElsewhere(ctx, r, f); done || err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	flow "github.com/pawl-dev/pawl/internal/do/workflow/run"
 	"github.com/pawl-dev/pawl/internal/keep/outputs"
 	"github.com/pawl-dev/pawl/internal/keep/spool"
 	"github.com/pawl-dev/pawl/internal/keep/store"
@@ -233,6 +235,8 @@ type conversationQuery struct {
 	Before int64 `query:"before" minimum:"0" maximum:"1099511627776" doc:"Instead: the last events before this offset."`
 	Tail   bool  `query:"tail" doc:"Instead: the last events of all."`
 	Limit  int   `query:"limit" minimum:"1" maximum:"1000" default:"200"`
+
+	Step string `query:"step" maxLength:"1000" doc:"Of a workflow: the step whose agent it is with, as begun last in this iteration."`
 }
 
 func (s iterationHandlers) getConversation(ctx context.Context, in *conversationQuery) (*rest.Body[view.Conversation], error) {
@@ -245,7 +249,13 @@ func (s iterationHandlers) getConversation(ctx context.Context, in *conversation
 		return nil, err
 	}
 	defer func() { _ = root.Close() }()
-	f, err := spool.Open(root, activity.EventsFile)
+	name := activity.EventsFile
+	if in.Step != "" {
+		if name, err = s.eventsOfStep(ctx, r, in); err != nil {
+			return nil, err
+		}
+	}
+	f, err := spool.Open(root, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return rest.Answer(out), nil // it has said nothing yet
 	}
@@ -265,6 +275,17 @@ func (s iterationHandlers) getConversation(ctx context.Context, in *conversation
 		return rest.Answer(activity.ReadEventsBefore(f, spans, min(in.Before, out.Size), in.Limit, out)), nil
 	}
 	return rest.Answer(activity.ReadEventsFrom(f, in.From, in.Limit, out)), nil
+}
+
+// eventsOfStep names the file of what the agent of a step did, as it was begun last in an iteration.
+func (s *core) eventsOfStep(ctx context.Context, r store.Run, in *conversationQuery) (string, error) {
+	rows, err := s.o.Store.Steps(ctx, r.ID)
+	for _, row := range slices.Backward(rows) {
+		if files, broken := flow.Files(row); row.Step == in.Step && row.Iteration == in.Number && broken == nil {
+			return files + ".events.jsonl", nil
+		}
+	}
+	return "", cmp.Or(err, error(noIteration(r.ID, in.Number)))
 }
 
 // lacksConversation reports whether an iteration has just begun, or is of a workflow,

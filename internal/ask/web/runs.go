@@ -191,7 +191,7 @@ func (s runHandlers) listSteps(ctx context.Context, in *rest.RunPath) (*rest.Bod
 	for _, row := range rows { // the newest of each step is the last
 		at := slices.IndexFunc(out.Steps, func(v view.StepView) bool { return v.ID == row.Step })
 		files, broken := flow.Files(row)
-		if at < 0 || broken != nil || files == "" {
+		if at < 0 || broken != nil || files == "" || out.Steps[at].Agent != "" { // an agent has a conversation
 			continue
 		}
 		dir, oerr := s.openOutputs(r, row.Iteration)

@@ -317,6 +317,16 @@ export async function start(): Promise<string> {
           lines: true,
           shown: (answers) => !of(answers) && anew(answers),
         },
+        {
+          name: 'iterate',
+          label: 'When a step fails',
+          value: '',
+          choices: [
+            ['', 'Stop there'],
+            ['yes', 'Repeat what is not done, until all steps are'],
+          ],
+          shown: (answers) => of(answers) !== undefined,
+        },
         { name: 'max_iterations', label: 'Iterations at most (optional)' },
         { name: 'max_cost', label: 'Dollars at most (optional)' },
         { name: 'timeout', label: 'Time at most (optional)', hint: 'with its unit: 1h30m' },
@@ -365,7 +375,7 @@ export async function start(): Promise<string> {
           : [];
       const body = {
         ...(flow
-          ? { workflow: flow.file, fresh: true }
+          ? { workflow: flow.file, fresh: true, ...(answers.iterate ? { iterate: true } : {}) }
           : { procedure: answers.what?.slice(2) ?? '', ...(last ? { fresh: true } : {}) }),
         ...(context.length > 0 ? { context } : {}),
         ...filled({

@@ -239,6 +239,8 @@ type Raise struct {
 	MaxIterations string `json:"max_iterations,omitempty" maxLength:"20" doc:"As --max-iterations: the highest number that an iteration may have; 0 is unlimited for procedures."`
 	MaxCost       string `json:"max_cost,omitempty" maxLength:"20" doc:"As --max-cost: US dollars of the whole run, e.g. 5 or 2.50."`
 	Timeout       string `json:"timeout,omitempty" maxLength:"20" doc:"As --timeout: wall clock with its unit, e.g. 90m."`
+	Iterate       bool   `json:"iterate,omitempty" doc:"As --iterate: repeat a workflow until all its steps are done; procedures always do."`
+	Strategy      string `json:"strategy,omitempty" maxLength:"100" doc:"As --strategy: auto, conservative, aggressive, or one strategy for the whole run."`
 }
 
 // flagNames are the flags whose names are not those of the API's fields.
@@ -319,6 +321,7 @@ type StepView struct {
 	Status     string     `json:"status" enum:"waiting,running,success,failure,cancelled,interrupted,asking,refused" doc:"waiting: it has not begun, or was skipped."`
 	Needs      []string   `json:"needs" nullable:"false" doc:"Steps that must be done first; none where the file is gone."`
 	Executions int        `json:"executions" doc:"How often it was begun."`
+	Iteration  int        `json:"iteration" doc:"The pass in which it was begun last; 0 for none."`
 	Optional   bool       `json:"optional"`
 	StartedAt  *time.Time `json:"started_at" nullable:"true"`
 	Elapsed    float64    `json:"elapsed" doc:"Seconds."`
@@ -368,5 +371,5 @@ func (o *Steps) AddExecution(e report.Execution) {
 	}
 	v.StartedAt, v.Elapsed, v.Error = TimeOrNil(e.StartedAt), Seconds(e.Elapsed), e.Failure
 	v.Output = strings.ToValidUTF8(e.Output[max(0, len(e.Output)-MaxStepOutput):], "")
-	v.Executions++
+	v.Executions, v.Iteration = v.Executions+1, e.Iteration
 }
