@@ -17,6 +17,8 @@ import './compare.test';
 import './choose.test';
 import './flow.test';
 import './repositories.test';
+import './restart.test';
+import './review.test';
 import './idle.test';
 import './terminal.test';
 import './plan.test';

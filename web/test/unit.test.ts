@@ -6,7 +6,7 @@ import { Painter, plain } from '../src/lib/ansi';
 import { address } from '../src/lib/api';
 import { coalesce } from '../src/lib/coalesce';
 import { daysUntil, shortDay } from '../src/lib/days';
-import { pairs, rows, segments, wrapped } from '../src/lib/diff';
+import { pairs, rows, segments, spelled, threads, wrapped, type Comment } from '../src/lib/diff';
 import { fits, haystack, readFilter } from '../src/lib/filter';
 import { ago, bytes, count, duration, money, short, visible } from '../src/lib/format';
 import { isPlain, markdown, spans, type Block, type Span } from '../src/lib/markdown';
@@ -476,4 +476,13 @@ test('a place is a priority, and few others change', () => {
     ['a', 1],
     ['b', 2],
   ]);
+});
+
+test('comments are read back from what they were spelled as', () => {
+  const list: Comment[] = [
+    { file: 'src/a b.ts', line: 20, side: 'before', code: '  old: 1', text: 'This was right:\nkeep it' },
+    { file: 'src/a b.ts', line: 20, side: 'after', code: 'new > old', text: 'Say why' },
+  ];
+  assert.deepEqual(threads(`approved in the browser\n${spelled(list)}`), list);
+  assert.deepEqual(threads('write tests first\nfile.ts:3: not a comment of a review'), []);
 });

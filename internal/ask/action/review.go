@@ -54,7 +54,7 @@ func (p *Operator) isNow(ctx context.Context, id string) (Done, error) {
 
 // approveWork puts the work into the merge queue. The decision and the entry are stored
 // in one transaction: work that somebody else decided about meanwhile is refused.
-func (p *Operator) approveWork(ctx context.Context, id string) (Done, error) {
+func (p *Operator) approveWork(ctx context.Context, id, why string) (Done, error) {
 	list, err := p.Store.CaseReviews(ctx, id)
 	if err != nil {
 		return Done{}, err
@@ -77,7 +77,7 @@ func (p *Operator) approveWork(ctx context.Context, id string) (Done, error) {
 	v := store.Verdict{
 		Case: id, Review: list[len(list)-1].Seq, Decision: store.Approved,
 		Change: board.Change{Action: board.Approve, By: board.Person,
-			Why: "approved " + string(WayOf(ctx)), At: ask.At},
+			Why: strings.TrimSuffix("approved "+string(WayOf(ctx))+"\n"+why, "\n"), At: ask.At},
 		Land: &ask,
 	}
 	if ok, err := p.Store.DecideReview(ctx, v); err != nil {

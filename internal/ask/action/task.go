@@ -110,7 +110,7 @@ func (p *Operator) Change(ctx context.Context, verb, id, text string) (Done, err
 	case "start":
 		return p.startTask(ctx, id)
 	case "approve":
-		return p.approveWork(ctx, id)
+		return p.approveWork(ctx, id, text)
 	case "redo":
 		return p.sendBack(ctx, id, text)
 	case "revert":

@@ -90,6 +90,7 @@ type Span struct {
 type FilePath struct {
 	Path string `query:"path" required:"true" minLength:"1" maxLength:"4096"`
 	Old  string `query:"old" maxLength:"4096" doc:"The old path of a renamed file."`
+	All  bool   `query:"all" doc:"With all lines that did not change, not only those around changes."`
 }
 
 func (s diffHandlers) diffRun(ctx context.Context, in *struct {
@@ -241,7 +242,11 @@ func statusWord(f git.FileChange) string {
 }
 
 func (c compared) diffFile(ctx context.Context, of FilePath) (*rest.Body[patch.FileDiff], error) {
-	text, cut, err := c.tree.Diff(ctx, c.from, c.to, maxPatch, of.Path, cmp.Or(of.Old, of.Path))
+	around := 3
+	if of.All {
+		around = maxPatch
+	}
+	text, cut, err := c.tree.DiffAround(ctx, c.from, c.to, maxPatch, around, of.Path, cmp.Or(of.Old, of.Path))
 	if err != nil {
 		return nil, explainGone(err)
 	}

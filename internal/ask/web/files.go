@@ -236,7 +236,7 @@ type conversationQuery struct {
 	Tail   bool  `query:"tail" doc:"Instead: the last events of all."`
 	Limit  int   `query:"limit" minimum:"1" maximum:"1000" default:"200"`
 
-	Step string `query:"step" maxLength:"1000" doc:"Of a workflow: the step whose agent it is with, as begun last in this iteration."`
+	Step string `query:"step" maxLength:"1000" doc:"Of a workflow: the step whose agent it is with."`
 }
 
 func (s iterationHandlers) getConversation(ctx context.Context, in *conversationQuery) (*rest.Body[view.Conversation], error) {

@@ -102,3 +102,51 @@ func (r *rig) lost() {
 		r.t.Fatal(err)
 	}
 }
+
+// A sprint that was begun here and cut off is planned anew, as what is left of it: one click continues it.
+func TestSprintThatWasCutOff(t *testing.T) {
+	t.Parallel()
+	for name, one := range map[string]struct {
+		wish, want string
+		end        func(*rig)
+	}{
+		"stopped":    {`{"count":"5","tags":["x"]}`, "--count=3 --tag=x", func(r *rig) { r.ended(143) }},
+		"killed":     {`{"no_ready":true}`, "--no-ready=true", func(r *rig) { r.lost() }},
+		"all done":   {`{"count":"2"}`, "", func(r *rig) { r.ended(143) }},
+		"at its end": {`{"count":"5"}`, "", func(r *rig) { r.ended(0) }},
+		"hours":      {`{"hours":"1.5"}`, "--hours=90m", func(r *rig) { r.ended(143) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			var done view.Done
+			r.ask(http.MethodPost, "/sprints", one.wish, &done)
+			r.did()
+			r.autopilot("running")
+			if got := r.next(); got != "" {
+				t.Fatalf("planned while it works: %q", got)
+			}
+			p := store.Sprint{ID: "2026-11-20-001", StartedAt: noon, Stats: json.RawMessage(`{"completedTasks":2}`)}
+			if err := r.store.SaveSprint(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+			one.end(r)
+			got := r.next()
+			if rest, held, _ := strings.Cut(got, " The sprint was cut off"); rest != one.want || (held == "") != (one.want == "") {
+				t.Fatalf("what is left is %q", got)
+			}
+			if again := r.next(); again != got || r.did() != "" {
+				t.Errorf("looked at again: %q", again)
+			}
+			if got == "" {
+				return
+			}
+			r.ask(http.MethodPost, "/sprints", one.wish, &done)
+			began := r.did()
+			r.autopilot("running")
+			if began == "" || r.next() != "" {
+				t.Error("it was continued, and is held still")
+			}
+		})
+	}
+}

@@ -1,9 +1,11 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/http"
 	"os"
@@ -112,7 +114,22 @@ func (s *pilotHandlers) launchAutopilot(ctx context.Context, args []string, said
 }
 
 func (s *pilotHandlers) startSprint(ctx context.Context, in *struct{ Body view.SprintWish }) (*done, error) {
-	return s.launchAutopilot(ctx, append([]string{"sprint"}, view.FlagsOf(in.Body)...), "The sprint has started.")
+	s.planning.Lock()
+	defer s.planning.Unlock()
+	said, err := s.launchSprint(ctx, in.Body, "The sprint has started.")
+	if next, perr := s.plannedSprint(); err == nil && perr == nil && next != nil && next.Held != "" {
+		err = s.storePlanned(nil) // what was held is this one, or is not wanted any more
+	}
+	return said, err
+}
+
+// launchSprint keeps what the sprint is to come to: when its process is ended before, the rest is planned.
+func (s *pilotHandlers) launchSprint(ctx context.Context, wish view.SprintWish, said string) (*done, error) {
+	out, err := s.launchAutopilot(ctx, append([]string{"sprint"}, view.FlagsOf(wish)...), said)
+	if err == nil {
+		err = files.ReplaceJSON(s.begunFile(), view.Planned{SprintWish: wish}, false)
+	}
+	return out, err
 }
 
 // askAutopilot does not wait for the end after a stop; mode is for switching.
@@ -150,6 +167,44 @@ const nextEvery = time.Second
 const stopped = 128
 
 func (s *pilotHandlers) nextFile() string { return filepath.Join(s.o.StateDir, "next-sprint.json") }
+
+func (s *pilotHandlers) begunFile() string { return filepath.Join(s.o.StateDir, "this-sprint.json") }
+
+// restOf returns what is left of the sprint that was begun here and cut off; nil where nothing is.
+func (s *pilotHandlers) restOf(ctx context.Context, pilot store.Autopilot) (rest *view.Planned, err error) {
+	if err = files.ReadJSON(s.begunFile(), &rest); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	list, lerr := s.o.Store.Sprints(ctx, 1)
+	if err = errors.Join(err, lerr, os.Remove(s.begunFile())); err != nil || len(list) == 0 {
+		return nil, err
+	}
+	var did struct {
+		Completed int `json:"completedTasks"`
+	}
+	_ = json.Unmarshal(list[0].Stats, &did) // of what cannot be read nothing counts as done
+	rest.Held = "The sprint was cut off: " + cmp.Or(pilot.Why, "its process ended") + "."
+	if n, err := strconv.Atoi(rest.Count); err == nil {
+		rest.Count = strconv.Itoa(n - did.Completed)
+		if n <= did.Completed {
+			return nil, nil
+		}
+	}
+	hours, err := strconv.ParseFloat(rest.Hours, 64)
+	all := time.Duration(hours * float64(time.Hour))
+	if err != nil {
+		all, _ = time.ParseDuration(rest.Hours) // none is set
+	}
+	if all > 0 {
+		end := pilot.EndedAt
+		if end.IsZero() {
+			end = pilot.UpdatedAt // it was killed
+		}
+		left := all - end.Sub(list[0].StartedAt)
+		rest.Hours = fmt.Sprintf("%dm", max(1, int(left.Minutes())))
+	}
+	return rest, nil
+}
 
 // plannedSprint returns the sprint that is planned, or nil.
 func (s *pilotHandlers) plannedSprint() (p *view.Planned, err error) {
@@ -205,7 +260,8 @@ func (s *pilotHandlers) beginNext(ctx context.Context) error {
 	s.planning.Lock()
 	defer s.planning.Unlock()
 	next, err := s.plannedSprint()
-	if err != nil || next == nil || next.Held != "" {
+	isHeld := next != nil && next.Held != ""
+	if err != nil || isHeld {
 		return err
 	}
 	pilot, ok, err := s.o.Store.Autopilot(ctx)
@@ -213,12 +269,18 @@ func (s *pilotHandlers) beginNext(ctx context.Context) error {
 		return err
 	}
 	cutOff := pilot.EndedAt.IsZero() || pilot.Exit >= stopped
+	if next == nil {
+		rest, err := s.restOf(ctx, pilot)
+		if err == nil && rest != nil && cutOff {
+			err = s.storePlanned(rest)
+		}
+		return err
+	}
 	if ok && cutOff {
 		next.Held = "The sprint before it was stopped, or failed."
 		return s.storePlanned(next)
 	}
-	if _, err := s.launchAutopilot(ctx, append([]string{"sprint"}, view.FlagsOf(next.SprintWish)...),
-		"The planned sprint has started."); err != nil {
+	if _, err := s.launchSprint(ctx, next.SprintWish, "The planned sprint has started."); err != nil {
 		next.Held = err.Error()
 		return s.storePlanned(next)
 	}

@@ -94,11 +94,17 @@ func (r *History) readChanges(f []string, limit int) ([]Change, bool, error) {
 // Diff is the patch between two trees, of some paths or of all, at most limit
 // bytes of it, and whether it was cut. A binary file is one line.
 func (s *Shadow) Diff(ctx context.Context, from, to string, limit int, paths ...string) (string, bool, error) {
+	return s.DiffAround(ctx, from, to, limit, 3, paths...)
+}
+
+// DiffAround is Diff with so many unchanged lines around each change.
+func (s *Shadow) DiffAround(ctx context.Context, from, to string, limit, around int, paths ...string,
+) (patch string, cut bool, err error) {
 	if from == to || limit <= 0 {
 		return "", from != to, nil
 	}
 	args := []string{"diff-tree", "-p", "-r", "-M", "-l" + renameLimit, "--no-ext-diff", "--no-textconv", "--no-color",
-		from, to, "--"}
+		"-U" + strconv.Itoa(around), from, to, "--"}
 	c := s.newCall(append(args, paths...)...)
 	c.Env = append(c.Env, "GIT_LITERAL_PATHSPECS=1")
 	c.Max = int64(limit)

@@ -238,6 +238,12 @@ func (c *objects) Diff(ctx context.Context, from, to string, limit int, paths ..
 	return c.shadow.Diff(ctx, from, to, limit, paths...)
 }
 
+// DiffAround is Diff with so many unchanged lines around each change.
+func (c *objects) DiffAround(ctx context.Context, from, to string, limit, around int, paths ...string,
+) (patch string, cut bool, err error) {
+	return c.shadow.DiffAround(ctx, from, to, limit, around, paths...)
+}
+
 // FileChanges lists how one tree or commit differs from another, by path with
 // renames found and lines counted, at most limit paths; more says that there
 // are others.

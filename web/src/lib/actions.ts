@@ -472,7 +472,7 @@ export async function move(c: Case, how: Move, comments = ''): Promise<boolean> 
   const act = (why: string) => post('/api/v1/cases/{id}/actions', { path: { id: c.id }, body: { action: how, why } });
   const now =
     word.why === 'none'
-      ? await attempt(() => act(''))
+      ? await attempt(() => act(comments))
       : await asking.ask(
           {
             title: `${word.title} ${c.id}`,

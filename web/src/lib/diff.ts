@@ -119,8 +119,28 @@ export function pairs(list: Row[]): Pair[] {
 /** Comment is what a person says about a line. */
 export interface Comment {
   file: string;
+  /** line is counted as the file is after the change, or before it for one that was removed. */
   line: number;
+  side: 'before' | 'after';
+  /** code is the line itself: by it a later review knows whether it is as it was. */
+  code: string;
   text: string;
+}
+
+/** spelled are comments as the agent gets them and the task's history keeps them: see [threads]. */
+export const spelled = (list: Comment[]): string =>
+  list.map((c) => `${c.file}:${c.line}${c.side === 'before' ? ' (removed)' : ''}: ${c.text}\n> ${c.code}`).join('\n');
+
+/** threads reads comments back from what was said. */
+export function threads(said: string): Comment[] {
+  const found = said.matchAll(/^(\S.*?):(\d+)( \(removed\))?: ([\s\S]*?)\n> (.*)$/gm);
+  return [...found].map(([, file = '', line = '', before, text = '', code = '']) => ({
+    file,
+    line: Number(line),
+    side: before ? 'before' : 'after',
+    code,
+    text,
+  }));
 }
 
 const most = 60; // rows that one line is broken into

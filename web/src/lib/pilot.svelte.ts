@@ -36,6 +36,12 @@ class Pilot {
   start = (slots?: number): Promise<void> =>
     this.tell(() => post('/api/v1/autopilot/start', { body: slots ? { max_parallel: slots } : {} }));
 
+  /** proceed starts what is left of a sprint that was cut off, or was planned and held. */
+  async proceed(): Promise<void> {
+    const { held, ...wish } = this.now?.next ?? {};
+    if (held) await this.tell(() => post('/api/v1/sprints', { body: wish }));
+  }
+
   /** next starts it, or pauses one that works, or has a paused one go on. */
   next = (): Promise<void> => (this.may('start') ? this.start() : this.ask(this.may('resume') ? 'resume' : 'pause'));
 

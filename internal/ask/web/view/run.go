@@ -239,8 +239,8 @@ type Raise struct {
 	MaxIterations string `json:"max_iterations,omitempty" maxLength:"20" doc:"As --max-iterations: the highest number that an iteration may have; 0 is unlimited for procedures."`
 	MaxCost       string `json:"max_cost,omitempty" maxLength:"20" doc:"As --max-cost: US dollars of the whole run, e.g. 5 or 2.50."`
 	Timeout       string `json:"timeout,omitempty" maxLength:"20" doc:"As --timeout: wall clock with its unit, e.g. 90m."`
-	Iterate       bool   `json:"iterate,omitempty" doc:"As --iterate: repeat a workflow until all its steps are done; procedures always do."`
-	Strategy      string `json:"strategy,omitempty" maxLength:"100" doc:"As --strategy: auto, conservative, aggressive, or one strategy for the whole run."`
+	Iterate       bool   `json:"iterate,omitempty" doc:"As --iterate: repeat a workflow until it is done."`
+	Strategy      string `json:"strategy,omitempty" maxLength:"100" doc:"As --strategy: NAME for the whole run."`
 }
 
 // flagNames are the flags whose names are not those of the API's fields.

@@ -1,1 +1,0 @@
-var e=`pawl.marks`;function t(){try{return JSON.parse(localStorage.getItem(e)??`{}`)??{}}catch{return{}}}function n(e){let n=t()[e];return Array.isArray(n)?n:[]}function r(n,r){let i=t();delete i[n],r.length>0&&(i[n]=r);try{localStorage.setItem(e,JSON.stringify(Object.fromEntries(Object.entries(i).slice(-200))))}catch{}}export{n,r as t};
