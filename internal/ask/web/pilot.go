@@ -135,6 +135,9 @@ func (s *pilotHandlers) launchSprint(ctx context.Context, wish view.SprintWish, 
 // askAutopilot does not wait for the end after a stop; mode is for switching.
 func (s *pilotHandlers) askAutopilot(wish, mode string) func(context.Context, *rest.Nothing) (*done, error) {
 	return func(ctx context.Context, _ *rest.Nothing) (*done, error) {
+		if wish == "stop" {
+			_ = os.Remove(s.begunFile()) // who stops a sprint does not want the rest
+		}
 		return s.doAction(ctx, func(p *action.Operator) (string, error) { return "", p.AskAutopilot(ctx, wish, mode, false) })
 	}
 }
