@@ -23,21 +23,31 @@ func Analyse(e Evidence) Analysis {
 	h := findHits(t)
 	h.own = said != ""
 	v := judgeOutput(e, h, out)
-	calls := h.own || e.endedOffline(h, v)
+	calls := h.own || e.endedByProvider(h, v)
 	if calls && isProviderFault(v.class) {
 		v.flags |= provider
 	}
 	return makeAnalysis(e, h, v)
 }
 
-// endedOffline: the stream has no errors of its own calls, and the last words are of
-// the network: it is the way to the model, but for what lies on this machine.
-func (e Evidence) endedOffline(h *hits, v verdict) bool {
-	if e.Source != "agent" || v.class != Network || v.line < closingLines(h.t) || e.exitedCleanly() {
+// endedByProvider: the stream has no errors of its own calls, and the last words are of
+// the network, a limit or an outage: it is the model's or the way to it, but for what lies on this machine.
+func (e Evidence) endedByProvider(h *hits, v verdict) bool {
+	if e.Source != "agent" || v.line < closingLines(h.t) || e.exitedCleanly() {
 		return false
 	}
-	return !words.Has(words.Small(h.t.lineAt(v.line)), "localhost", "127.0.0.1", "[::1]", "docker", "podman")
+	line := h.t.lineAt(v.line)
+	if v.class == Network {
+		return !words.Has(words.Small(line), "localhost", "127.0.0.1", "[::1]", "docker", "podman")
+	}
+	return (v.class == RateLimit || v.class == ServiceUnavailable) && !isAboutOthers().MatchString(line)
 }
+
+// isAboutOthers matches a line about a limit that is not the program's own: an item of a summary, a quotation, words
+// about code and tests, a name of another program or of this machine.
+var isAboutOthers = lazy.Regexp("^\\s*(?:[-+*>#|]|\\d+[.)] )|[`\"]\\S*[45]\\d\\d|`" +
+	`|(?i)^\s*(?:npm|pnpm|yarn|pip|curl|wget|git|fatal|remote|docker|podman|toomanyrequests)\b|localhost|127\.0\.0\.1` +
+	`|\b(?:I|we)\b|\b(?:tests?|expect(?:s|ed)?|assert\w*|mock\w*|handl\w+|add(?:s|ed)|implement\w*|endpoint|return(?:s|ed)|got|want)\b`)
 
 // verdict is the class that the evidence speaks for, and why.
 type verdict struct {

@@ -45,3 +45,33 @@ func TestEndedOffline(t *testing.T) {
 		}
 	}
 }
+
+// A program that prints text and fails with a limit of its model's provider as its last words has not worked. One that
+// speaks of limits, or does well, has.
+func TestEndedAtLimit(t *testing.T) {
+	t.Parallel()
+	for output, provider := range map[string]bool{
+		"Working on it.\nError: rate limit exceeded, try again in 2 minutes":            true,
+		"Error: 429 Too Many Requests":                                                  true,
+		"Rate limit reached. Please try again later.\nBye.":                             true,
+		"HTTP 503 Service Unavailable":                                                  true,
+		"Error code: 429 - slow down, too many requests":                                true,
+		"- added a test for 429 Too Many Requests":                                      false,
+		"The endpoint returned 503 Service Unavailable, so its test fails.":             false,
+		"Clients get `429 Too Many Requests` now.":                                      false,
+		"--- FAIL: TestLimit\n    limit_test.go:7: got 429 Too Many Requests, want 200": false,
+		"npm ERR! 429 Too Many Requests - GET https://registry.npmjs.org/left-pad":      false,
+		"curl: (22) The requested URL returned error: 503 Service Unavailable":          false,
+		"HTTP 503 Service Unavailable" + strings.Repeat("\nGoing on.", 9):               false,
+	} {
+		if a := Analyse(Evidence{Source: "agent", ExitCode: 1, Output: output}); a.Provider != provider {
+			t.Errorf("%s: %s, provider %v", output, a.Class, a.Provider)
+		}
+		if a := Analyse(Evidence{Source: "agent", Output: output}); a.Provider {
+			t.Errorf("%s: exits 0, and its provider's fault", output)
+		}
+		if a := Analyse(Evidence{Source: "gate", ExitCode: 1, Output: output}); a.Provider {
+			t.Errorf("%s: a gate's is the provider's", output)
+		}
+	}
+}
