@@ -177,8 +177,8 @@ func (s *screen) headLines() []string {
 
 func (s *screen) phaseText() string {
 	v, why := s.view, ""
-	if v.Why != "" {
-		why = ": " + report.Line(v.Why, 120)
+	if v.PhaseReason() != "" {
+		why = ": " + report.Line(v.PhaseReason(), 180)
 	}
 	switch {
 	case v.Session == "":

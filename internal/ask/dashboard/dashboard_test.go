@@ -90,6 +90,8 @@ func TestScreenSaysHowTheAutopilotIs(t *testing.T) {
 		{func(v *autopilot.View) { v.Running = false }, "killed; start it again with: pawl autopilot"},
 		{func(v *autopilot.View) { v.Running, v.Phase, v.Why = false, "ended", "no task is ready" }, "ended: no task is ready"},
 		{func(v *autopilot.View) { v.Phase, v.Why = "paused", "3 tasks in a row failed" }, "paused: 3 tasks in a row failed"},
+		{func(v *autopilot.View) { v.Phase, v.Why, v.PauseEnds = "paused", "3 failed", noon.Add(time.Hour) },
+			"paused: 3 failed; continue with: pawl autopilot resume, else it ends at " + noon.Add(time.Hour).Local().Format(time.TimeOnly)},
 		{func(v *autopilot.View) { v.QueueHeld = "main is red" }, "main is red"},
 		{func(v *autopilot.View) { v.Slots = nil }, "nothing runs"},
 	} {

@@ -56,6 +56,18 @@ type View struct {
 	Events    []Event  `json:"events"`    // the last ones, the latest first
 }
 
+// PhaseReason is the reason of the phase, with how to end a pause and when it ends by itself.
+func (v View) PhaseReason() string {
+	why := v.Why
+	if v.Running && v.Phase == string(schedule.Paused) {
+		why = strings.TrimPrefix(why+"; continue with: pawl autopilot resume", "; ")
+		if !v.PauseEnds.IsZero() {
+			why += ", else it ends at " + v.PauseEnds.Local().Format(time.TimeOnly)
+		}
+	}
+	return why
+}
+
 // Idle is why an autopilot does not start what is ready.
 type Idle struct {
 	// Held is why nothing starts until a time; "" something may be.

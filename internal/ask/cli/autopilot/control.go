@@ -82,7 +82,7 @@ func printAutopilot(a *command.App, v autopilot.View) {
 		a.Result("No autopilot has run here.\n")
 	case v.Running:
 		a.Result("The autopilot is %s (%s), process %d on %s, since %s%s\n", v.Phase, v.Mode, v.PID, v.Host,
-			command.Minute(v.StartedAt), command.Aside(v.Why))
+			command.Minute(v.StartedAt), command.Aside(v.PhaseReason()))
 	case v.Waits:
 		a.Result("The autopilot is on (%s); the next worker that starts drives it: pawl-cluster worker\n", v.Phase)
 	case v.Phase == string(schedule.Finished):
