@@ -357,6 +357,9 @@ func (s *State) savingsText() string {
 		return ""
 	}
 	took := s.Spent.Active / time.Duration(s.Iteration) * time.Duration(left)
+	if took < time.Minute && s.Spent.Cost == 0 {
+		return "" // it saves nothing that is felt
+	}
 	text := fmt.Sprintf("\n\n%d of %d iterations were not needed; by the average of the others that saves %s",
 		left, s.Limit, Duration(took))
 	if s.Spent.Cost > 0 {

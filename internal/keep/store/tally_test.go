@@ -328,3 +328,21 @@ func TestTallyOfWhatAPersonLanded(t *testing.T) {
 		}
 	}
 }
+
+// A wait begins when an iteration's end orders it; an event of its own has only the limit of another run.
+func TestTallyOfWaits(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	w := &teller{t: t, s: s, at: noon}
+	w.begin("r1", "procedure", "build", "script")
+	for attempt := range 2 {
+		w.iterate(1, attempt+1, loop.Waited, time.Second)
+		w.at = w.at.Add(time.Minute)
+		w.tell(journal.WaitOver, journal.Wait{}, nil)
+	}
+	w.iterate(1, 3, loop.Success, time.Second)
+	list := tallies(t, s, stats.All)
+	if got := stats.Sum(list); got.Waited != 2*time.Minute || got.Iterations != 1 {
+		t.Errorf("waited %v in %d iterations", got.Waited, got.Iterations)
+	}
+}

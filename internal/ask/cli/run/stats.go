@@ -246,18 +246,29 @@ func statsTotal(a *command.App, t stats.Tally) {
 	a.Result("Tasks       %d landed, %d failed, %d timed out, %d blocked; %d starts\n", t.Landed, t.GaveUp, t.TimedOut,
 		t.Blocked, t.Started)
 	line := fmt.Sprintf("Iterations  %d: %d good, %d failed", t.Iterations, t.Succeeded, t.Failed)
+	if rest := t.Iterations - t.Succeeded - t.Failed; rest > 0 {
+		line += fmt.Sprintf(", %d neither (no change, or a question)", rest)
+	}
 	if t.Worked > 0 {
 		line += fmt.Sprintf("; a task that landed took %s (%d to %d)", perTask(t), t.Fewest, t.Most)
 	}
 	a.Result("%s\n", line)
-	if mean, ok := t.MeanElapsed(); ok {
-		a.Result("Time        %s of work; an iteration took %s (%s to %s)\n", formatBrief(t.Elapsed), formatBrief(mean),
+	if t.Iterations > 0 {
+		a.Result("Time        %s of work; an iteration took %s to %s\n", formatBrief(t.Elapsed),
 			formatBrief(t.Fastest), formatBrief(t.Slowest))
 	}
-	a.Result("Retries     %d, of which %d helped (%s)\n", t.Retries, t.Cured, formatHelped(t))
-	a.Result("Landings    %d, with %s\n", t.Landed, fault.Numbered(t.Conflicts, "conflict"))
-	a.Result("Waited      %s for providers, %s for answers\n", formatBrief(t.Waited), formatBrief(t.Asked))
-	a.Result("Guards      %d tripped\n", t.Guards)
+	if t.Retries > 0 {
+		a.Result("Retries     %d, of which %d helped (%s)\n", t.Retries, t.Cured, formatHelped(t))
+	}
+	if t.Landed+t.Conflicts > 0 {
+		a.Result("Landings    %d, with %s\n", t.Landed, fault.Numbered(t.Conflicts, "conflict"))
+	}
+	if t.Waited+t.Asked > 0 {
+		a.Result("Waited      %s for providers and before new tries, %s for answers\n", formatBrief(t.Waited), formatBrief(t.Asked))
+	}
+	if t.Guards > 0 {
+		a.Result("Guards      %d tripped\n", t.Guards)
+	}
 	a.Result("Cost        %s; %d tokens in, %d out\n", formatCost(t), t.TokensIn, t.TokensOut)
 }
 
