@@ -3,11 +3,13 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	_ "time/tzdata" // a slim machine has no table of its own
 
 	"github.com/pawl-dev/pawl/internal/decide/failure"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/safety"
 	"github.com/pawl-dev/pawl/internal/do/agent"
@@ -39,6 +41,19 @@ func (a Agent) inherits(p Plan) []string {
 		return a.Environ
 	}
 	return p.Environ
+}
+
+// nameKey adds to a refused key the variable that the program has it from. The gateway does so itself.
+func (a Agent) nameKey(f *failure.Analysis, p Plan) {
+	pointed, ok := a.Adapter.(agent.Pointed)
+	if !ok || f == nil || f.Class != failure.Auth || len(a.Routes) > 0 {
+		return
+	}
+	in := agent.Invocation{Env: slices.Concat(a.inherits(p), a.Env)}
+	routes, _ := pointed.Routes(true, func(name string) string { return in.Value(nil, name) })
+	if variables := lists.Each(routes, func(r agent.Route) string { return r.KeyIn }); len(variables) > 0 {
+		f.Summary += "; its key is in " + strings.Join(variables, " or ") + ": set another there"
+	}
 }
 
 // withheld are the names that an agent did not get.

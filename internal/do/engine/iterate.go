@@ -362,6 +362,7 @@ func (w *worker) readAgent(r *loop.Record, job supervisor.Job, limits loop.Comma
 	w.logLimit(w.o.Accounts.SavePlan(w.account(r.Agent), r.Agent, res.Agent.Plan, agentEnd(res)))
 	r.Failure = w.agentFailure(r, res)
 	if r.Failure != nil {
+		w.plan.Agents[r.Agent].nameKey(r.Failure, w.plan)
 		r.Failure.Stderr = failure.LastLines(res.Stderr.Text(), lastOfStderr)
 	}
 	nameLimit(r, limits)

@@ -63,6 +63,7 @@ type bridge struct {
 	cancelling bool
 	obeyed     bool // it did
 
+	keys   []string // the variables with keys that the program is given
 	export []string // prints the session; nil is not known
 	cmd    *exec.Cmd
 	exited chan struct{}
@@ -301,6 +302,7 @@ func (b *bridge) doPrompt(o options, dir, prompt string) (stop string, err error
 		return "", err
 	}
 	b.out.putEvent(agent.Event{Kind: agent.Session, Text: strings.TrimSpace(info.Name + " " + info.Version)})
+	b.keys = keysIn(b.cmd.Env)
 	id, err := b.openSession(o, dir, info.Login)
 	if err != nil {
 		return "", err
@@ -313,8 +315,8 @@ func (b *bridge) doPrompt(o options, dir, prompt string) (stop string, err error
 
 // about is a program's description of itself.
 type about struct {
-	Name, Version string   // "" when the program does not give it
-	Login         []string // the ways to log in that it offers, which may not be needed
+	Name, Version string  // "" when the program does not give it
+	Login         []login // the ways to log in that it offers, which may not be needed
 }
 
 func (b *bridge) agreeProtocol() (info about, err error) {
@@ -334,7 +336,7 @@ func (b *bridge) agreeProtocol() (info about, err error) {
 	var said struct {
 		ProtocolVersion int
 		AgentInfo       struct{ Name, Version string }
-		AuthMethods     []struct{ Name string }
+		AuthMethods     []login
 	}
 	jsonline.Read(a.result, &said)
 	if v := said.ProtocolVersion; v != protocol {
@@ -343,8 +345,8 @@ func (b *bridge) agreeProtocol() (info about, err error) {
 	}
 	info.Name, info.Version = agent.Clip(said.AgentInfo.Name, maxName), agent.Clip(said.AgentInfo.Version, maxName)
 	for _, method := range said.AuthMethods[:min(len(said.AuthMethods), 10)] {
-		if method.Name != "" {
-			info.Login = append(info.Login, agent.Clip(method.Name, maxName))
+		if method.Name = agent.Clip(method.Name, maxName); method.Name != "" {
+			info.Login = append(info.Login, method)
 		}
 	}
 	return info, nil

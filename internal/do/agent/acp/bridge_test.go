@@ -22,6 +22,7 @@ type play struct {
 	scenario, kind, prompt, model, mode string
 	safety                              string
 	call                                string // what the program asks permission for
+	key                                 string // NAME=VALUE of a variable
 	readOnly                            bool
 	bounds                              bounds
 	// onText is called with the run's signals when the agent says something.
@@ -58,7 +59,7 @@ func (p play) run(t *testing.T) played {
 		}
 	})
 	b := &bridge{bounds: p.bounds, out: &printer{w: lines}, stderr: os.Stderr, signals: signals}
-	env := append(os.Environ(), "ACP_FAKE="+p.scenario, "ACP_LOG="+log, "ACP_KIND="+p.kind, "ACP_CALL="+p.call)
+	env := append(os.Environ(), "ACP_FAKE="+p.scenario, "ACP_LOG="+log, "ACP_KIND="+p.kind, "ACP_CALL="+p.call, p.key)
 	got.code = b.runAgent(options{
 		readOnly: p.readOnly, model: p.model, mode: p.mode, safety: p.safety, count: true,
 		program: []string{os.Args[0], "acp"},
@@ -83,6 +84,19 @@ func TestAllCallsCount(t *testing.T) {
 		if got := (play{scenario: scenario}).run(t); got.code != 0 || got.Usage != (agent.Usage{Input: 70, Output: 20, CacheRead: 30}) {
 			t.Errorf("%s: it used %+v, exit %d\n%s", scenario, got.Usage, got.code, got.log)
 		}
+	}
+}
+
+// A program that needs a login and offers one by key gets the key that is there.
+func TestLogin(t *testing.T) {
+	t.Parallel()
+	got := play{scenario: "login", key: "FAKE_API_KEY=k"}.run(t)
+	if got.code != 0 || got.Terminal != loop.TerminalOK || !strings.Contains(got.log, `authenticate {"methodId":"fake-key"}`) {
+		t.Errorf("outcome is %+v, exit %d\n%s", got.Outcome, got.code, got.log)
+	}
+	got = play{scenario: "login", key: "OTHER_API_KEY=k"}.run(t)
+	if len(got.Errors) != 1 || !strings.Contains(got.Errors[0].Message, "it does not take the one in OTHER_API_KEY (it offers: Browser, Key)") {
+		t.Errorf("outcome is %+v", got.Outcome)
 	}
 }
 

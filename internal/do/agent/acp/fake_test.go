@@ -41,6 +41,7 @@ type fake struct {
 	scenario string
 	in       *bufio.Reader
 	prompt   json.RawMessage // the id of the prompt
+	loggedIn bool
 }
 
 func newFake(scenario string) *fake {
@@ -93,6 +94,10 @@ func (f *fake) take(m message) {
 	case "initialize":
 		note("initialize %s", m.Params)
 		f.initialize(m.ID)
+	case "authenticate":
+		note("authenticate %s", m.Params)
+		f.loggedIn = true
+		result(m.ID, `{}`)
 	case "session/new":
 		note("new %s", m.Params)
 		f.open(m.ID)
@@ -140,12 +145,16 @@ func (f *fake) initialize(id json.RawMessage) {
 	if strings.HasPrefix(f.scenario, "exports") {
 		name = "OpenCode"
 	}
-	result(id, `{"protocolVersion":1,"agentInfo":{"name":"`+name+`","version":"1.2"},"authMethods":[{"id":"a","name":"Browser"},{"id":"b","name":"Key"}]}`)
+	result(id, `{"protocolVersion":1,"agentInfo":{"name":"`+name+`","version":"1.2"},"authMethods":[{"id":"a","name":"Browser"},{"id":"fake-key","name":"Key"}]}`)
 }
 
 func (f *fake) open(id json.RawMessage) {
 	switch f.scenario {
 	case "login":
+		if f.loggedIn {
+			result(id, `{"sessionId":"s1"}`)
+			return
+		}
 		say(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"Authentication required"}}`, id)
 	case "models":
 		result(id, `{"sessionId":"s1","models":{"currentModelId":"m0","availableModels":[{"modelId":"m0"},{"modelId":"m1"}]}}`)

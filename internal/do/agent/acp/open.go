@@ -14,14 +14,50 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/agent/jsonline"
 )
 
-// openSession opens the session and chooses the model and the mode.
-func (b *bridge) openSession(o options, dir string, methods []string) (id string, err error) {
-	a, err := b.askProgram("session/new", map[string]any{"cwd": dir, "mcpServers": []any{}})
+// login is a way to log in that a program offers.
+type login struct{ ID, Name, Description string }
+
+// takesKey reports whether it is the way by the key in a variable: it names the variable, or its provider and a key.
+func (l login) takesKey(variable string) bool {
+	text, variable := strings.ToLower(l.ID+" "+l.Name+" "+l.Description), strings.ToLower(variable)
+	provider := strings.TrimSuffix(variable, "_api_key")
+	return strings.Contains(text, variable) || strings.Contains(text, provider) && strings.Contains(text, "key")
+}
+
+// keysIn are the variables of an environment that have a provider's key.
+func keysIn(env []string) []string {
+	return lists.Pick(env, func(kv string) (string, bool) {
+		name, value, _ := strings.Cut(kv, "=")
+		return name, value != "" && strings.HasSuffix(name, "_API_KEY")
+	})
+}
+
+// logIn uses the key that the program is given, where it offers to.
+func (b *bridge) logIn(methods []login) (done bool, err error) {
+	for _, method := range methods {
+		if slices.ContainsFunc(b.keys, method.takesKey) {
+			a, err := b.askProgram("authenticate", map[string]string{"methodId": method.ID})
+			return err == nil && a.failed == nil, err
+		}
+	}
+	return false, nil
+}
+
+// openSession opens the session, with a login where one is needed, and chooses the model and the mode.
+func (b *bridge) openSession(o options, dir string, methods []login) (id string, err error) {
+	create := map[string]any{"cwd": dir, "mcpServers": []any{}}
+	a, err := b.askProgram("session/new", create)
+	if err == nil && a.failed != nil && readError(a.failed).err.Type == kindLogin {
+		var done bool
+		if done, err = b.logIn(methods); done {
+			a, err = b.askProgram("session/new", create)
+		}
+	}
 	if err != nil {
 		return "", err
 	}
 	if a.failed != nil {
-		return "", addLoginAdvice(readError(a.failed), methods)
+		return "", b.addLoginAdvice(readError(a.failed), methods)
 	}
 	var opened opened
 	jsonline.Read(a.result, &opened)
@@ -57,13 +93,17 @@ type opened struct {
 }
 
 // addLoginAdvice adds what to do to an error that asks for a login.
-func addLoginAdvice(p *problem, methods []string) *problem {
+func (b *bridge) addLoginAdvice(p *problem, methods []login) *problem {
 	if p.err.Type != kindLogin {
 		return p
 	}
 	p.err.Message = "the program needs a login: start it once by hand and log in, or set its key in agents.NAME.env"
+	if len(b.keys) > 0 {
+		p.err.Message += "; it does not take the one in " + strings.Join(b.keys, " or ")
+	}
 	if len(methods) > 0 {
-		p.err.Message += " (it offers: " + strings.Join(methods, ", ") + ")"
+		names := lists.Each(methods, func(l login) string { return l.Name })
+		p.err.Message += " (it offers: " + strings.Join(names, ", ") + ")"
 	}
 	return p
 }
