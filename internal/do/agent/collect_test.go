@@ -1,6 +1,7 @@
 package agent
 
 import (
+	_ "embed"
 	"maps"
 	"math"
 	"strings"
@@ -209,6 +210,50 @@ func TestLiteLLM(t *testing.T) {
 	for _, bad := range []string{"", "[]", "{}", `{"m": {"mode": "chat"}}`} {
 		if _, err := FromLiteLLM([]byte(bad)); err == nil {
 			t.Errorf("%q is a list", bad)
+		}
+	}
+}
+
+// liteLLM is an excerpt of the list in the shape of late 2026, with models that are not.
+//
+//go:embed testdata/litellm.json
+var liteLLM []byte
+
+// Dated names, -latest, provider prefixes, tiers and prices of the cache of the real list come to a price under each
+// name that a provider answers with.
+func TestLiteLLMAsItIs(t *testing.T) {
+	t.Parallel()
+	all, err := FromLiteLLM(liteLLM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opus := Price{Input: 5e6, Output: 25e6, CacheRead: 500_000, CacheWrite: 6_250_000, Listed: true}
+	usOpus := Price{Input: 5_500_000, Output: 27_500_000, CacheRead: 550_000, CacheWrite: 6_875_000, Listed: true}
+	sonnet := Price{Input: 3e6, Output: 15e6, CacheRead: 300_000, CacheWrite: 3_750_000, LongFrom: 200_000, LongInput: 200, LongOutput: 150, Listed: true}
+	haiku := Price{Input: 1e6, Output: 5e6, CacheRead: 100_000, CacheWrite: 1_250_000, Listed: true}
+	gpt := Price{Input: 1_250_000, Output: 10e6, CacheRead: 125_000, CacheWrite: 1_250_000, Fast: 200, Listed: true}
+	codex := gpt
+	codex.Fast = 0
+	gemini := Price{Input: 2e6, Output: 12e6, CacheRead: 200_000, CacheWrite: 2e6, LongFrom: 200_000, LongInput: 200, LongOutput: 150, Listed: true}
+	grok := Price{Input: 200_000, Output: 500_000, CacheRead: 50_000, CacheWrite: 200_000, LongFrom: 128_000, LongInput: 200, LongOutput: 200, Listed: true}
+	qwen := Price{Input: 6e6, Output: 60e6, CacheRead: 600_000, CacheWrite: 6e6, Listed: true}
+	for model, want := range map[string]Price{
+		"claude-sonnet-4-5": sonnet, "claude-sonnet-4-5-20250929": sonnet, "anthropic/claude-sonnet-4-5": sonnet, "claude-sonnet-4-5[1m]": sonnet,
+		"claude-opus-9-20270210": opus, "claude-opus-9": opus, "claude-opus-9-latest": opus, "vertex_ai/claude-opus-9@20270210": opus,
+		"us.anthropic.claude-opus-9-20270210-v1:0": usOpus,
+		"claude-haiku-9": haiku, "claude-haiku-9-20270101": haiku,
+		"gpt-9": gpt, "openai/gpt-9-2027-03-01": gpt, "gpt-9-codex": codex, "gpt-9-codex-2027-03-01": codex,
+		"gemini-9-pro-preview": gemini, "gemini-9-pro": gemini, "models/gemini-9-pro-preview": gemini,
+		"grok-9-fast": grok, "xai/grok-9-fast": grok,
+		"qwen9-coder-plus": qwen,
+	} {
+		if got, _ := all.Of(model); got != want {
+			t.Errorf("%s costs %+v, want %+v", model, got, want)
+		}
+	}
+	for _, model := range []string{"text-embedding-9", "sample_spec", "github_copilot/gpt-8"} {
+		if got, known := all.Of(model); known {
+			t.Errorf("%s costs %+v", model, got)
 		}
 	}
 }

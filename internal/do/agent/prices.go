@@ -204,11 +204,35 @@ type tokenPrices struct {
 	Output     float64  `json:"output_cost_per_token"`
 	CacheRead  *float64 `json:"cache_read_input_token_cost"`
 	CacheWrite *float64 `json:"cache_creation_input_token_cost"`
-	Long       float64  `json:"input_cost_per_token_above_200k_tokens"`
-	LongOut    float64  `json:"output_cost_per_token_above_200k_tokens"`
-	Longer     float64  `json:"input_cost_per_token_above_272k_tokens"`
-	LongerOut  float64  `json:"output_cost_per_token_above_272k_tokens"`
 	Fast       float64  `json:"input_cost_per_token_priority"`
+	// Tiers are prices by the length of the prompt, of a model that has no other.
+	Tiers []tokenPrices `json:"tiered_pricing"`
+
+	longFrom      int64 // tokens
+	long, longOut float64
+}
+
+// UnmarshalJSON reads the length from which prompts cost more out of the names of its keys.
+func (m *tokenPrices) UnmarshalJSON(data []byte) error {
+	type plain tokenPrices
+	var all map[string]any
+	if err := cmp.Or(json.Unmarshal(data, (*plain)(m)), json.Unmarshal(data, &all)); err != nil {
+		return err
+	}
+	for name, value := range all {
+		size, found := strings.CutPrefix(name, "input_cost_per_token_above_")
+		from, err := strconv.ParseInt(strings.TrimSuffix(size, "k_tokens"), 10, 64)
+		if usd, number := value.(float64); found && err == nil && number && (m.longFrom == 0 || from*1000 < m.longFrom) {
+			m.longFrom, m.long = from*1000, usd
+			m.longOut, _ = all["output_cost_per_token_above_"+size].(float64)
+		}
+	}
+	for _, tier := range m.Tiers { // the dearest: a limit holds for all
+		if tier.Output > m.Output {
+			m.Input, m.Output, m.CacheRead, m.CacheWrite = tier.Input, tier.Output, tier.CacheRead, tier.CacheWrite
+		}
+	}
+	return nil
 }
 
 // FromLiteLLM reads the list of prices that LiteLLM keeps for the field
@@ -235,7 +259,7 @@ func FromLiteLLM(list []byte) (Prices, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		short := name[strings.LastIndexByte(name, '/')+1:]
-		for _, alone := range []string{short, withoutDate(short)} {
+		for _, alone := range []string{short, withoutVersion(short)} {
 			if _, listed := models[alone]; !listed && all[alone].Output < all[name].Output {
 				all[alone] = all[name]
 			}
@@ -244,10 +268,12 @@ func FromLiteLLM(list []byte) (Prices, error) {
 	return all, nil
 }
 
-// withoutDate returns the name of a model without its date.
-func withoutDate(name string) string {
-	if i := len(name) - len("-20260102"); i > 0 && versions().MatchString(name[i:]) {
-		return name[:i]
+// withoutVersion returns the name of a model without its date, -latest or -preview.
+func withoutVersion(name string) string {
+	for i := 1; i < len(name); i++ {
+		if (name[i] == '-' || name[i] == '@') && versions().MatchString(name[i:]) {
+			return name[:i]
+		}
 	}
 	return name
 }
@@ -268,11 +294,8 @@ func (m *tokenPrices) asPrice() Price {
 		}
 		return int64(math.Ceil(100*of/whole - 1e-6))
 	}
-	switch {
-	case m.Long > 0:
-		p.LongFrom, p.LongInput, p.LongOutput = 200_000, share(m.Long, m.Input), share(m.LongOut, m.Output)
-	case m.Longer > 0:
-		p.LongFrom, p.LongInput, p.LongOutput = 272_000, share(m.Longer, m.Input), share(m.LongerOut, m.Output)
+	if m.long > 0 {
+		p.LongFrom, p.LongInput, p.LongOutput = m.longFrom, share(m.long, m.Input), share(m.longOut, m.Output)
 	}
 	if m.Fast > 0 {
 		p.Fast = share(m.Fast, m.Input)
