@@ -29,6 +29,7 @@ const (
 	Start    Action = "start"
 	Stop     Action = "stop"
 	Crash    Action = "crash"
+	Return   Action = "return"
 	Block    Action = "block"
 	Unblock  Action = "unblock"
 	Defer    Action = "defer"
@@ -59,7 +60,7 @@ func (a Action) Outcome() string {
 		return "failed"
 	case Expire:
 		return "timed out"
-	case Stop, Crash:
+	case Stop, Return, Crash:
 		return "is pending again"
 	case Land:
 		return "is done"
@@ -94,6 +95,7 @@ var Rules = []Rule{
 	{Start, Task, anyone, []Status{Pending}, Active, false, true, "a run works on it"},
 	{Stop, Task, anyone, []Status{Active}, Pending, false, false, "its run was stopped; the work is kept"},
 	{Crash, Task, pawl, []Status{Active}, Pending, true, false, "its run ended unexpectedly; the workspace is kept"},
+	{Return, Task, pawl, []Status{Active}, Pending, false, false, "its work has to change before it is taken"},
 	{Verify, Task, pawl, []Status{Active}, Review, false, false, "COMPLETE, and all required gates passed"},
 	{Enqueue, Task, anyone, []Status{Pending, Active, Blocked, Failed, Timeout, Deferred}, Review, false, false, "it waits to land"},
 	{Land, Task, pawl, []Status{Pending, Active, Blocked, Review, Failed, Timeout, Deferred}, Done, false, false, "its change is on the target branch"},

@@ -40,14 +40,16 @@ func (e Evidence) endedByProvider(h *hits, v verdict) bool {
 	if v.class == Network {
 		return !words.Has(words.Small(line), "localhost", "127.0.0.1", "[::1]", "docker", "podman")
 	}
-	return (v.class == RateLimit || v.class == ServiceUnavailable) && !isAboutOthers().MatchString(line)
+	atLimit := v.class == RateLimit || v.class == ServiceUnavailable
+	return atLimit && !isAboutOthers().MatchString(line)
 }
 
 // isAboutOthers matches a line about a limit that is not the program's own: an item of a summary, a quotation, words
 // about code and tests, a name of another program or of this machine.
 var isAboutOthers = lazy.Regexp("^\\s*(?:[-+*>#|]|\\d+[.)] )|[`\"]\\S*[45]\\d\\d|`" +
 	`|(?i)^\s*(?:npm|pnpm|yarn|pip|curl|wget|git|fatal|remote|docker|podman|toomanyrequests)\b|localhost|127\.0\.0\.1` +
-	`|\b(?:I|we)\b|\b(?:tests?|expect(?:s|ed)?|assert\w*|mock\w*|handl\w+|add(?:s|ed)|implement\w*|endpoint|return(?:s|ed)|got|want)\b`)
+	`|\b(?:I|we|tests?|expect(?:s|ed)?|assert\w*|mock\w*|handl\w+|add(?:s|ed))\b` +
+	`|\b(?:implement\w*|endpoint|return(?:s|ed)|got|want)\b`)
 
 // verdict is the class that the evidence speaks for, and why.
 type verdict struct {

@@ -60,7 +60,7 @@ func TestEndedAtLimit(t *testing.T) {
 		"The endpoint returned 503 Service Unavailable, so its test fails.":             false,
 		"Clients get `429 Too Many Requests` now.":                                      false,
 		"--- FAIL: TestLimit\n    limit_test.go:7: got 429 Too Many Requests, want 200": false,
-		"npm ERR! 429 Too Many Requests - GET https://registry.npmjs.org/left-pad":      false,
+		"npm ERR! 429 Too Many Requests - GET https://npm.example.org/left-pad":         false,
 		"curl: (22) The requested URL returned error: 503 Service Unavailable":          false,
 		"HTTP 503 Service Unavailable" + strings.Repeat("\nGoing on.", 9):               false,
 	} {

@@ -56,7 +56,7 @@ func Approach(p Past, pol *loop.Policy) (mode StartMode, why string) {
 	if done && again == board.Unblock {
 		return Accept, "a person accepted its work"
 	}
-	if done && again == board.Stop && strings.Contains(why, Uncollectable) {
+	if done && again == board.Return {
 		return Fresh, why
 	}
 	if done && slices.Contains([]board.Action{board.Stop, board.Crash}, again) {
@@ -77,9 +77,6 @@ func Approach(p Past, pol *loop.Policy) (mode StartMode, why string) {
 	}
 	return GoOn, fmt.Sprintf("its run is %s and can continue", p.Run.Status)
 }
-
-// Uncollectable is in the reason of a task that goes back since its work cannot be taken over as it is.
-const Uncollectable = "cannot be collected"
 
 // lastReopening gives the last action that made a task pending, and its reason; "" when it was added so.
 func lastReopening(history []board.Entry) (board.Action, string) {

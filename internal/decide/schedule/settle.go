@@ -34,6 +34,8 @@ type Outcome struct {
 	// Until is set when it rests since its agent's provider is limited: that may be
 	// over then.
 	Until Time `json:"until,omitzero"`
+	// Refused: its work is complete but cannot be taken over, and its agent does not know so yet.
+	Refused bool `json:"refused,omitempty"`
 	// Taken is true when another process drives the run now.
 	Taken bool `json:"taken,omitempty"`
 	// Settled is true when pawl stopped it since another process had decided its task.
@@ -89,6 +91,8 @@ func Judge(o Outcome, m Manner) Settlement {
 		return notStarted(o, m)
 	case o.Person != "" && !m.Alone:
 		return Settlement{Action: board.Stop, Why: o.Why}
+	case o.Refused:
+		return Settlement{Action: board.Return, Why: o.Why}
 	}
 	switch o.Status {
 	case loop.Completed:

@@ -244,7 +244,7 @@ func (s *State) countOutcome(o Outcome, v Settlement, tries int) {
 		t.TimedOut++
 	case v.Action == board.Block:
 		t.Blocked++
-	case v.Action == board.Stop:
+	case v.Action == board.Stop, v.Action == board.Return:
 		t.Stopped++
 	}
 	switch {

@@ -222,7 +222,8 @@ func (m *tokenPrices) UnmarshalJSON(data []byte) error {
 	for name, value := range all {
 		size, found := strings.CutPrefix(name, "input_cost_per_token_above_")
 		from, err := strconv.ParseInt(strings.TrimSuffix(size, "k_tokens"), 10, 64)
-		if usd, number := value.(float64); found && err == nil && number && (m.longFrom == 0 || from*1000 < m.longFrom) {
+		first := m.longFrom == 0 || from*1000 < m.longFrom
+		if usd, number := value.(float64); found && err == nil && number && first {
 			m.longFrom, m.long = from*1000, usd
 			m.longOut, _ = all["output_cost_per_token_above_"+size].(float64)
 		}
@@ -271,7 +272,7 @@ func FromLiteLLM(list []byte) (Prices, error) {
 // withoutVersion returns the name of a model without its date, -latest or -preview.
 func withoutVersion(name string) string {
 	for i := 1; i < len(name); i++ {
-		if (name[i] == '-' || name[i] == '@') && versions().MatchString(name[i:]) {
+		if strings.ContainsRune("-@", rune(name[i])) && versions().MatchString(name[i:]) {
 			return name[:i]
 		}
 	}

@@ -34,10 +34,10 @@ func (p *reporter) collectWork(ctx context.Context, l *slot, w pool.Workspace, s
 	case errors.Is(err, pool.ErrRefused):
 		*o = schedule.Outcome{Status: loop.Blocked, Why: "it is complete, but " + err.Error()}
 		past, herr := p.o.Store.CaseHistory(ctx, l.task.ID)
-		told := slices.ContainsFunc(past, func(e board.Entry) bool { return e.Action == board.Stop && e.Why == o.Why })
-		if herr == nil && !told { // the next attempt hears why, before a person does
-			o.Status = loop.Interrupted
-		}
+		// The next attempt reads why, before a person does.
+		o.Refused = herr == nil && !slices.ContainsFunc(past, func(e board.Entry) bool {
+			return e.Action == board.Return && e.Why == o.Why
+		})
 		return
 	case err != nil: // its run is complete, and stays so: the next start collects again
 		*o = schedule.Outcome{Status: loop.Completed, NotStarted: true, Machine: true,

@@ -94,7 +94,7 @@ func endingOf(past schedule.Past) string {
 		switch e := past.History[i]; e.Action {
 		case board.Crash:
 			return "It was cut off: pawl was gone."
-		case board.Stop:
+		case board.Stop, board.Return:
 			return "It was stopped: " + e.Why + "."
 		case board.Reopen:
 			return "It was complete and landed, and that was " + strings.TrimSuffix(e.Why, ".") + "."

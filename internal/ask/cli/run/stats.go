@@ -264,7 +264,8 @@ func statsTotal(a *command.App, t stats.Tally) {
 		a.Result("Landings    %d, with %s\n", t.Landed, fault.Numbered(t.Conflicts, "conflict"))
 	}
 	if t.Waited+t.Asked > 0 {
-		a.Result("Waited      %s for providers and before new tries, %s for answers\n", formatBrief(t.Waited), formatBrief(t.Asked))
+		a.Result("Waited      %s for providers and before new tries, %s for answers\n", formatBrief(t.Waited),
+			formatBrief(t.Asked))
 	}
 	if t.Guards > 0 {
 		a.Result("Guards      %d tripped\n", t.Guards)

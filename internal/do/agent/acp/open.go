@@ -21,7 +21,8 @@ type login struct{ ID, Name, Description string }
 func (l login) takesKey(variable string) bool {
 	text, variable := strings.ToLower(l.ID+" "+l.Name+" "+l.Description), strings.ToLower(variable)
 	provider := strings.TrimSuffix(variable, "_api_key")
-	return strings.Contains(text, variable) || strings.Contains(text, provider) && strings.Contains(text, "key")
+	byKey := strings.Contains(text, provider) && strings.Contains(text, "key")
+	return byKey || strings.Contains(text, variable)
 }
 
 // keysIn are the variables of an environment that have a provider's key.

@@ -18,7 +18,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/pawl-dev/pawl/internal/decide/schedule"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/git/checkout"
 	"github.com/pawl-dev/pawl/internal/do/process"
@@ -57,7 +56,7 @@ var (
 	ErrDisk = errors.New("the disk is nearly full")
 	// ErrRefused: the work cannot be taken over as it is. The message says what
 	// has to be changed in the workspace, and fits an agent too.
-	ErrRefused = errors.New(schedule.Uncollectable)
+	ErrRefused = errors.New("cannot be collected")
 )
 
 // Options say whose clones, and how they are made.
