@@ -12,7 +12,7 @@ BENCHTIME ?=
 SOAK ?= 1h
 SCHEMA ?= docs/pawl.schema.json
 
-.PHONY: help build test attack places check lint e2e e2e-all cluster-test cluster-chaos bench-cluster bench sim sim-board chaos proof soak powercut fuzz mutate size schema release picture web web-check web-browse clean
+.PHONY: help build test attack places check lint e2e e2e-all cluster-test cluster-chaos bench-cluster bench sim sim-board chaos proof soak night powercut fuzz mutate size schema release picture web web-check web-browse clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 18
@@ -74,6 +74,9 @@ proof: ## work a board of forty tasks: ten are cheats, and three landings turn a
 
 soak: ## work a board that is filled again and again while things go wrong, for an hour; SOAK=10m is shorter
 	@$(GO) test ./cmd/pawl -run 'TestSoak$$' -count=1 -v -timeout 3h -soak $(SOAK)
+
+night: ## leave the autopilot alone with sixty tasks and every fault of a night, ten times; NIGHTS=1 SEED=7 repeats one
+	@$(GO) test ./cmd/pawl -run 'TestNight$$' -count=1 -v -timeout 4h -nights $${NIGHTS:-10} -night-seed $${SEED:-1}
 
 hour: build ## lead three public projects from a fresh clone to a landed board, with a scripted agent; CLONES=folder
 	@scripts/hour/run bin/pawl $(CLONES)

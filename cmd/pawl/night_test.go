@@ -1,0 +1,507 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+var (
+	nightSeeds = flag.Int("nights", 0, "how many long nights TestNight plays, from -night-seed on; 'make night' plays ten. 0 is a small one")
+	nightSeed  = flag.Uint64("night-seed", 1, "the seed of the first night of TestNight")
+)
+
+// nightFault is what happens to an agent at a call of its own.
+type nightFault struct {
+	name string
+	paid bool // the model answered, so that the call is work of the task
+	slow bool // seconds go by, so a small night has none
+}
+
+// nightFaults are the words of nightAgent.
+var nightFaults = []nightFault{
+	{name: "no-name"},
+	{name: "refused"},
+	{name: "reset-before"},
+	{name: "reset-middle"},
+	{name: "hang", slow: true},
+	{name: "garbage"},
+	{name: "half"},
+	{name: "429-in-2s"},
+	{name: "429"},
+	{name: "500"},
+	{name: "503"},
+	{name: "529"},
+	{name: "credits"},
+	{name: "model"},
+	{name: "key"},
+	{name: "no-end", paid: true, slow: true},
+	{name: "killed-after", paid: true},
+	{name: "children", paid: true},
+	{name: "idle"},
+	{name: "idle"},
+	{name: "flip", paid: true},
+	{name: "red", paid: true},
+}
+
+// nightAgent prints what Claude Code prints. At each call it meets the next fault of its task, else it works.
+// Paid is counted as the model's answer is there.
+const nightAgent = `cat >/dev/null
+fault=$(ls FAULTS/$PAWL_CASE 2>/dev/null | head -n1)
+test -z "$fault" || mv "FAULTS/$PAWL_CASE/$fault" "FAULTS/met-$PAWL_CASE-$fault"
+fault=${fault#*-}
+echo "$PAWL_CASE ${fault:-work}" >>FAULTS/calls
+json() { sed 's/\\/\\\\/g; s/"/\\"/g' | awk 'NR > 1 { printf "\\n" } { printf "%s", $0 }'; }
+said() {
+  printf '{"type":"assistant","message":{"id":"m1","model":"claude-sonnet-4-5","role":"assistant","usage":{"input_tokens":9,"output_tokens":4},"content":[{"type":"text","text":"%s"}]},"session_id":"s"}\n' "$(printf '%s' "$1" | json)"
+}
+result() {
+  printf '{"type":"result","subtype":"success","is_error":false,"num_turns":1,"result":"%s","total_cost_usd":0.01,"usage":{"input_tokens":9,"output_tokens":4},"session_id":"s"}\n' "$(printf '%s' "$1" | json)"
+}
+broken() {
+  text=$(printf '%s' "$1" | json)
+  printf '{"type":"assistant","message":{"id":"m2","model":"<synthetic>","role":"assistant","usage":{"input_tokens":0,"output_tokens":0},"content":[{"type":"text","text":"%s"}]},"error":"%s","is_api_error_message":true,"session_id":"s"}\n' "$text" "${2:-unknown}"
+  printf '{"type":"result","subtype":"success","is_error":true,"num_turns":1,"result":"%s","total_cost_usd":0,"usage":{"input_tokens":0,"output_tokens":0},"session_id":"s"}\n' "$text"
+  exit 1
+}
+answered() { echo "$PAWL_CASE" >>FAULTS/paid; }
+work() { mkdir -p tasks && echo "${1:-done}" >tasks/$PAWL_CASE; }
+printf '{"type":"system","subtype":"init","cwd":"/r","session_id":"s","tools":["Bash"],"model":"claude-sonnet-4-5"}\n'
+case $fault in
+no-name) broken 'API Error: Unable to connect to API (ENOTFOUND)' ;;
+refused) broken 'API Error: Unable to connect to API (ECONNREFUSED)' ;;
+reset-before) broken 'API Error: Connection error.' ;;
+reset-middle) said 'I begin.'; broken 'API Error: The socket connection was closed unexpectedly.' ;;
+hang) exec sleep 1000 ;;
+garbage) broken 'API Error: Unexpected token < in JSON at position 0' ;;
+half) said 'I will now'; result 'I will now' ; exit 0 ;;
+429-in-2s) broken 'API Error: 429 {"type":"error","error":{"type":"rate_limit_error","message":"Too many requests. Please try again in 2s"}}' rate_limit ;;
+429) broken 'API Error: 429 {"type":"error","error":{"type":"rate_limit_error","message":"Too many requests"}}' rate_limit ;;
+500) broken 'API Error: 500 {"type":"error","error":{"type":"api_error","message":"Internal server error"}}' server_error ;;
+503) broken 'API Error: 503 {"type":"error","error":{"type":"api_error","message":"Service unavailable"}}' server_error ;;
+529) broken 'API Error: 529 {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}' server_error ;;
+credits) broken 'Credit balance is too low' billing_error ;;
+model) broken 'API Error: 404 {"type":"error","error":{"type":"not_found_error","message":"model: claude-none"}}' invalid_request ;;
+key) broken 'Invalid API key · Fix external API key' authentication_failed ;;
+idle) said 'Let me think.'; result 'I thought about it.'; exit 0 ;;
+flip) answered; work a; said 'Once more.'; result 'Once more.'; exit 0 ;;
+red) answered; work bad; said 'Done.
+<promise>COMPLETE</promise>'; result 'Done.
+<promise>COMPLETE</promise>'; exit 0 ;;
+esac
+answered
+work
+said 'Done.
+<promise>COMPLETE</promise>'
+test "$fault" != children || setsid sleep 1000 &
+result 'Done.
+<promise>COMPLETE</promise>'
+case $fault in
+no-end) exec sleep 1000 ;;
+killed-after) kill -9 $$ ;;
+esac
+exit 0
+`
+
+const nightGate = `set -e
+! test -e broken
+for f in tasks/*; do test ! -e "$f" || grep -qx done "$f"; done
+echo "1 passed"
+`
+
+// night is a board that is worked alone, with a test for a person.
+type night struct {
+	*chaosRun
+	faults, disk, log string
+
+	pilot   *exec.Cmd
+	ended   chan error
+	starts  int            // of the autopilot
+	allowed map[string]int // calls of a task that may be paid for
+	left    map[string]int // of what happens to the board
+	repairs []repair
+	asked   []string // what a person was asked, as it was answered
+}
+
+func newNight(t *testing.T, random *rand.Rand, tasks int, small bool) *night {
+	t.Helper()
+	disk := ""
+	if !small {
+		disk = smallDisk(t)
+	}
+	on := cmp.Or(disk, t.TempDir())
+	n := &night{faults: t.TempDir(), disk: disk, allowed: map[string]int{}, left: map[string]int{
+		"autopilot": 6, "agent": 3, "supervisor": 3, "red": 1, "push": 1, "disk": 1,
+	}}
+	if disk == "" {
+		delete(n.left, "disk")
+	}
+	if small {
+		n.left = map[string]int{"autopilot": 1, "agent": 1, "supervisor": 1, "push": 1}
+	}
+	n.chaosRun = &chaosRun{t: t, dir: filepath.Join(on, "repository"), home: filepath.Join(on, "home"), random: random, tasks: tasks,
+		persons: []string{"break it", "repair it"}}
+	n.log = filepath.Join(n.faults, "autopilot.log")
+	for _, dir := range []string{n.dir, n.home} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.dealFaults(small)
+	n.write(map[string]string{"README": "one\n", "gate.sh": nightGate, "pawl.yaml": fmt.Sprintf(`agent: mine
+agents: {mine: {command: [bash, %q], output: claude}}
+verification: ["sh gate.sh"]
+loop: {safety: permissive, idle_timeout: 4s}
+merge: {push: true}
+`, filepath.Join(n.faults, "agent.sh"))})
+	for path, text := range map[string]string{
+		filepath.Join(n.faults, "agent.sh"): strings.ReplaceAll(nightAgent, "FAULTS", n.faults),
+		filepath.Join(n.home, ".gitconfig"): "[user]\n\tname = Ada\n\temail = ada@example.org\n[init]\n\tdefaultBranch = main\n",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	remote := filepath.Join(on, "remote.git")
+	for _, args := range [][]string{
+		{"init", "-q"}, {"add", "."}, {"commit", "-qm", "start"}, {"clone", "-q", "--bare", ".", remote},
+		{"remote", "add", "origin", remote}, {"fetch", "-q", "origin"}, {"branch", "-q", "--set-upstream-to=origin/main", "main"},
+	} {
+		n.must(n.git(args...))
+	}
+	hook := fmt.Sprintf("#!/bin/sh\nif test -e %[1]s/refuse; then echo 'the server is being upgraded' >&2; exit 1; fi\n", n.faults)
+	if err := os.WriteFile(filepath.Join(remote, "hooks", "pre-receive"), []byte(hook), 0o755); err != nil { //nolint:gosec // git runs it
+		t.Fatal(err)
+	}
+	add := n.command("case", "add", "-f", "-")
+	var list strings.Builder
+	for i := range tasks {
+		fmt.Fprintf(&list, "{\"title\": \"Task %d\"}\n", i+1)
+	}
+	add.Stdin = strings.NewReader(list.String())
+	n.must(add)
+	return n
+}
+
+// dealFaults gives each fault to a task.
+func (n *night) dealFaults(small bool) {
+	n.t.Helper()
+	last := n.random.Perm(n.tasks) // of each task at most one
+	for i, f := range nightFaults {
+		if small && f.slow {
+			continue
+		}
+		id := n.task(n.random.IntN(n.tasks))
+		ends := slices.Contains([]string{"no-end", "killed-after", "children"}, f.name)
+		if ends {
+			id = n.task(last[i%n.tasks])
+		}
+		folder := filepath.Join(n.faults, id)
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			n.t.Fatal(err)
+		}
+		// A result is the last thing that a task's agent says: other faults come before it.
+		order := n.random.IntN(100)
+		if ends {
+			order += 500
+		}
+		if err := os.WriteFile(filepath.Join(folder, fmt.Sprintf("%03d%02d-%s", order, i, f.name)), nil, 0o600); err != nil {
+			n.t.Fatal(err)
+		}
+		if f.paid && !ends {
+			n.allowed[id]++
+		}
+	}
+	for i := range n.tasks {
+		n.allowed[n.task(i)]++
+	}
+}
+
+func (n *night) task(i int) string { return fmt.Sprintf("task-%03d", i+1) }
+
+func (n *night) start() {
+	n.t.Helper()
+	log, err := os.OpenFile(n.log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer log.Close()
+	n.starts++
+	_, _ = fmt.Fprintf(log, "=== start %d\n", n.starts)
+	n.pilot = n.command("autopilot", "-p", "6")
+	n.pilot.Stdout, n.pilot.Stderr = log, log
+	if err := n.pilot.Start(); err != nil {
+		n.t.Fatal(err)
+	}
+	n.ended = make(chan error, 1)
+	go func(cmd *exec.Cmd, ended chan<- error) { ended <- cmd.Wait() }(n.pilot, n.ended)
+}
+
+// work lets the autopilot work until all has landed.
+func (n *night) work(limit time.Duration) {
+	n.t.Helper()
+	end := time.After(limit)
+	for n.start(); ; {
+		select {
+		case <-end:
+			n.t.Fatalf("no end after %v:\n%s\n%s", limit, n.tail(), n.must(n.command("autopilot", "status")))
+		case err := <-n.ended:
+			if n.pilotEnded(err) {
+				return
+			}
+		case <-time.After(time.Duration(100+n.random.IntN(700)) * time.Millisecond):
+			n.repairs = slices.DeleteFunc(n.repairs, func(r repair) bool { return !r.at.After(time.Now()) && r.end() })
+			n.strike()
+			if len(n.repairs) == 0 {
+				n.lookAtPause()
+			}
+		}
+	}
+}
+
+// pilotEnded is true when nothing is left to do. A person reads what is asked, does it, and starts again.
+func (n *night) pilotEnded(err error) bool {
+	n.t.Helper()
+	for len(n.repairs) > 0 { // nothing can be read from a full disk
+		n.repairs = slices.DeleteFunc(n.repairs, func(r repair) bool { return r.end() })
+	}
+	if wasKilled(err) {
+		n.start()
+		return false
+	}
+	if err == nil && n.landed() == n.tasks {
+		return true
+	}
+	if asked := n.answer(); !asked && !strings.Contains(n.tail(), "the database cannot be written") {
+		n.t.Fatalf("pawl autopilot: %v, and nobody is asked\n%s\n%s", err, n.tail(), n.must(n.command("autopilot", "status")))
+	}
+	n.start()
+	return false
+}
+
+func (n *night) landed() int {
+	return strings.Count(n.must(n.command("case", "list", "--all", "--json")), `"status":"done"`)
+}
+
+func (n *night) tail() string {
+	data, _ := os.ReadFile(n.log)
+	return string(data[max(0, len(data)-8000):])
+}
+
+// forPerson is what only a person can do, and the words for it.
+var forPerson = regexp.MustCompile(`(?i)credit|api key|model: claude-none`)
+
+// answer does what the autopilot asks a person, which is only what a person can do.
+func (n *night) answer() bool {
+	n.t.Helper()
+	var status struct {
+		NeedsYou []struct{ Case, What, Why string } `json:"needs_you"`
+		Held     string                             `json:"queue_held"`
+	}
+	if err := json.Unmarshal([]byte(n.must(n.command("autopilot", "status", "--json"))), &status); err != nil {
+		n.t.Fatal(err)
+	}
+	for _, need := range status.NeedsYou {
+		if !forPerson.MatchString(need.Why) {
+			n.t.Fatalf("a person is asked for what pawl can do: %+v\n%s", need, n.tail())
+		}
+		n.asked = append(n.asked, need.Case+": "+need.Why)
+		n.must(n.command("case", "unblock", need.Case))
+	}
+	return len(status.NeedsYou) > 0
+}
+
+// lookAtPause has an autopilot go on that paused for what a person has done by now.
+func (n *night) lookAtPause() {
+	n.t.Helper()
+	out, err := n.command("autopilot", "status", "--json").Output()
+	var status struct{ Phase, Why string }
+	if err != nil || json.Unmarshal(out, &status) != nil || status.Phase != "paused" {
+		return
+	}
+	if !forPerson.MatchString(status.Why) {
+		n.t.Fatalf("the autopilot paused: %s\n%s", status.Why, n.tail())
+	}
+	n.asked = append(n.asked, status.Why)
+	if out, err := n.command("autopilot", "resume").CombinedOutput(); err != nil {
+		n.t.Logf("pawl autopilot resume: %v\n%s", err, out) // it was killed meanwhile
+	}
+}
+
+// strike has something happen to the board, at times.
+func (n *night) strike() {
+	what := slices.Sorted(maps.Keys(n.left))
+	if len(what) == 0 || n.random.IntN(3) > 0 {
+		return
+	}
+	word := what[n.random.IntN(len(what))]
+	happened := false
+	switch word {
+	case "autopilot":
+		happened = n.pilot.Process.Kill() == nil
+	case "agent":
+		happened = n.killOne("agent.sh")
+	case "supervisor":
+		happened = n.killOne("__supervise")
+	case "push":
+		refuse := filepath.Join(n.faults, "refuse")
+		happened = os.WriteFile(refuse, nil, 0o600) == nil
+		n.lasts(3*time.Second, func() bool { return os.Remove(refuse) == nil || !exists(refuse) })
+	case "red":
+		s := &soak{chaosRun: n.chaosRun}
+		happened = s.redTarget()
+		for _, r := range s.repairs {
+			n.lasts(5*time.Second, r.end)
+		}
+	case "disk":
+		s := &soak{chaosRun: n.chaosRun, disk: n.disk}
+		happened = s.fillDisk()
+		for _, r := range s.repairs {
+			n.lasts(3*time.Second, r.end)
+		}
+		if happened { // an agent could not write its work
+			for i := range n.tasks {
+				n.allowed[n.task(i)]++
+			}
+		}
+	}
+	if happened {
+		if n.left[word]--; n.left[word] == 0 {
+			delete(n.left, word)
+		}
+		n.t.Logf("%s at %s", word, time.Now().Format(time.TimeOnly))
+	}
+}
+
+func (n *night) lasts(d time.Duration, end func() bool) {
+	n.repairs = append(n.repairs, repair{at: time.Now().Add(d), end: end})
+}
+
+// killOne kills an agent or a supervisor of the night. What its task was doing may be paid for once more.
+func (n *night) killOne(words string) bool {
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	slices.Sort(dirs)
+	n.random.Shuffle(len(dirs), func(i, j int) { dirs[i], dirs[j] = dirs[j], dirs[i] })
+	for _, dir := range dirs {
+		line, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+		environ, _ := os.ReadFile(filepath.Join(dir, "environ"))
+		mine := bytes.Contains(environ, []byte("HOME="+n.home+"\x00"))
+		if !mine || !bytes.Contains(line, []byte(words)) {
+			continue
+		}
+		pid := 0
+		if _, err := fmt.Sscan(filepath.Base(dir), &pid); err != nil || syscall.Kill(pid, syscall.SIGKILL) != nil {
+			continue
+		}
+		id := regexp.MustCompile(`task-\d{3}`).FindString(string(line) + string(environ))
+		if id == "" { // a supervisor is of a run whose task its command line does not name
+			for i := range n.tasks {
+				n.allowed[n.task(i)]++
+			}
+		}
+		n.allowed[id]++
+		return true
+	}
+	return false
+}
+
+// checkMorning looks at what a person finds in the morning.
+func (n *night) checkMorning() {
+	n.t.Helper()
+	landed := map[string]int{}
+	for line := range strings.Lines(n.must(n.git("log", "--merges", "--grep=: Task ", "--format=%(trailers:key=Pawl-Task,valueonly)", "main"))) {
+		landed[strings.TrimSpace(line)]++
+	}
+	paid, err := os.ReadFile(filepath.Join(n.faults, "paid"))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	for i := range n.tasks {
+		id := n.task(i)
+		if landed[id] != 1 {
+			n.t.Errorf("%s landed %d times", id, landed[id])
+		}
+		if got := strings.Count(string(paid), id+"\n"); got > n.allowed[id] {
+			calls, _ := exec.CommandContext(n.t.Context(), "grep", id, filepath.Join(n.faults, "calls")).Output()
+			n.t.Errorf("%s was paid for %d times, and %d are its own:\n%s", id, got, n.allowed[id], calls)
+		}
+	}
+	if remote, here := n.must(n.git("rev-parse", "origin/main")), n.must(n.git("rev-parse", "main")); remote != here {
+		n.t.Errorf("the remote has %s, and here is %s", remote, here)
+	}
+	for _, f := range nightFaults {
+		if met, _ := filepath.Glob(filepath.Join(n.faults, "met-*-"+f.name)); len(met) == 0 && (!f.slow || n.tasks > 50) {
+			n.t.Errorf("no agent met %s", f.name)
+		}
+	}
+	if n.tasks > 50 && len(n.left) > 0 {
+		n.t.Errorf("there was no time for %v", n.left)
+	}
+	n.everyValueIsGreen()
+	if status := n.must(n.command("autopilot", "status")); strings.Contains(status, "Needs you") {
+		n.t.Errorf("a person is asked for what is over:\n%s", status)
+	}
+	n.eachThingOnce()
+	for _, p := range left(n.dir) {
+		n.t.Errorf("left running: %s", p.text)
+	}
+}
+
+var nightStamp = regexp.MustCompile(`(?m)^\[[0-9:]+\] `)
+
+// eachThingOnce looks at the alarms of each autopilot.
+func (n *night) eachThingOnce() {
+	n.t.Helper()
+	log, err := os.ReadFile(n.log)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	for session := range strings.SplitSeq(nightStamp.ReplaceAllString(string(log), ""), "=== start ") {
+		seen := map[string]int{}
+		for line := range strings.Lines(session) {
+			if seen[line]++; seen[line] == 2 && strings.HasPrefix(line, "ATTENTION") {
+				n.t.Errorf("said twice: %s", line)
+			}
+		}
+	}
+}
+
+// A board is worked alone while the provider, the network, the programs, the target, the remote and the disk fail in
+// every way that was seen, and pawl, agents and supervisors are killed. In the morning all has landed, each task was
+// paid for once but where its own work was red, and a person was asked for what only a person can do.
+func TestNight(t *testing.T) {
+	t.Parallel()
+	nights, tasks, limit := 1, 14, 2*time.Minute
+	if *nightSeeds > 0 {
+		nights, tasks, limit = *nightSeeds, 60, 20*time.Minute
+	}
+	for i := range nights {
+		seed := *nightSeed + uint64(i) //nolint:gosec // a small number
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			repeat := fmt.Sprintf("go test ./cmd/pawl -run TestNight -count=1 -nights %d -night-seed %d", min(1, *nightSeeds), seed)
+			begun := time.Now()
+			n := newNight(t, rand.New(rand.NewPCG(seed, 0)), tasks, *nightSeeds == 0) //nolint:gosec // it repeats
+			defer func() {
+				if t.Failed() {
+					t.Log("repeat with: " + repeat)
+				}
+			}()
+			n.work(limit)
+			n.checkMorning()
+			t.Logf("%d tasks in %v, %d autopilots, asked: %q", tasks, time.Since(begun).Round(time.Second), n.starts, n.asked)
+		})
+	}
+}
