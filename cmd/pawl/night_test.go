@@ -77,7 +77,7 @@ broken() {
   printf '{"type":"result","subtype":"success","is_error":true,"num_turns":1,"result":"%s","total_cost_usd":0,"usage":{"input_tokens":0,"output_tokens":0},"session_id":"s"}\n' "$text"
   exit 1
 }
-answered() { echo "$PAWL_CASE" >>FAULTS/paid; }
+answered() { sleep 0.4; echo "$PAWL_CASE" >>FAULTS/paid; }
 work() { mkdir -p tasks && echo "${1:-done}" >tasks/$PAWL_CASE; }
 printf '{"type":"system","subtype":"init","cwd":"/r","session_id":"s","tools":["Bash"],"model":"claude-sonnet-4-5"}\n'
 case $fault in
@@ -257,12 +257,15 @@ func (n *night) work(limit time.Duration) {
 	for n.start(); ; {
 		select {
 		case <-end:
-			n.t.Fatalf("no end after %v:\n%s\n%s", limit, n.tail(), n.must(n.command("autopilot", "status")))
+			status := n.must(n.command("autopilot", "status"))
+			_ = n.pilot.Process.Signal(syscall.SIGQUIT) // it says where it is
+			<-n.ended
+			n.t.Fatalf("no end after %v:\n%s\n%s", limit, n.end(200_000), status)
 		case err := <-n.ended:
 			if n.pilotEnded(err) {
 				return
 			}
-		case <-time.After(time.Duration(100+n.random.IntN(700)) * time.Millisecond):
+		case <-time.After(time.Duration(50+n.random.IntN(500)) * time.Millisecond):
 			n.repairs = slices.DeleteFunc(n.repairs, func(r repair) bool { return !r.at.After(time.Now()) && r.end() })
 			n.strike()
 			if len(n.repairs) == 0 {
@@ -296,9 +299,11 @@ func (n *night) landed() int {
 	return strings.Count(n.must(n.command("case", "list", "--all", "--json")), `"status":"done"`)
 }
 
-func (n *night) tail() string {
+func (n *night) tail() string { return n.end(8000) }
+
+func (n *night) end(most int) string {
 	data, _ := os.ReadFile(n.log)
-	return string(data[max(0, len(data)-8000):])
+	return string(data[max(0, len(data)-most):])
 }
 
 // forPerson is what only a person can do, and the words for it.
@@ -344,7 +349,7 @@ func (n *night) lookAtPause() {
 // strike has something happen to the board, at times.
 func (n *night) strike() {
 	what := slices.Sorted(maps.Keys(n.left))
-	if len(what) == 0 || n.random.IntN(3) > 0 {
+	if len(what) == 0 || n.random.IntN(2) > 0 {
 		return
 	}
 	word := what[n.random.IntN(len(what))]
@@ -486,7 +491,7 @@ func TestNight(t *testing.T) {
 	t.Parallel()
 	nights, tasks, limit := 1, 14, 2*time.Minute
 	if *nightSeeds > 0 {
-		nights, tasks, limit = *nightSeeds, 60, 20*time.Minute
+		nights, tasks, limit = *nightSeeds, 60, 4*time.Minute
 	}
 	for i := range nights {
 		seed := *nightSeed + uint64(i) //nolint:gosec // a small number

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/do/git/command"
 	"github.com/pawl-dev/pawl/internal/keep/files"
@@ -151,12 +152,31 @@ func (r *History) Loose(ctx context.Context) (int, error) {
 	return n, nil
 }
 
-// PackLoose puts loose objects into packs, whether anything leads to them or not,
-// so that nothing is lost that somebody works with. The files go when git finds
-// them in a pack, which is at the next call.
-func (r *History) PackLoose(ctx context.Context) error {
-	if _, err := command.Run(ctx, r.NewCall("maintenance", "run", "--task=loose-objects", "--quiet")); err != nil {
+// Compact packs the objects of pawl's own repository, and drops those that no ref has led to for a week.
+func (r *History) Compact(ctx context.Context) error {
+	if _, err := command.Run(ctx, r.NewCall("gc", "--quiet", "--cruft", "--prune=1.week.ago")); err != nil {
 		return fmt.Errorf("cannot pack loose objects: %w", err)
+	}
+	return nil
+}
+
+// JoinPacks makes few packs of many, with all objects that are in them, and leaves alone what is
+// already few, or a partial clone. It removes what a git that was killed left there a day ago.
+func (r *History) JoinPacks(ctx context.Context) error {
+	const many = 50 // as for git's own gc
+	parts, _ := filepath.Glob(filepath.Join(r.Objects, "pack", "tmp_*"))
+	for _, part := range parts {
+		if info, err := os.Lstat(part); err == nil && time.Since(info.ModTime()) > 24*time.Hour {
+			_ = os.Remove(part) // the next one tries again
+		}
+	}
+	packs, _ := filepath.Glob(filepath.Join(r.Objects, "pack", "pack-*.pack"))
+	partial, _ := filepath.Glob(filepath.Join(r.Objects, "pack", "pack-*.promisor"))
+	if len(packs) <= many || len(partial) > 0 {
+		return nil
+	}
+	if _, err := command.Run(ctx, r.NewCall("repack", "--geometric=2", "-d", "-q")); err != nil {
+		return fmt.Errorf("cannot join packs: %w", err)
 	}
 	return nil
 }

@@ -123,10 +123,12 @@ func (o *Options) sweepRuns(ctx context.Context, r *Report) error {
 		case waits:
 			r.Kept++
 			continue
-		case len(snapshots[run.ID]) > 0 && forgotten:
-			err = errors.Join(err, o.forgetSnapshots(ctx, run.ID, snapshots))
 		}
 		goes := old || tooMany
+		worthless := goes && over // a run whose task is done is not rolled back
+		if len(snapshots[run.ID]) > 0 && slices.Contains([]bool{forgotten, worthless}, true) {
+			err = errors.Join(err, o.forgetSnapshots(ctx, run.ID, snapshots))
+		}
 		hasSnapshots := len(snapshots[run.ID]) > 0
 		switch {
 		case goes && !hasSnapshots:
@@ -297,18 +299,17 @@ func (o *Options) isOpen(ctx context.Context, clone string) (bool, error) {
 	return c.Status != board.Done, err
 }
 
-// packLoose puts loose objects into packs when they are many.
+// packLoose puts loose objects into packs when they are many, and makes few packs of many.
 func (o *Options) packLoose(ctx context.Context, r *Report) error {
 	n, err := o.Tree.Store.Loose(ctx)
+	if err == nil && !o.Dry {
+		err = o.Tree.Repo.JoinPacks(ctx) // each landing left one
+	}
 	if err != nil || n <= looseMost {
 		return err
 	}
 	if r.Packed = n; o.Dry {
 		return nil
 	}
-	err = o.Tree.Store.PackLoose(ctx)
-	if err == nil { // the first call makes the pack, the second removes the files
-		err = o.Tree.Store.PackLoose(ctx)
-	}
-	return err
+	return o.Tree.Store.Compact(ctx)
 }

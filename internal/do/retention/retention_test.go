@@ -1,7 +1,9 @@
 package retention_test
 
 import (
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -190,6 +192,75 @@ func TestSweep(t *testing.T) {
 	r.sweep()
 	if got, want := r.left(), "fresh+ last+ merge+ rests+ waits+"; got != want {
 		t.Errorf("of too many %s stay, want %s", got, want)
+	}
+}
+
+// A task that is done is no reason to keep the snapshots of its runs: they go with the run, and so the number of runs
+// holds on a board, too.
+func TestSweepOfLandedTasks(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.o.Most, r.o.Keep = 2, 30*24*time.Hour
+	for i := range 5 {
+		id := "run" + strconv.Itoa(i)
+		r.run(id, "task", "task-10"+strconv.Itoa(i), "completed", i+1)
+		r.snapshot(id)
+	}
+	r.sweep()
+	refs := gittest.Git(t, r.o.Tree.Store.Dir, "--git-dir=.", "for-each-ref", "--format=%(refname)", "refs/pawl/runs")
+	if got, want := r.left(), "run0+ run1+"; got != want || strings.Count(refs, "\n") > 2 {
+		t.Errorf("left %s with %s, want %s", got, refs, want)
+	}
+}
+
+// Each landing leaves a pack in the repository: many become few, and nothing in them is lost.
+func TestSweepJoinsPacks(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	top := r.o.Tree.Repo.Top
+	var lone string
+	for i := range 60 {
+		name := filepath.Join(t.TempDir(), "file")
+		if err := os.WriteFile(name, []byte(strconv.Itoa(i)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		lone = strings.TrimSpace(gittest.Git(t, top, "hash-object", "-w", name)) // no ref leads to it
+		gittest.Git(t, top, "commit", "-q", "--allow-empty", "-m", strconv.Itoa(i))
+		list := filepath.Join(t.TempDir(), "list")
+		if err := os.WriteFile(list, []byte(lone+"\n"+strings.TrimSpace(gittest.Git(t, top, "rev-parse", "HEAD"))+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		in, err := os.Open(list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pack := exec.CommandContext(t.Context(), "git", "-C", top, "pack-objects", "-q", ".git/objects/pack/pack")
+		pack.Stdin = in
+		if out, err := pack.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		_ = in.Close()
+	}
+	gittest.Git(t, top, "prune-packed")
+	part, young := filepath.Join(top, ".git/objects/pack/tmp_pack_a"), filepath.Join(top, ".git/objects/pack/tmp_pack_b")
+	for name, age := range map[string]time.Duration{part: 25 * time.Hour, young: time.Hour} {
+		if err := errors.Join(os.WriteFile(name, nil, 0o600), os.Chtimes(name, time.Time{}, time.Now().Add(-age))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.sweep()
+	if _, err := os.Stat(part); err == nil {
+		t.Error("what a killed git left is there")
+	}
+	if _, err := os.Stat(young); err != nil {
+		t.Errorf("what a git may be writing is gone: %v", err)
+	}
+	packs, _ := filepath.Glob(filepath.Join(top, ".git", "objects", "pack", "*.pack"))
+	if len(packs) > 10 {
+		t.Errorf("%d packs are left", len(packs))
+	}
+	if gittest.Git(t, top, "cat-file", "-t", lone); strings.TrimSpace(gittest.Git(t, top, "rev-list", "--count", "HEAD")) != "61" {
+		t.Error("commits are lost")
 	}
 }
 

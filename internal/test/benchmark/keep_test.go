@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -23,7 +24,7 @@ type keeping struct {
 // keepAgent prints as much as an agent at work does, and lands a file.
 const keepAgent = `cat >/dev/null
 seq -f 'I look at line %06.0f of the file, and then at the next one.' 400
-mkdir -p work && echo $PAWL_CASE >work/$PAWL_CASE
+mkdir -p work && echo $PAWL_CASE >work/$(expr ${PAWL_CASE#task-} % 16)
 echo '<promise>COMPLETE</promise>'
 `
 
@@ -102,7 +103,7 @@ func (k *keeping) board() {
 }
 
 // keepParts are what is measured apart.
-var keepParts = []string{"database", "output", "clones", "rest", "git"}
+var keepParts = []string{"database", "output", "snapshots", "clones", "rest", "git"}
 
 // report prints what is there for a thousand tasks.
 func (k *keeping) report(when string) map[string]int64 {
@@ -128,7 +129,8 @@ func (k *keeping) sizes() map[string]int64 {
 				return nil //nolint:nilerr // it is gone by now
 			}
 			if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
-				sizes[partOf(strings.TrimPrefix(path, root))] += info.Size()
+				stat, _ := info.Sys().(*syscall.Stat_t) // small files take whole blocks
+				sizes[partOf(strings.TrimPrefix(path, root))] += stat.Blocks * 512
 			}
 			return nil
 		})
@@ -136,12 +138,14 @@ func (k *keeping) sizes() map[string]int64 {
 	add(filepath.Join(k.dir, ".git"), func(string) string { return "git" })
 	add(k.state, func(path string) string {
 		switch {
-		case strings.Contains(path, "/runs/"):
-			return "output"
 		case strings.Contains(path, "/pool/"), strings.Contains(path, "/workspaces/"):
 			return "clones"
+		case strings.Contains(path, "/runs/"):
+			return "output"
 		case strings.Contains(path, "pawl.db"):
 			return "database"
+		case strings.Contains(path, "/store/"):
+			return "snapshots"
 		}
 		return "rest"
 	})

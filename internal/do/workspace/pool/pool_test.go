@@ -78,7 +78,11 @@ func TestAWarmCloneHasNothingOfItsLastTask(t *testing.T) {
 	r.put(w.Dir, "d/b", "3\n")
 	r.git(w.Dir, "init", "-q", "nested")
 	r.put(w.Dir, ".gitignore", "\n")
+	r.put(w.Own, "tree/runs/x1/index", "as large as the repository\n")
 	r.release(p, w, Landed)
+	if _, err := os.Stat(filepath.Join(w.Own, "tree", "runs")); !os.IsNotExist(err) {
+		t.Errorf("what was known of the task's runs is there: %v", err)
+	}
 
 	r.put(r.top, "c", "3\n")
 	r.git(r.top, "add", "c")

@@ -146,6 +146,10 @@ func (p *clones) clean(ctx context.Context, row store.Workspace) error {
 	if err := c.Trim(); err != nil {
 		return err
 	}
+	// What pawl knows of the task's runs here has an index for each.
+	if err := files.RemoveAll(filepath.Join(row.Own, "tree", "runs")); err != nil {
+		return err
+	}
 	p.step("emptied")
 	if err := os.Rename(row.Dir, p.warmCloneDir(row.Own)); err != nil {
 		return err
