@@ -116,12 +116,15 @@ func (w *limitedJobs) wait(ctx context.Context, c loop.Command) loop.Event {
 	key := w.account(c.Agent)
 	// A change is told from what the kernel saw, not from what is there by now.
 	began, shared := w.known[c.Agent]
+	waits := true
 	if !shared {
 		began, shared = w.o.Accounts.Look(key, time.Now())
+		// It was over while nothing drove the run, whose wait is of an earlier pawl.
+		waits = shared || w.known != nil || !c.Limited || key == ""
 	}
 	look := time.NewTicker(limitEvery)
 	defer look.Stop()
-	for waits := true; waits; {
+	for waits {
 		select {
 		case <-timer.C:
 			waits = false

@@ -138,6 +138,20 @@ func TestAKilledProberHoldsUpNobody(t *testing.T) {
 	w[0].holds(loop.Completed, "1.1 success")
 }
 
+// A limit that was over while nobody drove the run is not waited for when it goes on.
+func TestALimitThatIsOverMeanwhile(t *testing.T) {
+	t.Parallel()
+	dir, w := sharers(t, "\n  - rate_limit: {retry_after: 1h}\n"+strings.TrimPrefix(works, "\n"))
+	p := w[0].start()
+	p.await("wait started rate limit of script")
+	p.kill()
+	if err := ratelimit.NewStore(dir).Clear(t.Context(), "script", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	w[0].resume().await("end completed")
+	w[0].holds(loop.Completed, "1.1 waited", "1.2 success")
+}
+
 // A wait of another run's making ends at once when a person asks; who resumes
 // is believed, and everybody goes on when that works.
 func TestAStopEndsASharedWaitAndAResumeTries(t *testing.T) {
