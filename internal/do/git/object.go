@@ -16,7 +16,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/pawl-dev/pawl/internal/do/git/command"
 	"github.com/pawl-dev/pawl/internal/keep/files"
@@ -161,15 +160,9 @@ func (r *History) Compact(ctx context.Context) error {
 }
 
 // JoinPacks makes few packs of many, with all objects that are in them, and leaves alone what is
-// already few, or a partial clone. It removes what a git that was killed left there a day ago.
+// already few, or a partial clone.
 func (r *History) JoinPacks(ctx context.Context) error {
 	const many = 50 // as for git's own gc
-	parts, _ := filepath.Glob(filepath.Join(r.Objects, "pack", "tmp_*"))
-	for _, part := range parts {
-		if info, err := os.Lstat(part); err == nil && time.Since(info.ModTime()) > 24*time.Hour {
-			_ = os.Remove(part) // the next one tries again
-		}
-	}
 	packs, _ := filepath.Glob(filepath.Join(r.Objects, "pack", "pack-*.pack"))
 	partial, _ := filepath.Glob(filepath.Join(r.Objects, "pack", "pack-*.promisor"))
 	if len(packs) <= many || len(partial) > 0 {

@@ -1,7 +1,6 @@
 package retention_test
 
 import (
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -242,19 +241,7 @@ func TestSweepJoinsPacks(t *testing.T) {
 		_ = in.Close()
 	}
 	gittest.Git(t, top, "prune-packed")
-	part, young := filepath.Join(top, ".git/objects/pack/tmp_pack_a"), filepath.Join(top, ".git/objects/pack/tmp_pack_b")
-	for name, age := range map[string]time.Duration{part: 25 * time.Hour, young: time.Hour} {
-		if err := errors.Join(os.WriteFile(name, nil, 0o600), os.Chtimes(name, time.Time{}, time.Now().Add(-age))); err != nil {
-			t.Fatal(err)
-		}
-	}
 	r.sweep()
-	if _, err := os.Stat(part); err == nil {
-		t.Error("what a killed git left is there")
-	}
-	if _, err := os.Stat(young); err != nil {
-		t.Errorf("what a git may be writing is gone: %v", err)
-	}
 	packs, _ := filepath.Glob(filepath.Join(top, ".git", "objects", "pack", "*.pack"))
 	if len(packs) > 10 {
 		t.Errorf("%d packs are left", len(packs))
