@@ -171,24 +171,31 @@ var ErrTheirs = errors.New("somebody else pushed to it")
 // PushOwn sends a commit to a branch of pawl's own at a remote, wherever
 // pawl left it: what somebody else pushed there since is not
 // overwritten, and is [ErrTheirs]. A branch that was deleted there is made anew.
+// The commit is named before, so that pawl knows it there when it was killed, or the answer lost.
 func (r *Repo) PushOwn(ctx context.Context, remote, commit, ref string) error {
-	own := "refs/pawl/pushed/" + strings.TrimPrefix(ref, "refs/heads/")
+	branch := strings.TrimPrefix(ref, "refs/heads/")
+	own, named := "refs/pawl/pushed/"+branch, "refs/pawl/pushing/"+branch+"/"
 	last, err := r.Find(ctx, own)
+	if err == nil {
+		err = r.UpdateRef(ctx, named+commit, commit, "", "pawl: pushes")
+	}
 	if err != nil {
 		return err
 	}
-	err = r.pushOver(ctx, remote, commit, ref, last)
-	if errors.Is(err, ErrTheirs) && last != "" {
+	if err = r.pushOver(ctx, remote, commit, ref, last); errors.Is(err, ErrTheirs) {
 		theirs := own + ".theirs"
-		if found, ferr := r.Fetch(ctx, remote, ref, theirs); ferr == nil && !found {
-			err = r.pushOver(ctx, remote, commit, ref, "")
+		if _, ferr := r.Fetch(ctx, remote, ref, theirs); ferr == nil {
+			head, _ := r.Find(ctx, theirs) // none, where the branch was deleted
+			if known, _ := r.Find(ctx, named+head); known == head {
+				err = r.pushOver(ctx, remote, commit, ref, head)
+			}
 		}
 		_ = r.DropRefs(ctx, theirs)
 	}
 	if err != nil {
 		return err
 	}
-	return r.UpdateRef(ctx, own, commit, "", "pawl: pushed")
+	return errors.Join(r.UpdateRef(ctx, own, commit, "", "pawl: pushed"), r.DropRefs(ctx, named))
 }
 
 // pushOver is a push that replaces nothing but the last commit.

@@ -118,3 +118,48 @@ func TestPushRemoteOf(t *testing.T) {
 		}
 	}
 }
+
+// A push of pawl's whose answer was lost is known there, and is no push of somebody else.
+func TestPushOwnAfterALostAnswer(t *testing.T) {
+	t.Parallel()
+	top, r := repository(t, "here")
+	bare := filepath.Join(t.TempDir(), "there.git")
+	gittest.Git(t, top, "init", "-q", "--bare", bare)
+	gittest.Git(t, top, "remote", "add", "origin", bare)
+	commit := func(message string) string {
+		gittest.Git(t, top, "commit", "-q", "--allow-empty", "-m", message)
+		return strings.TrimSpace(gittest.Git(t, top, "rev-parse", "HEAD"))
+	}
+	push := func(commit string) error { return r.PushOwn(t.Context(), "origin", commit, "refs/heads/pawl/t") }
+	for _, message := range []string{"one", "two"} {
+		first := commit(message)
+		// Of the push there is what is named before it, and what the remote has.
+		gittest.Git(t, top, "update-ref", "refs/pawl/pushing/pawl/t/"+first, first)
+		gittest.Git(t, top, "push", "-q", "origin", first+":refs/heads/pawl/t")
+		gittest.Git(t, top, "reset", "-q", "--hard", "HEAD~") // the next one is made anew
+		if err := push(commit("instead of " + message)); err != nil {
+			t.Errorf("after %s, whose answer was lost: %v", message, err)
+		}
+	}
+	if refs := gittest.Git(t, top, "for-each-ref", "refs/pawl/pushing"); refs != "" {
+		t.Errorf("these are left: %s", refs)
+	}
+	named := filepath.Join(bare, "hooks", "pre-receive")
+	if err := os.WriteFile(named, []byte("#!/bin/sh\nexit 1\n"), 0o755); err != nil { //nolint:gosec // git runs it
+		t.Fatal(err)
+	}
+	refused := commit("refused")
+	if err := push(refused); err == nil || !strings.Contains(gittest.Git(t, top, "for-each-ref", "refs/pawl/pushing"), refused) {
+		t.Errorf("%s is not named before it is pushed: %v", refused, err)
+	}
+	if err := os.Remove(named); err != nil {
+		t.Fatal(err)
+	}
+	gittest.Git(t, top, "reset", "-q", "--hard", "HEAD~")
+	theirs := commit("theirs")
+	gittest.Git(t, top, "push", "-q", "origin", theirs+":refs/heads/pawl/t")
+	gittest.Git(t, top, "reset", "-q", "--hard", "HEAD~")
+	if err := push(commit("mine")); !errors.Is(err, ErrTheirs) {
+		t.Errorf("over what somebody else pushed: %v", err)
+	}
+}
