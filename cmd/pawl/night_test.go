@@ -278,7 +278,11 @@ func (n *night) work(limit time.Duration) {
 // pilotEnded is true when nothing is left to do. A person reads what is asked, does it, and starts again.
 func (n *night) pilotEnded(err error) bool {
 	n.t.Helper()
-	for len(n.repairs) > 0 { // nothing can be read from a full disk
+	for end := time.Now().Add(time.Minute); len(n.repairs) > 0; { // nothing can be read from a full disk
+		if time.Now().After(end) {
+			out, _ := n.git("status").CombinedOutput()
+			n.t.Fatalf("a person cannot repair what happened:\n%s\n%s", out, n.tail())
+		}
 		n.repairs = slices.DeleteFunc(n.repairs, func(r repair) bool { return r.end() })
 	}
 	if wasKilled(err) {
