@@ -24,7 +24,9 @@ func (s turn) decideIteration(e *Event) {
 		r.Outcome = Neutral
 	}
 	if r.Outcome != Waited {
-		s.rememberMessages(e.Messages)
+		for _, text := range e.Messages { // its prompt had them
+			s.addMemory(Said{Iteration: s.Iteration, Text: text})
+		}
 		s.Iteration++
 		s.Waits, s.Attempts = 0, 0
 		s.forgetLeft(r.Agent)

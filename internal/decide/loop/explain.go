@@ -445,13 +445,6 @@ func (s *State) addMemory(said ...Said) {
 	s.Memory = list
 }
 
-// rememberMessages adds those that an iteration's prompt had.
-func (s *State) rememberMessages(messages []string) {
-	for _, text := range messages {
-		s.addMemory(Said{Iteration: s.Iteration, Text: text})
-	}
-}
-
 // inheritMemory takes over what was said in the earlier runs of the task.
 func (s *State) inheritMemory(said []Said) {
 	for _, one := range said {

@@ -173,8 +173,9 @@ func (s turn) answerLimit(e *Event, l *Limited) {
 	p := &s.Policy
 	tooMany := p.MaxWaits >= 0 && s.Waits > p.MaxWaits
 	long := p.MaxWait > 0 && l.Probe == "" && l.Until.Sub(e.At) > p.MaxWait
+	mayLeave := l.Agent == s.Policy.agentAt(s.Fallback) || s.Policy.Strategy == "" // else it is a fixed strategy's own
 	wants := long || s.movesOn(e, l, tooMany)
-	leaves := wants && s.mayLeave(l)
+	leaves := mayLeave && wants
 	if leaves {
 		if to, free := s.firstFreeAgent(e, l.Agent); free {
 			s.moveOn(e, l, to, long)
@@ -277,11 +278,6 @@ func (s tactics) homeAgent() int {
 		return s.Left[0].Agent
 	}
 	return min(s.Fallback, len(s.Policy.Fallback))
-}
-
-// mayLeave is false when the limited agent is a fixed strategy's own.
-func (s tactics) mayLeave(l *Limited) bool {
-	return l.Agent == s.Policy.agentAt(s.Fallback) || s.Policy.Strategy == ""
 }
 
 // limitAt is the known limit of the n-th agent; its Until is not after e.At if it can

@@ -310,6 +310,12 @@ type Factual interface {
 	Facts() Facts
 }
 
+// ReportsCost reports whether the program of an adapter says itself what its work cost.
+func ReportsCost(a Adapter) bool {
+	known, ok := a.(Factual)
+	return ok && strings.HasPrefix(known.Facts().Cost, "reported")
+}
+
 // Patient is optionally implemented by an [Adapter] whose program is silent
 // for long while it works, e.g. during a whole test run.
 type Patient interface {

@@ -167,13 +167,6 @@ func (d *Driver) keepSources() error {
 	return nil
 }
 
-// releaseSources forgets those that did not change.
-func (d *Driver) releaseSources() {
-	if err := trust.Release(d.o.StateDir, d.id, d.plan.project()); err != nil {
-		d.warn(err.Error())
-	}
-}
-
 // SourceNames are the sources as seen from the top level of a work tree at root, of
 // those that lie in the project.
 func SourceNames(top, root, project string, list []trust.File) []string {

@@ -20,6 +20,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/do/ratelimit"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
+	"github.com/pawl-dev/pawl/internal/do/trust"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
@@ -240,7 +241,7 @@ func (d home) Command() (drive.Command[input], bool) {
 	s := d.state
 	switch {
 	case d.lost != nil:
-	case d.waitsElsewhere():
+	case d.o.Kernel != nil && s.Status.Active() && s.Command.Kind == loop.Wait: // it is waited for elsewhere
 		return drive.Command[input]{Seq: s.Seq, Do: func(context.Context) input { return input{lost: ErrWaits} }}, true
 	case s.Status.Active() && d.unsavedFirst():
 		return drive.Command[input]{Seq: -1, Do: func(ctx context.Context) input {
@@ -427,7 +428,9 @@ func rest(s loop.Status) (kind string, over bool) {
 func (d *Driver) finish(ctx context.Context) error {
 	d.deliverAtRest(ctx)
 	d.worker.giveUp(ctx)
-	d.releaseSources()
+	if err := trust.Release(d.o.StateDir, d.id, d.plan.project()); err != nil { // those that did not change
+		d.warn(err.Error())
+	}
 	now := time.Now()
 	kind, over := rest(d.state.Status)
 	end := d.row(now)

@@ -257,7 +257,7 @@ func (w *worker) agentJob(c loop.Command, p place, call agentCall) (job supervis
 	limits.Wall, limits.Idle, limits.Grace, limits.Ask = c.Limits.Wall, a.idle(c.Limits.Idle), start.Grace, start.Ask
 	limits.Turns, limits.Printed, limits.Room, limits.Tools = w.plan.MaxTurns, w.plan.MaxOutput, leastRoom,
 		a.countsTools()
-	limits.Priced = w.plan.Priced && (len(a.Routes) > 0 || !reportsCost(a.Adapter))
+	limits.Priced = w.plan.Priced && (len(a.Routes) > 0 || !agent.ReportsCost(a.Adapter))
 	job = supervisor.Job{
 		ID: call.id, Files: call.files, Args: start.Args, Dir: w.plan.Root,
 		Env: append(w.childEnvironment(a.inherits(w.plan), c.Iteration, w.caches(), start.Env, start.Unset),

@@ -370,12 +370,6 @@ func dayFailure(why string, now time.Time) *failure.Analysis {
 // lastOfStderr bounds the lines that are kept with a failure.
 const lastOfStderr = 5
 
-// reportsCost is true for programs that report their own cost.
-func reportsCost(a agent.Adapter) bool {
-	known, ok := a.(agent.Factual)
-	return ok && strings.HasPrefix(known.Facts().Cost, "reported")
-}
-
 // endUnpriced ends an iteration of a program that reported its tokens at its end, where the price of
 // the model is not known and money is limited: the next iteration would be paid as well.
 func endUnpriced(r *loop.Record, job supervisor.Job, model string) {

@@ -187,11 +187,6 @@ func (d *Driver) step(ctx context.Context, s loop.State, e loop.Event) (loop.Sta
 	return after, c, nil
 }
 
-// waitsElsewhere is true for a wait that is not waited for here.
-func (d *Driver) waitsElsewhere() bool {
-	return d.o.Kernel != nil && d.state.Status.Active() && d.state.Command.Kind == loop.Wait
-}
-
 // pendingDecision returns what was decided before this driver began; nil for none.
 func (d *Driver) pendingDecision() *loop.Decision {
 	if d.o.Kernel == nil {

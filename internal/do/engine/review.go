@@ -210,7 +210,8 @@ func (w *worker) unchanged(ctx context.Context, b begun, v *loop.Review) {
 		w.warn(fmt.Sprintf("cannot list what %s changed in its review: %v", v.Agent, err))
 	}
 	w.undoReview(ctx, b, v, changes)
-	if now.Head.Commit != b.HeadBefore || err != nil || !onlyNew(changes) {
+	wasThere := func(c gate.Change) bool { return c.Status != 'A' } // unlike the report of its tests
+	if now.Head.Commit != b.HeadBefore || err != nil || slices.ContainsFunc(changes, wasThere) {
 		withdraw(v, fmt.Sprintf("%s changed what it should review", v.Agent))
 	}
 }
@@ -239,12 +240,6 @@ func (w *worker) undoReview(ctx context.Context, b begun, v *loop.Review, change
 	for _, c := range changes[:min(len(changes), maxReverted)] {
 		v.Reverted = append(v.Reverted, c.Path)
 	}
-}
-
-// onlyNew is true when nothing that was there was touched, e.g. by tests that
-// leave a report.
-func onlyNew(changes []gate.Change) bool {
-	return !slices.ContainsFunc(changes, func(c gate.Change) bool { return c.Status != 'A' })
 }
 
 // withdraw takes an approval back.

@@ -159,7 +159,7 @@ type Landing struct{ Commit, Message string }
 func (r *History) Landings(ctx context.Context, from, to string, paths []string, limit int) ([]Landing, error) {
 	args := walkSince(from, "log", "--first-parent", "-m", "-z", "--format=%H%n%B", fmt.Sprintf("-n%d", limit),
 		"--no-show-signature", to)
-	args = append(append(args, "--"), literalPaths(paths)...)
+	args = append(append(args, "--"), lists.Each(paths, func(p string) string { return ":(literal)" + p })...)
 	out, err := command.Run(ctx, r.NewCall(args...))
 	if err != nil {
 		return nil, fmt.Errorf("cannot list what landed: %w", err)
@@ -213,11 +213,6 @@ func walkSince(from string, args ...string) []string {
 		args = append(args, "^"+from)
 	}
 	return args
-}
-
-// literalPaths makes path specifications that mean just these paths.
-func literalPaths(paths []string) []string {
-	return lists.Each(paths, func(p string) string { return ":(literal)" + p })
 }
 
 // SetRef points a ref to a commit only if it is at old, in a transaction of
