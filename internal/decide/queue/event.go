@@ -195,6 +195,8 @@ type Request struct {
 	Closed string `json:"closed,omitempty"` // why it will not be merged
 	// Why is the obstacle to merging an open one.
 	Why string `json:"why,omitempty"`
+	// Pushed is a commit that somebody put on top of what pawl pushed.
+	Pushed string `json:"pushed,omitempty"`
 	// Behind: the target has moved since it was brought up to date.
 	Behind bool `json:"behind,omitempty"`
 	// Said is what people who may write want changed, and Red what its checks

@@ -186,6 +186,10 @@ func (s *turn) takeProposal(e *Entry, r *Request, now time.Time) {
 	e.Heard = append(e.Heard, r.Heard...)
 	e.Heard = e.Heard[max(0, len(e.Heard)-heardLimit):]
 	switch {
+	case r.Pushed != "":
+		e.Commit, e.Status = r.Pushed, Waiting
+		e.Why = "somebody pushed to its pull request: that is verified, and gone on from"
+		s.addNote(NoteWaiting, e.ID, e.Why)
 	case r.Said != "":
 		e.Attempts, e.Outrun = 0, 0
 		problem := &Problem{Class: Medium, Tip: s.Tip, Said: r.Said}

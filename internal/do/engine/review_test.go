@@ -51,7 +51,7 @@ func TestReviewApproves(t *testing.T) {
 	p := w.start()
 	p.await("review started 1 critic 1")
 	p.await("review ended 1 critic approved")
-	p.await("end completed COMPLETE, the gates pass, and critic approves")
+	p.await("end completed 1 file, +1 -0; 1 gate passed, and critic approves")
 	w.holds(loop.Completed, "1.1 success")
 	v := w.review(1)
 	if v.Cost != 500_000 || v.TokensIn != 100 || v.TokensOut != 7 || v.Calls != 1 || v.Tries != 1 || v.Elapsed <= 0 {
@@ -100,7 +100,7 @@ func TestReviewRejectsUntilTheBreaker(t *testing.T) {
 `)
 	w.o.Policy.MaxIterations = 9
 	p := w.start()
-	p.await("end aborted Iteration safety guard: circuit_breaker")
+	p.await("end aborted Review rejected: not good (Iteration safety guard: circuit_breaker)")
 	w.holds(loop.Aborted, "1.1 failed", "2.1 failed", "3.1 failed")
 	if n := strings.Count(w.read("reviews"), "x"); n != 3 {
 		t.Errorf("%d reviews", n)
@@ -127,7 +127,7 @@ func TestReviewWithoutAVerdict(t *testing.T) {
 		t.Errorf("%d reviews", n)
 	}
 	w.o.Answer = "approve"
-	w.resume().await("end completed COMPLETE, the gates pass, and a person approves")
+	w.resume().await("end completed 1 file, +1 -0; 1 gate passed, and a person approves")
 	w.holds(loop.Completed, "1.1 success")
 	if v := w.review(1); v.Agent != loop.Person || v.Verdict != loop.Approved || v.Tries != 2 {
 		t.Errorf("the review is %+v", v)
@@ -259,7 +259,7 @@ func TestReviewIsAdopted(t *testing.T) {
 	p = w.resume()
 	p.await("run resumed")
 	w.open("fifo")
-	p.await("end completed COMPLETE, the gates pass, and critic approves")
+	p.await("end completed 1 file, +1 -0; 1 gate passed, and critic approves")
 	w.holds(loop.Completed, "1.1 success")
 	if n := strings.Count(w.read("reviews"), "x"); n != 1 || w.starts() != 1 {
 		t.Errorf("%d reviews, %d authors", n, w.starts())
@@ -347,7 +347,7 @@ func TestReviewByTheAuthorsProgram(t *testing.T) {
 `)
 	w.gate("tests", "test -s work.txt")
 	w.o.Policy.Review = true
-	w.start().await("end completed COMPLETE, the gates pass, and script approves")
+	w.start().await("end completed 1 file, +1 -0; 1 gate passed, and script approves")
 	w.holds(loop.Completed, "1.1 success")
 }
 

@@ -111,7 +111,7 @@ func (r *Repo) PushFrom(ctx context.Context, remote, commit, ref, old string) (r
 	}
 	reason, said := remoteSaid(string(out), err)
 	switch text := reason + " " + said; {
-	case strings.Contains(string(out), "[rejected]"), wasOutrun(reason, said):
+	case strings.Contains(string(out), "[rejected]"), hasAny(said, outrun), text == "failed to update ref ":
 		return true, nil
 	case reason != "" && !OfMachine(err) && hasAny(text, refusals) && !hasAny(text, passing):
 		return false, fmt.Errorf("%s %w: %s", remote, ErrRefused, cmp.Or(said, reason))
@@ -140,15 +140,10 @@ func remoteSaid(out string, err error) (reason, said string) {
 	return reason, strings.TrimSpace(strings.Join(lines, " "))
 }
 
-// wasOutrun reports whether another push moved the branch at the same moment.
-func wasOutrun(reason, said string) bool {
-	return strings.Contains(said, "but expected") || strings.Contains(said, "reference already exists") ||
-		reason == "failed to update ref" && said == ""
-}
-
 // What remotes say in small letters. A refusal stands until a person does something,
 // unless the remote also says that it is in trouble just now.
 var (
+	outrun   = []string{"but expected", "reference already exists"} // another push moved the branch at the same moment
 	refusals = []string{
 		"declined", "denied", "deny", "protected", "prohibited", "forbidden", "refus", "not allowed",
 		"not permitted", "exceeds", "checked out",
@@ -169,8 +164,8 @@ func hasAny(text string, words []string) bool {
 var ErrTheirs = errors.New("somebody else pushed to it")
 
 // PushOwn sends a commit to a branch of pawl's own at a remote, wherever
-// pawl left it: what somebody else pushed there since is not
-// overwritten, and is [ErrTheirs]. A branch that was deleted there is made anew.
+// pawl left it: what somebody else pushed there since, and the commit does not
+// have, is not overwritten, and is [ErrTheirs]. A branch that was deleted there is made anew.
 // The commit is named before, so that pawl knows it there when it was killed, or the answer lost.
 func (r *Repo) PushOwn(ctx context.Context, remote, commit, ref string) error {
 	branch := strings.TrimPrefix(ref, "refs/heads/")
@@ -186,7 +181,9 @@ func (r *Repo) PushOwn(ctx context.Context, remote, commit, ref string) error {
 		theirs := own + ".theirs"
 		if _, ferr := r.Fetch(ctx, remote, ref, theirs); ferr == nil {
 			head, _ := r.Find(ctx, theirs) // none, where the branch was deleted
-			if known, _ := r.Find(ctx, named+head); known == head {
+			known, _ := r.Find(ctx, named+head)
+			isInside, _ := r.IsAncestor(ctx, head, commit) // of a branch that was deleted: false
+			if isInside || known == head {
 				err = r.pushOver(ctx, remote, commit, ref, head)
 			}
 		}

@@ -158,7 +158,7 @@ func Open(ctx context.Context, o Options) (*Queue, error) {
 	k := &checks{target: t}
 	q := &Queue{
 		target: t, checks: k, conflicts: &conflicts{target: t, checks: k, remade: map[string]string{}},
-		requests: &requests{target: t, waits: map[string]*patience{}}, woken: make(chan struct{}, 1),
+		requests: &requests{target: t}, woken: make(chan struct{}, 1),
 	}
 	q.o.Policy.Key = recordKey("", Rules{Environment: q.o.Environment}, q.o.Gates, false)
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {

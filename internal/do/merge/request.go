@@ -46,10 +46,7 @@ type Fork struct {
 // requests are what the queue has at the forge: pull requests and checks.
 type requests struct {
 	*target
-	waits map[string]*patience // by entry: of its open pull request
-	// reviews counts those of open pull requests, and late is the first that may ask again about
-	// one which has not changed.
-	reviews, late int
+	looks queue.Looks
 }
 
 // branchOf is the branch of an entry's pull request.
@@ -139,9 +136,7 @@ func (rs *requests) lookAtRequests(ctx context.Context, s *queue.State, c queue.
 	if rs.o.Forge == nil {
 		return ev, errors.New("cannot look at pull requests: no forge is known")
 	}
-	if rs.reviews++; c.Fresh {
-		clear(rs.waits)
-	}
+	rs.looks.BeginRound(c.Fresh)
 	recent, err := rs.o.Forge.Recent(ctx)
 	if err != nil {
 		return ev, err
@@ -200,8 +195,8 @@ func (rs *requests) viewRequest(ctx context.Context, e *queue.Entry, recent map[
 // once is before the state of a request that was looked at once.
 const once = "once "
 
-// lookAtOpen looks for what people and checks say of an open request, brings it
-// up to date and merges it, in this order. What somebody else pushed to is left alone.
+// lookAtOpen takes in what people pushed, looks for what they and checks say of an open request, brings it
+// up to date and merges it, in this order.
 func (rs *requests) lookAtOpen(ctx context.Context, e *queue.Entry, found forge.Request, r *queue.Request,
 ) (forge.Request, error) {
 	own, err := rs.o.Repo.Find(ctx, "refs/pawl/pushed/"+branchOf(e.ID))
@@ -209,12 +204,7 @@ func (rs *requests) lookAtOpen(ctx context.Context, e *queue.Entry, found forge.
 		return found, err
 	}
 	if found.Head != own {
-		// A commit that is here is one of pawl's: the forge has not seen the last push yet.
-		if here, err := rs.o.Repo.Find(ctx, found.Head); err != nil || here != "" {
-			return found, err
-		}
-		r.Why = "somebody else pushed to it, so pawl leaves it alone"
-		return found, nil
+		return found, rs.bringPushed(ctx, e, found, own, r)
 	}
 	seen := found.Updated + " " + found.Head
 	if seen != e.Seen {
@@ -227,21 +217,21 @@ func (rs *requests) lookAtOpen(ctx context.Context, e *queue.Entry, found forge.
 			r.Seen = once + seen
 		}
 	}
-	patience := rs.patienceFor(e.ID, seen)
+	look := rs.looks.Of(e.ID, seen)
 	in := slices.Contains(e.Heard, queuedNote(found)) // the forge's merge queue, which drops what pawl pushes to
-	if !rs.isDue(patience) {
-		if r.Why = patience.why; !in {
+	if !rs.looks.IsDue(look) {
+		if r.Why = look.Why; !in {
 			r.Behind, err = rs.isBehind(ctx, found.Head)
 		}
 		return found, err
 	}
 	green, err := rs.askChecks(ctx, e, found, r)
-	if patience.why = r.Why; err != nil || r.Red != "" {
+	if look.Why = r.Why; err != nil || r.Red != "" {
 		return found, err
 	}
 	if green && rs.o.AutoMerge {
 		in, err = rs.enqueueHead(ctx, found, r, in)
-		if patience.why = r.Why; err != nil || in {
+		if look.Why = r.Why; err != nil || in {
 			return found, err
 		}
 	}
@@ -250,10 +240,41 @@ func (rs *requests) lookAtOpen(ctx context.Context, e *queue.Entry, found forge.
 		return found, err
 	}
 	r.Why, err = rs.o.Forge.Merge(ctx, found.Number, found.Head)
-	if patience.why = r.Why; err != nil || r.Why != "" {
+	if look.Why = r.Why; err != nil || r.Why != "" {
 		return found, err
 	}
 	return rs.o.Forge.Request(ctx, found.Number)
+}
+
+// bringPushed brings here what somebody put on top of pawl's commits. What replaced them is left alone.
+func (rs *requests) bringPushed(ctx context.Context, e *queue.Entry, found forge.Request, own string,
+	r *queue.Request) error {
+	here, err := rs.fetchHead(ctx, e.ID, found)
+	if err != nil || found.Head == e.Commit { // it is being verified
+		return err
+	}
+	on, err := rs.o.Repo.IsAncestor(ctx, own, found.Head)
+	switch {
+	case err != nil:
+	case on:
+		r.Pushed = found.Head
+		return rs.o.Repo.SetRefs(ctx, taskRef(e.ID), found.Head)
+	case !here: // else it is one of pawl's: the forge has not seen the last push yet
+		r.Why = "somebody else replaced its commits, so pawl leaves it alone"
+	}
+	return err
+}
+
+// fetchHead brings the head of a request here. wasHere: it was.
+func (rs *requests) fetchHead(ctx context.Context, id string, found forge.Request) (wasHere bool, err error) {
+	if here, err := rs.o.Repo.Find(ctx, found.Head); err != nil || here != "" {
+		return here != "", err
+	}
+	bounded, cancel := context.WithTimeout(ctx, fetchLimit)
+	defer cancel()
+	head := taskRef("request/" + id)
+	_, err = rs.o.Repo.Fetch(bounded, rs.remote.name, fmt.Sprintf("refs/pull/%d/head", found.Number), head)
+	return false, errors.Join(err, rs.o.Repo.DropRefs(ctx, head))
 }
 
 // queuedNote is the note that a request was put into the forge's merge queue, as it is.
@@ -278,44 +299,6 @@ func (rs *requests) enqueueHead(ctx context.Context, found forge.Request, r *que
 	return in, err
 }
 
-// patience is how often a request was looked at since it changed. What a change of
-// it does not show, checks and whether it can be merged, is asked for the less often
-// the longer that is ago, so that waiting costs the forge next to nothing.
-type patience struct {
-	state, why string
-	looks      int
-	owed       bool // one that is due, and waits for others
-}
-
-// lateEvery is after how many reviews one request more is asked about, whatever their
-// number: with a review each two minutes that is six an hour, of three calls at most.
-const lateEvery = 5
-
-func (rs *requests) patienceFor(id, state string) *patience {
-	if p := rs.waits[id]; p != nil && p.state == state {
-		return p
-	}
-	p := &patience{state: state}
-	rs.waits[id] = p
-	return p
-}
-
-// isDue counts a look, and reports whether it is the first, the second, the fourth, and then each
-// 32nd at least, but for the bound of [lateEvery].
-func (rs *requests) isDue(p *patience) bool {
-	p.looks++
-	p.owed = p.owed || p.looks&(p.looks-1) == 0 || p.looks%32 == 0
-	late := p.looks > 2
-	waits := late && rs.reviews < rs.late
-	if waits || !p.owed {
-		return false
-	}
-	if p.owed = false; late {
-		rs.late = rs.reviews + lateEvery
-	}
-	return true
-}
-
 // isBehind reports whether the target has commits that a request lacks.
 func (rs *requests) isBehind(ctx context.Context, head string) (bool, error) {
 	if _, err := rs.askRemote(ctx, false); err != nil || !rs.remote.known {
@@ -332,14 +315,7 @@ func (rs *requests) isBehind(ctx context.Context, head string) (bool, error) {
 // beforeMerged is the target's commit before those that the forge put there for a request, where they are several:
 // by a rebase or a fast-forward.
 func (rs *requests) beforeMerged(ctx context.Context, e *queue.Entry, found forge.Request) (string, error) {
-	here, err := rs.o.Repo.Find(ctx, found.Head)
-	if err == nil && here == "" { // another machine's, or somebody else pushed to it
-		bounded, cancel := context.WithTimeout(ctx, fetchLimit)
-		defer cancel()
-		head := taskRef("request/" + e.ID)
-		_, err = rs.o.Repo.Fetch(bounded, rs.remote.name, fmt.Sprintf("refs/pull/%d/head", found.Number), head)
-		defer func() { _ = rs.o.Repo.DropRefs(ctx, head) }()
-	}
+	_, err := rs.fetchHead(ctx, e.ID, found) // another machine's, or somebody else pushed to it
 	own, ferr := rs.o.Repo.Find(ctx, "refs/pawl/pushed/"+branchOf(e.ID))
 	if err != nil || ferr != nil {
 		return "", errors.Join(err, ferr)

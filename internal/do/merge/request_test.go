@@ -152,12 +152,33 @@ func TestAPullRequestIsKeptUpToDate(t *testing.T) {
 	}
 	their(t, hub, "merge-base", "--is-ancestor", "main", after)
 
-	// Somebody else pushes to it: it is left alone, also when its branch goes.
+	// What somebody else adds to it is part of the work: it is verified, and gone on from.
+	gittest.Git(t, other, "fetch", "-q", "origin", "pawl/"+id)
+	gittest.Git(t, other, "checkout", "-q", "-B", "theirs", "FETCH_HEAD")
+	if err := os.WriteFile(filepath.Join(other, "more.txt"), []byte("more\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	gittest.Git(t, other, "add", "more.txt")
+	gittest.Git(t, other, "commit", "-q", "-m", "theirs")
+	gittest.Git(t, other, "push", "-q", "origin", "HEAD:pawl/"+id)
+	theirs := gittest.Git(t, other, "rev-parse", "HEAD")
+	r.drain(r.queue())
+	r.drain(r.queue())
+	if got := r.left(); len(got) != 1 || !strings.Contains(got[0], " proposed: its pull request is open") {
+		t.Errorf("left: %q", got)
+	}
+	their(t, hub, "merge-base", "--is-ancestor", theirs, "pawl/"+id)
+	if got := their(t, hub, "show", "pawl/"+id+":more.txt") + their(t, hub, "show", "pawl/"+id+":new.txt"); got != "morenew" {
+		t.Errorf("the request has %q", got)
+	}
+	gittest.Git(t, other, "checkout", "-q", "main")
+
+	// Somebody replaces its commits: it is left alone, also when its branch goes.
 	gittest.Git(t, other, "fetch", "-q", "origin", "pawl/"+id)
 	gittest.Git(t, other, "commit", "-q", "--allow-empty", "-m", "more of others")
 	gittest.Git(t, other, "push", "-q", "-f", "origin", "HEAD:pawl/"+id)
 	r.drain(r.queue())
-	if got := r.left(); len(got) != 1 || !strings.HasSuffix(got[0], "somebody else pushed to it, so pawl leaves it alone") {
+	if got := r.left(); len(got) != 1 || !strings.HasSuffix(got[0], "somebody else replaced its commits, so pawl leaves it alone") {
 		t.Errorf("left: %q", got)
 	}
 	if err := r.queue().Ask(t.Context(), queue.Ask{Wish: queue.WishRetry, ID: id}); err != nil {

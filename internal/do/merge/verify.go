@@ -58,7 +58,7 @@ func (t *target) authorText(ctx context.Context, commit string) (string, error) 
 func (q *Queue) WasRed(ctx context.Context, commit string) (bool, error) {
 	tree, err := q.o.Repo.TreeOf(ctx, commit)
 	rules, rerr := q.rulesNow(ctx)
-	if err = errors.Join(err, rerr); err != nil {
+	if err := errors.Join(err, rerr); err != nil {
 		return false, err
 	}
 	r, ok, err := q.o.Store.GateRecord(ctx, recordKey(tree, rules, rules.Gates, rules.Closed))

@@ -232,7 +232,8 @@ for: in a review only reading, and never what the level calls [dangerous](safety
 refused and ends the iteration, as a tool call does. At a stop the bridge sends ` + "`session/cancel`" + ` before any signal.
 
 ` + "`model`" + ` chooses one of the models that the program offers, and ` + "`mode`" + ` one of its modes. By default pawl takes the mode with the
-widest permissions (codex-acp's usual mode runs no commands). The program must be logged in, or find its key in the environment.
+widest permissions (codex-acp's usual mode runs no commands). The program must be logged in, or find its key in the
+environment. If it asks for a login and offers one by a key that it has there, pawl chooses that.
 
 If a program has a row of its own above, prefer that to ACP. Over ACP nothing says when a rate limit ends. Tokens and cost are
 known only if the program reports them, at its end. The number of model calls is estimated from the messages between tool calls. A
