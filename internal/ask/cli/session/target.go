@@ -30,8 +30,9 @@ type targetConfig struct {
 	flags map[string]string
 
 	mu       sync.Mutex
-	isAsHere bool         // it is not to be read from commits
-	read     []trust.File // the files that the last one was made of
+	isAsHere bool              // it is not to be read from commits
+	here     map[string]string // the blobs of its files
+	read     []trust.File      // the files that the last one was made of
 	last     string
 	config   *config.Config
 }
@@ -40,11 +41,12 @@ func newTargetConfig(ctx context.Context, a *command.App, c *config.Config, repo
 ) *targetConfig {
 	t := &targetConfig{a: *a, own: c, repo: repo, flags: flags, read: c.Files}
 	t.a.Quiet = true
-	blobs, err := blob.List(ctx, repo, "HEAD", t.pathsBelow(c.Files))
+	var err error
+	t.here, err = blob.List(ctx, repo, "HEAD", t.pathsBelow(c.Files))
 	t.isAsHere = err != nil || a.File != "" || a.Over != ""
 	for _, f := range c.Files {
 		if path, ok := files.Below(repo.Top, f.Path); ok && !t.isAsHere && f.Why != trust.Missing {
-			text, err := blob.Content(ctx, repo, blobs[filepath.ToSlash(path)])
+			text, err := blob.Content(ctx, repo, t.here[filepath.ToSlash(path)])
 			t.isAsHere = err != nil || unixLines(string(text)) != unixLines(f.Text)
 		}
 	}
@@ -78,10 +80,12 @@ func (t *targetConfig) loadAt(ctx context.Context, commit string, flags map[stri
 		blobs, err := blob.List(ctx, t.repo, commit, t.pathsBelow(t.read))
 		key := fmt.Sprint(blobs, flags)
 		name, _ := files.Below(t.repo.Top, filepath.Join(t.own.Root, config.FileName))
+		differs := func(path string) bool { return blobs[path] != t.here[path] }
+		isOwn := blobs[filepath.ToSlash(name)] == "" || !slices.ContainsFunc(t.pathsBelow(t.own.Files), differs)
 		switch {
 		case err != nil:
 			return nil, err
-		case blobs[filepath.ToSlash(name)] == "" && len(flags) == 0:
+		case isOwn && len(flags) == 0:
 			return t.own, nil
 		case key == t.last:
 			return t.config, nil
