@@ -298,6 +298,7 @@ type TaskPlanner struct {
 	a        *command.App
 	c        *config.Config
 	there    *targetConfig
+	target   string // the branch's full name
 	flags    planner.Flags
 	repo     *git.Repo // which lends its objects to the clones of tasks
 	planner  *planner.Planner
@@ -342,13 +343,18 @@ func NewTaskPlanner(ctx context.Context, a *command.App, c *config.Config, repo 
 	quiet.Quiet = true
 	t.a, t.planner, t.flags = &quiet, quiet.Planner(c, f), f
 	t.there = newTargetConfig(ctx, a, c, repo, f.Paths())
-	return t, plan, nil
+	t.target, err = action.LandingTarget(ctx, c, repo)
+	return t, plan, err
 }
 
 // Plan is the plan of a task in its workspace, and its tree.
 func (t *TaskPlanner) Plan(ctx context.Context, task autopilot.Task) (engine.Plan, *workspace.Checkout, error) {
 	asked := planner.OrderedPaths(task.Asked, t.c.Loop.Safety)
-	c, err := t.there.loadAt(ctx, task.Workspace.Base, asked)
+	commit, err := t.newestCommit(ctx, task.Workspace.Base)
+	if err != nil {
+		return engine.Plan{}, nil, err
+	}
+	c, err := t.there.loadAt(ctx, commit, asked)
 	if err != nil {
 		return engine.Plan{}, nil, err
 	}
@@ -383,6 +389,21 @@ func (t *TaskPlanner) Plan(ctx context.Context, task autopilot.Task) (engine.Pla
 		plan.Box = s.buildBox(ctx, verdict)
 	}
 	return plan, tree, nil
+}
+
+// newestCommit returns the target as it is now, or a base that it does not have yet: that was fetched since.
+func (t *TaskPlanner) newestCommit(ctx context.Context, base string) (string, error) {
+	tip, err := t.repo.Find(ctx, t.target)
+	if err != nil || tip == "" {
+		return base, err
+	}
+	if base == "" {
+		return tip, nil
+	}
+	if has, err := t.repo.IsAncestor(ctx, base, tip); err != nil || !has {
+		return base, err
+	}
+	return tip, nil
 }
 
 // Adapt lets what guards came to in this repository change their thresholds, and says so.

@@ -160,6 +160,7 @@ func NotInside(a *command.App) error {
 
 // Session is one run or resume in this process.
 type Session struct {
+	file     string // of a workflow
 	App      *command.App
 	Config   *config.Config
 	Plan     engine.Plan

@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/config"
 	"github.com/pawl-dev/pawl/internal/decide/deliver"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/agent/agents"
@@ -173,14 +174,17 @@ func (s *Session) mayFollow(ctx context.Context, last store.Run, noFile, fresh b
 		Hint("Discard it:     pawl discard %s", s.Plan.Name)
 }
 
-// commandForFresh returns the command as it was typed, with --fresh.
+// commandForFresh returns the command that starts anew what runs: as it was typed, if it was 'pawl run'.
 func (s *Session) commandForFresh() string {
-	line, work := "pawl", s.Plan.Prompt.Work
-	for _, word := range s.App.Args {
+	line, words, work := "pawl", s.App.Args, s.Plan.Prompt.Work
+	if !slices.Contains(words, "run") {
+		words = lists.NonEmpty("run", cmp.Or(s.file, s.Plan.Name), work)
+	}
+	for _, word := range words {
 		line += " " + fault.QuoteShell(word)
 	}
-	fromStdin := work != "" && !slices.Contains(s.App.Args, work)
-	if fromStdin || len(line) > 300 || strings.ContainsFunc(line, unicode.IsControl) || slices.Contains(s.App.Args, "--") {
+	fromStdin := work != "" && !slices.Contains(words, work)
+	if fromStdin || len(line) > 300 || strings.ContainsFunc(line, unicode.IsControl) || slices.Contains(words, "--") {
 		return "the same command with --fresh"
 	}
 	return line + " --fresh"

@@ -30,6 +30,7 @@ func WorkflowSession(ctx context.Context, a *command.App, w *config.Workflow, f 
 	if err != nil {
 		return nil, err
 	}
+	s.file = f.File
 	s.work = flow.New(flow.Options{
 		Flow: flowOf(w), Context: values,
 		Load: func(dir, name string) (*flow.Flow, error) {
