@@ -477,7 +477,7 @@ func (s *State) warningsAfter(r *Record) []string {
 	} else if t, idles := s.Guards.Idling(s.Policy.Stuck, r.reasonUncounted()); idles && s.Guards.Idle == s.Policy.Stuck {
 		w = append(w, t.Message)
 	}
-	if s.nearCost() && !s.Warned {
+	if s.nearCost() && !s.Warned && !r.WarnedCost {
 		w = append(w, s.nearCostText())
 	}
 	if near := s.NearTime(); near != "" && !s.Late && !r.WarnedRunTime {

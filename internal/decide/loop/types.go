@@ -202,6 +202,7 @@ type Record struct {
 	// the iteration's time, or of the run's, was used.
 	WarnedTime    bool `json:"warned_time,omitempty"`
 	WarnedRunTime bool `json:"warned_run_time,omitempty"`
+	WarnedCost    bool `json:"warned_cost,omitempty"` // the same of the run's limit on cost
 
 	// Kept counts what the kernel made of it, set by Step on the copy that is
 	// journalled: "success", "failed", "neutral", "asked" or "waited".

@@ -341,7 +341,7 @@ func (w *worker) perform(ctx context.Context, s loop.State) input {
 		in = w.iterate(ctx, s)
 	}
 	if r := in.event.Record; r != nil && w.near != nil {
-		r.WarnedTime, r.WarnedRunTime = w.near.own, w.near.ofRun
+		r.WarnedTime, r.WarnedRunTime, r.WarnedCost = w.near.own, w.near.ofRun, w.near.cost
 	}
 	w.near = nil
 	return in

@@ -100,6 +100,7 @@ func (w *limitedJobs) onEvent(ctx context.Context, e agent.Event) {
 	if e.Kind == agent.NearLimit && w.near != nil {
 		n = Notice{Kind: Warning}
 		n.Text, n.NearCost = w.near.state.NearUse(e.Cost, e.Calls)
+		w.near.cost = w.near.cost || n.NearCost
 	}
 	w.notify(n)
 }
@@ -241,10 +242,10 @@ func (s *session) logLimit(err error) {
 // nearTime is what a person was told of limits on time while an iteration runs: an
 // agent may work for hours, and the kernel warns at its end only.
 type nearTime struct {
-	mu         sync.Mutex
-	over       bool
-	own, ofRun bool
-	state      loop.State // as the iteration began
+	mu               sync.Mutex
+	over             bool
+	own, ofRun, cost bool       // what was warned of
+	state            loop.State // as the iteration began
 }
 
 // watchTime tells a person when 80 % of a limit on time is used, from an iteration's
