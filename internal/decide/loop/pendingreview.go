@@ -47,7 +47,7 @@ func (r *Record) result() string {
 	if z := r.Size; z != nil && z.Files > 0 {
 		parts = append(parts, fmt.Sprintf("%s, +%d -%d", fault.Numbered(z.Files, "file"), z.Added, z.Deleted))
 	} else if z != nil && r.Steps == nil {
-		parts = append(parts, "no file changed")
+		parts = append(parts, "no file changed by this run")
 	}
 	passed := slices.DeleteFunc(slices.Clone(r.Gates), func(g Gate) bool { return g.Status != GatePassed })
 	switch all := fault.Numbered(len(r.Gates), "gate"); {
