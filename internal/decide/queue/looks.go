@@ -1,7 +1,8 @@
 package queue
 
-// Looks decide when an open pull request is asked about again. What a change of it does not show, checks and whether
-// it can be merged, is asked for the less often the longer that is ago, so that waiting costs the forge next to nothing.
+// Looks decide when an open pull request is asked about again. What a change of it does not show, checks and
+// whether it can be merged, is asked for the less often the longer that is ago: waiting costs the forge next to
+// nothing.
 // The zero value is ready to use.
 type Looks struct {
 	of map[string]*Look // by entry

@@ -111,7 +111,7 @@ func (r *Repo) PushFrom(ctx context.Context, remote, commit, ref, old string) (r
 	}
 	reason, said := remoteSaid(string(out), err)
 	switch text := reason + " " + said; {
-	case strings.Contains(string(out), "[rejected]"), hasAny(said, outrun), text == "failed to update ref ":
+	case strings.Contains(string(out), "[rejected]"), hasAny(said, outrun), reason == "failed to update ref" && said == "":
 		return true, nil
 	case reason != "" && !OfMachine(err) && hasAny(text, refusals) && !hasAny(text, passing):
 		return false, fmt.Errorf("%s %w: %s", remote, ErrRefused, cmp.Or(said, reason))

@@ -126,7 +126,8 @@ func (o *Options) sweepRuns(ctx context.Context, r *Report) error {
 		}
 		goes := old || tooMany
 		worthless := goes && over // a run whose task is done is not rolled back
-		if len(snapshots[run.ID]) > 0 && slices.Contains([]bool{forgotten, worthless}, true) {
+		drops := forgotten || worthless
+		if drops && len(snapshots[run.ID]) > 0 {
 			err = errors.Join(err, o.forgetSnapshots(ctx, run.ID, snapshots))
 		}
 		hasSnapshots := len(snapshots[run.ID]) > 0

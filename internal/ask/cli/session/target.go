@@ -65,16 +65,13 @@ func (t *targetConfig) pathsBelow(list []trust.File) (paths []string) {
 	return paths
 }
 
-// loadAt loads the configuration of a commit. flags are set besides those of this process. A commit without pawl.yaml has
-// that of this process.
+// loadAt loads the configuration of a commit. flags are set besides those of this process. For a commit without
+// pawl.yaml it is that of this process: nothing would be judged otherwise.
 func (t *targetConfig) loadAt(ctx context.Context, commit string, flags map[string]string) (*config.Config, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.isAsHere {
-		if len(flags) == 0 {
-			return t.own, nil
-		}
-		return t.a.Load(t.withFlags(flags))
+		return t.loadOwn(flags)
 	}
 	for {
 		blobs, err := blob.List(ctx, t.repo, commit, t.pathsBelow(t.read))
@@ -85,8 +82,8 @@ func (t *targetConfig) loadAt(ctx context.Context, commit string, flags map[stri
 		switch {
 		case err != nil:
 			return nil, err
-		case isOwn && len(flags) == 0:
-			return t.own, nil
+		case isOwn:
+			return t.loadOwn(flags)
 		case key == t.last:
 			return t.config, nil
 		}
@@ -98,12 +95,20 @@ func (t *targetConfig) loadAt(ctx context.Context, commit string, flags map[stri
 		if err != nil {
 			return nil, fmt.Errorf("the configuration of %.10s: %w", commit, err)
 		}
-		if isKnown := t.hasRead(c.Files); isKnown {
+		if t.hasRead(c.Files) {
 			t.last, t.config = key, t.keepOwn(c)
 			return t.config, nil
 		}
 		t.read = append(slices.Clone(t.read), c.Files...) // it names files that none did before
 	}
+}
+
+// loadOwn is the configuration that lies here.
+func (t *targetConfig) loadOwn(flags map[string]string) (*config.Config, error) {
+	if len(flags) == 0 {
+		return t.own, nil
+	}
+	return t.a.Load(t.withFlags(flags))
 }
 
 // hasRead reports whether all of the files are among those that are read from commits.
@@ -146,7 +151,8 @@ func (t *targetConfig) keepOwn(c *config.Config) *config.Config {
 	own := t.own
 	c.Safety, c.Gateway, c.Hooks, c.Notify, c.Forge = own.Safety, own.Gateway, own.Hooks, own.Notify, own.Forge
 	c.Cluster, c.Server, c.Merge, c.Workspace = own.Cluster, own.Server, own.Merge, own.Workspace
-	c.Autopilot, c.Sprint, c.Retention, c.Snapshot, c.Prices = own.Autopilot, own.Sprint, own.Retention, own.Snapshot, own.Prices
+	c.Autopilot, c.Sprint, c.Prices = own.Autopilot, own.Sprint, own.Prices
+	c.Retention, c.Snapshot = own.Retention, own.Snapshot
 	c.Loop.Safety = planner.StricterLevel(c.Loop.Safety, own.Loop.Safety)
 	return c
 }
