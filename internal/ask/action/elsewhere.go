@@ -1,6 +1,7 @@
 package action
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,16 +63,27 @@ func (p *Runs) taskHere(ctx context.Context, id, command string) error {
 	return nil
 }
 
-// Work is what a run did, as two commits that Tree has.
+// Work is what a run did, as two commits or trees that Tree has. That of a task's run is all that the task's
+// runs have done until its end.
 type Work struct {
 	Tree     *workspace.Checkout
 	From, To string
-	Said     string // whence it is
+	Said     string // whence it is; "" is this machine's snapshots
 }
 
-// WorkOf is the work of a run that has no snapshots here: what landed of it, or else what
-// another machine sent to the remote last. It refuses where neither can be had.
+// WorkOf is the work of a run, by its snapshots, or else what landed of it, or what another machine sent to the
+// remote last. It refuses where nothing can be had.
 func (p *Runs) WorkOf(ctx context.Context, r store.Run) (w Work, err error) {
+	if w.Tree, err = p.Tree(ctx, r); err == nil {
+		snaps, err := w.Tree.Snapshots(ctx, r.ID)
+		if err != nil {
+			return w, err
+		}
+		if len(snaps) > 0 {
+			w.From, w.To = cmp.Or(SetupOf(r).TaskBase, snaps[0].Tree), snaps[len(snaps)-1].Tree
+			return w, nil
+		}
+	}
 	task, shared := r.Kind == string(loop.Task), p.Store.BoardName() != ""
 	if !task && !shared {
 		return w, p.errorUnavailable(ctx, r)

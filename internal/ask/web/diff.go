@@ -141,19 +141,16 @@ func (s diffHandlers) findStates(ctx context.Context, run string, of Span) (c co
 	if err != nil {
 		return c, err
 	}
-	var snaps []workspace.Snapshot
-	if c.tree, err = s.treeOf(ctx, r); err == nil {
-		snaps, err = c.tree.Snapshots(ctx, r.ID)
-	}
-	whole := of == Span{To: -1}
-	shared := s.o.Store.BoardName() != ""
-	other := r.Kind == string(loop.Task) || shared
-	if len(snaps) == 0 && other && whole && s.o.Tree != nil {
-		w, werr := s.o.WorkOf(ctx, r)
-		if werr == nil || err != nil || shared {
-			return compared{w.Tree, w.From, w.To}, werr
+	if whole := (of == Span{To: -1}); whole && s.o.Tree != nil {
+		w, err := s.o.WorkOf(ctx, r)
+		if err == nil || s.o.Store.BoardName() != "" {
+			return compared{w.Tree, w.From, w.To}, err
 		}
 	}
+	if c.tree, err = s.treeOf(ctx, r); err != nil {
+		return c, err
+	}
+	snaps, err := c.tree.Snapshots(ctx, r.ID)
 	if err != nil {
 		return c, err
 	}

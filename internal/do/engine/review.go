@@ -127,7 +127,7 @@ func (w *worker) composeReview(ctx context.Context, s loop.State, b begun) (prom
 	if f, ok := w.plan.Agents[c.Agent].Adapter.(agent.Factual); ok {
 		in.Limit = int(f.Facts().PromptLimit)
 	}
-	if base := w.base(r); base != "" && b.TreeBefore != "" {
+	if base := cmp.Or(w.workBase(), r.TreeBefore); base != "" && b.TreeBefore != "" {
 		patch, cut, err := w.o.Tree.Diff(ctx, base, b.TreeBefore, maxReviewed)
 		if err != nil {
 			return prompt.Prompt{}, fmt.Errorf("cannot list the change for the review: %v", err)
@@ -143,11 +143,6 @@ func (w *worker) composeReview(ctx context.Context, s loop.State, b begun) (prom
 			prompt.Thousands(work.Budget)))
 	}
 	return text, nil
-}
-
-// base is the tree that the work is compared with: the run's.
-func (w *treeWatch) base(r *loop.Record) string {
-	return cmp.Or(w.trees.base, r.TreeBefore)
 }
 
 // readReview reads how the reviewer ended: a verdict only from one that ended

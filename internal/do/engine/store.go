@@ -49,6 +49,8 @@ type Setup struct {
 	Place string `json:"place,omitempty"`
 	// Base is the tree that tampering is measured against.
 	Base string `json:"base,omitempty"`
+	// TaskBase is the tree before the first run of its task; "" is that of a run without a task.
+	TaskBase string `json:"task_base,omitempty"`
 }
 
 // Check is what is stored of a gate. Timeout 0 is none of its own.
@@ -93,6 +95,7 @@ func (d *Driver) settle() {
 func (d *Driver) create(ctx context.Context, e journal.Event) error {
 	d.n, e.N = 1, 1
 	d.setup.Flags, d.setup.Sandbox, d.setup.Checks = d.plan.Flags, d.plan.Sandbox, d.plan.checks()
+	d.setup.TaskBase = d.plan.BaseTree
 	d.settle()
 	row := d.row(e.At)
 	row.Setup = encode(d.setup)

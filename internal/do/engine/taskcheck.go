@@ -289,7 +289,7 @@ func (w *judge) tryTests(ctx context.Context, c loop.Command, r *loop.Record, sp
 // testsGreenBefore lists the tests that the work added or changed, if they are all green without the rest of it.
 func (w *judge) testsGreenBefore(ctx context.Context, c loop.Command, r *loop.Record, specs []gate.Spec,
 ) (names []string, err error) {
-	base := cmp.Or(w.plan.BaseTree, w.trees.base)
+	base := w.workBase()
 	if !w.triesFirst() || w.o.Tree == nil || base == "" || r.TreeAfter == "" {
 		return nil, nil
 	}

@@ -51,6 +51,10 @@ func (w *treeWatch) baseSnapshot(ctx context.Context) {
 	w.beyond(ctx) // those of a first look are what later ones are compared with
 }
 
+// workBase returns the tree that the work is compared with: that before the task's first run, or else before
+// this one. "" is not known.
+func (w *treeWatch) workBase() string { return cmp.Or(w.plan.BaseTree, w.trees.base) }
+
 // knowBase takes over what an attempt began with, where nothing better is known.
 func (w *treeWatch) knowBase(b begun) {
 	w.trees.base = cmp.Or(w.trees.base, b.TreeBefore)
@@ -195,8 +199,8 @@ func (w *treeWatch) snapshot(ctx context.Context, s loop.State, r *loop.Record, 
 		w.changed(ctx, r)
 	}
 	mayEnd := r.Number == s.Limit || r.Signal.Kind == signal.Complete || r.Steps != nil
-	if mayEnd && w.trees.base != "" {
-		if stat, err := w.o.Tree.DiffStat(ctx, w.trees.base, r.TreeAfter); err == nil { // it is only shown
+	if base := w.workBase(); mayEnd && base != "" {
+		if stat, err := w.o.Tree.DiffStat(ctx, base, r.TreeAfter); err == nil { // it is only shown
 			r.Size = &loop.Size{Files: stat.Files, Added: stat.Added, Deleted: stat.Deleted}
 		}
 	}

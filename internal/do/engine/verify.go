@@ -152,7 +152,7 @@ func notJudged(err error) *failure.Analysis {
 
 // affectedGates marks the gates that are about files which the work did not change.
 func (w *judge) affectedGates(ctx context.Context, specs []gate.Spec, after string) []gate.Spec {
-	base := cmp.Or(w.plan.BaseTree, w.trees.base)
+	base := w.workBase()
 	if w.o.Tree == nil || base == "" || after == "" {
 		return specs
 	}

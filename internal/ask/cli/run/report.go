@@ -140,17 +140,12 @@ var changeWords = map[byte]string{'A': "added", 'M': "modified", 'D': "deleted",
 // changesOf returns the changes of the run for its report. It returns nil outside of git,
 // and if the snapshots have been removed.
 func changesOf(ctx context.Context, p *action.Operator, r store.Run) *report.Changes {
-	tree, err := p.RootTree(ctx, r.Root)
+	w, err := p.WorkOf(ctx, r)
 	if err != nil {
 		return nil
 	}
-	snaps, err := tree.Snapshots(ctx, r.ID)
-	if err != nil || len(snaps) == 0 {
-		return nil
-	}
-	from, to := snaps[0].Tree, snaps[len(snaps)-1].Tree
-	all, more, err := tree.Changes(ctx, from, to)
-	stat, serr := tree.DiffStat(ctx, from, to)
+	all, more, err := w.Tree.Changes(ctx, w.From, w.To)
+	stat, serr := w.Tree.DiffStat(ctx, w.From, w.To)
 	if err != nil || serr != nil {
 		return nil
 	}
@@ -257,34 +252,17 @@ func suggestCommands(r store.Run, task *board.Case, st loop.Status, q *loop.Ques
 }
 
 // maxDiff bounds what show --diff prints.
-const maxDiff = 10 << 20
+const maxDiff = 100 << 20
 
 func showDiff(ctx context.Context, a *command.App, p *action.Operator, r store.Run) error {
-	tree, snaps, err := listSnapshots(ctx, p, r)
-	if len(snaps) > 0 {
-		return printDiff(ctx, a, tree, snaps[0].Commit, snaps[len(snaps)-1].Commit)
-	}
-	if local := p.Store.BoardName() == ""; err != nil && local && r.Kind != string(loop.Task) {
-		return err
-	}
 	w, err := p.WorkOf(ctx, r)
 	if err != nil {
 		return err
 	}
-	a.Say("%s", w.Said)
-	return printDiff(ctx, a, w.Tree, w.From, w.To)
-}
-
-// listSnapshots returns an error if the tree of the run is not on this machine.
-func listSnapshots(
-	ctx context.Context, p *action.Operator, r store.Run,
-) (*workspace.Checkout, []workspace.Snapshot, error) {
-	tree, err := p.Tree(ctx, r)
-	if err != nil {
-		return nil, nil, err
+	if w.Said != "" {
+		a.Say("%s", w.Said)
 	}
-	snaps, err := tree.Snapshots(ctx, r.ID)
-	return tree, snaps, err
+	return printDiff(ctx, a, w.Tree, w.From, w.To)
 }
 
 func printDiff(ctx context.Context, a *command.App, tree *workspace.Checkout, from, to string) error {
@@ -294,7 +272,7 @@ func printDiff(ctx context.Context, a *command.App, tree *workspace.Checkout, fr
 	}
 	a.Result("%s", patch)
 	if cut {
-		a.Say("The patch was cut at 10 MB. For all of it: git diff %s %s", from, to)
+		a.Say("The patch was cut at 100 MB.")
 	}
 	return nil
 }
