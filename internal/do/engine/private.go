@@ -225,7 +225,11 @@ const combineTries = 3
 // says why the run has to rest; "" is that it need not.
 func (w *worker) deliverWork(ctx context.Context, s loop.State) (rest string) {
 	p := w.o.Private
-	if p == nil || s.PendingReview != nil || s.Iteration == 0 {
+	if p == nil || s.Iteration == 0 {
+		return ""
+	}
+	if s.PendingReview != nil { // its question says what becomes of the work; what earlier iterations left is no longer so
+		w.noteDelivered(delivery.Delivered{Decision: deliver.Decision{Kind: deliver.Nothing}})
 		return ""
 	}
 	v := lastVerdict(s)
