@@ -107,6 +107,9 @@ func (p *Operator) Answer(ctx context.Context, r store.Run, step string, words [
 	switch loop.Status(r.Status) {
 	case loop.Pending, loop.Blocked, loop.Aborted, loop.FailedRun, loop.Paused:
 	default:
+		if r.Kind == string(loop.Task) {
+			return false, p.suggestForTask(ctx, fault.Refuse("run %s asks nothing: it is %s", r.ID, r.Status), r)
+		}
 		return false, refuseEnded(r, "run %s asks nothing: it is %s", r.ID, r.Status)
 	}
 	s, err := engine.StateOf(r)

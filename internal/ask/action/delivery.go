@@ -60,8 +60,8 @@ type ApplyOptions struct {
 // outcome: then nothing was written.
 func (p *Runs) Apply(ctx context.Context, r store.Run, o ApplyOptions) (Application, error) {
 	if r.Kind == string(loop.Task) {
-		return Application{}, fault.Refuse("run %s worked on %s, whose work lands through the queue", r.ID, r.Name).
-			Hint("See the task: pawl case show %s", r.Name)
+		return Application{}, p.suggestForTask(ctx,
+			fault.Refuse("run %s worked on %s, whose work lands through the queue", r.ID, r.Name), r)
 	}
 	if loop.Status(r.Status).Active() && engine.Alive(r.Owner) {
 		return Application{}, fault.Refuse("run %s is still running, and has no result yet", r.ID).

@@ -140,7 +140,9 @@ func (p *Operator) Revert(ctx context.Context, id, why string) (Done, error) {
 	}
 	needing, err := q.DoneNeeding(ctx, id)
 	c, serr := p.Store.Case(ctx, id)
-	return Done{c, fmt.Sprintf("%s is queued to be reverted on %s.%s", id, q.Branch(), needing)}, errors.Join(err, serr)
+	text := fmt.Sprintf("%s is queued to be reverted on %s. Then it is open again, for another try; "+
+		"to put that off: pawl case defer %s.%s", id, q.Branch(), id, needing)
+	return Done{c, text}, errors.Join(err, serr)
 }
 
 // noteDecision adds the decision to the statistics of the sprint that it is about.

@@ -285,15 +285,22 @@ type Setup struct {
 
 // ListUndelivered lists which of the run's work is not in the user's files below top,
 // and the commands that bring it there.
-func (s Setup) ListUndelivered(ctx context.Context, db *store.Store, top, run string, goesOn bool) (lines []string) {
+func (s Setup) ListUndelivered(ctx context.Context, db *store.Store, top, run string, st loop.Status) (lines []string) {
 	if s.Undelivered != "" {
 		what := "the run's work" // all of it is commits, or its files could not be counted
 		if s.UndeliveredFiles > 0 {
 			what = fault.Numbered(s.UndeliveredFiles, "file") + " of " + what
 		}
 		lines = append(lines, fmt.Sprintf("Not in your files: %s; %s.", what, s.Undelivered),
-			"  See it:     pawl show "+run+" --diff", "  Apply it:   pawl apply "+run)
-		if goesOn {
+			"  See it:     pawl show "+run+" --diff")
+		canResume := st != loop.Completed && st != loop.Exhausted && st != loop.TimedOut
+		if s.Choose {
+			lines = append(lines, "  Choose:     pawl settle "+run)
+		}
+		if !s.Choose || !canResume {
+			lines = append(lines, "  Apply it:   pawl apply "+run)
+		}
+		if canResume {
 			lines = append(lines, "  Continue:   pawl resume "+run)
 		}
 		lines = append(lines, "  Discard it: pawl discard "+run)

@@ -112,13 +112,35 @@ func (p *Runs) Undelivered(ctx context.Context) (found []store.Run, err error) {
 	return found, err
 }
 
+// maxInReview is how many tasks in review are listed at once.
+const maxInReview = 200
+
+// InReview returns the runs whose work waits for a person's decision before it lands, oldest first, and for each
+// run the command that approves it.
+func (p *Runs) InReview(ctx context.Context) (found []store.Run, why map[string]string, err error) {
+	open, err := p.Store.OpenReviews(ctx, maxInReview)
+	why = make(map[string]string, len(open))
+	for _, one := range open {
+		r, rerr := p.Store.Run(ctx, one.Run)
+		if rerr != nil { // its task can be decided on without it
+			continue
+		}
+		found, why[r.ID] = append(found, r), "it waits for your review: pawl case approve "+one.Case
+	}
+	return found, why, err
+}
+
 // ReasonNotDelivered also names the command that delivers the work. It is "" if the run
 // does not wait for delivery.
 func ReasonNotDelivered(r store.Run) string {
 	if !engine.WaitsForDelivery(r) {
 		return ""
 	}
-	return "not in your files: " + SetupOf(r).Undelivered + "; pawl apply " + r.ID
+	s := SetupOf(r)
+	if s.Choose {
+		return "not in your files: " + s.Undelivered + "; pawl settle " + r.ID
+	}
+	return "not in your files: " + s.Undelivered + "; pawl apply " + r.ID
 }
 
 // CanDiscard reports whether a run that no process drives leaves something that can be given up.

@@ -77,6 +77,24 @@ func TaskOf(ctx context.Context, db *store.Store, r store.Run) (c board.Case) {
 	return c
 }
 
+// WaitsForReview is true for a task whose work a person has to decide about before it lands.
+func WaitsForReview(ctx context.Context, db *store.Store, id string) bool {
+	list, err := db.CaseReviews(ctx, id)
+	return err == nil && len(list) > 0 && list[len(list)-1].Decision == ""
+}
+
+// suggestForTask adds to a refusal that is about a run of a task what can be done with the task.
+func (p *Runs) suggestForTask(ctx context.Context, e *fault.Error, r store.Run) error {
+	switch c := TaskOf(ctx, p.Store, r); {
+	case WaitsForReview(ctx, p.Store, c.ID):
+		e = e.Hint("It waits for your review: pawl case approve %s", c.ID).
+			Hint("Or have it changed:       pawl case redo %s --feedback TEXT", c.ID)
+	case c.Status == board.Review:
+		e = e.Hint("It waits to land: pawl queue land")
+	}
+	return e.Hint("See its task: pawl case show %s", board.TaskOf(r.Name)).Hint("See what it did: pawl show %s", r.ID)
+}
+
 // Reopen lets the autopilot go on with a task that a person has answered.
 func (p *Operator) Reopen(ctx context.Context, r store.Run, why string) error {
 	c, err := p.Store.Case(ctx, board.TaskOf(r.Name))
@@ -91,6 +109,8 @@ func (p *Operator) Reopen(ctx context.Context, r store.Run, why string) error {
 	}
 	switch c.Status {
 	case board.Pending, board.Active:
+	case board.Review:
+		return p.suggestForTask(ctx, fault.Refuse("%s cannot continue: its work is verified", c.ID), r)
 	default:
 		return fault.Refuse("%s cannot continue: it is %s", c.ID, c.Status).
 			Hint("Start over:          pawl case retry %s", c.ID).

@@ -88,6 +88,7 @@ const (
 	Wait    Kind = "wait"    // it is tried again after the next iteration, or by pawl apply
 	Rest    Kind = "rest"    // the run rests until a person has put the checkout in order
 	Ask     Kind = "ask"     // a person has to say yes: pawl apply
+	Settle  Kind = "settle"  // the run rests until a person has chosen between their lines and the agent's
 )
 
 // Decision is what is to be done, and why.
@@ -109,7 +110,10 @@ const (
 
 // ResumeHint returns the commands for a person who wants to continue a run that rests.
 func (d Decision) ResumeHint(run string) string {
-	if d.Back == "" {
+	switch {
+	case d.Kind == Settle:
+		return "choose first what stays: pawl settle " + run
+	case d.Back == "":
 		return "continue from what is checked out now: pawl resume " + run
 	}
 	return fmt.Sprintf("apply it to what is checked out now: pawl apply %s; or switch back and continue: "+

@@ -417,8 +417,10 @@ func describeEnding(e Evidence) string {
 			return cut + "; it wrote last: " + last
 		}
 		return cut
+	case e.ExitCode > 0 && strings.TrimSpace(e.Output) == "":
+		return "exit status " + strconv.Itoa(e.ExitCode) + ", and it printed nothing"
 	case e.ExitCode > 0:
-		return "exit status " + strconv.Itoa(e.ExitCode) + ", without a cause in the output"
+		return "exit status " + strconv.Itoa(e.ExitCode) + "; its output names no cause"
 	}
 	return "no cause in the output"
 }

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/decide/deliver"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/strategy"
@@ -161,6 +162,7 @@ type judge struct {
 	red  string          // what was red before the first agent, as its prompt says it
 	// redAgain is what was red of the last iteration's work when it was judged again.
 	redAgain  string
+	rests     deliver.Decision  // why nothing of the person's came in before the last command; no kind: it did
 	weakTests string            // for the next prompt: tests that show nothing of the work
 	before    map[string]string // how checks ended before the work; nil is not read yet
 }

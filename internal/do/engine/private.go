@@ -155,26 +155,26 @@ func (w *treeWatch) tamperBase() string {
 }
 
 // bringIn brings what the person did meanwhile into the workspace before an iteration.
-// rest says why the run has to rest; "" is that it need not.
-func (w *treeWatch) bringIn(ctx context.Context, n int) (rest string, err error) {
+// rests says why the run has to rest; its kind is empty where it need not.
+func (w *treeWatch) bringIn(ctx context.Context, n int) (rests deliver.Decision, err error) {
 	if w.o.Private == nil {
-		return "", nil
+		return rests, nil
 	}
 	in, err := w.o.Private.BringIn(ctx, n)
 	switch {
 	case err != nil:
-		return "", err
+		return rests, err
 	case in.Rests.Kind == deliver.Rest:
-		return in.Rests.Why + "; " + in.Rests.ResumeHint(w.id), nil
+		return in.Rests, nil
 	case len(in.Conflicts) > 0:
 		paths := lists.Each(in.Conflicts, func(c delivery.Conflict) string { return c.Path })
-		return fmt.Sprintf("you and the agent both changed %s; see both sides: pawl settle %s",
-			deliver.Some(paths), w.id), nil
+		return deliver.Decision{Kind: deliver.Settle, Paths: paths,
+			Why: "you and the agent both changed " + deliver.Some(paths)}, nil
 	case in.Files > 0 || in.Commits:
 		w.trees.headAt = w.trees.headAt.Add(-freshFor) // the files are others now
 		w.notify(Notice{Kind: Note, Text: in.Text()})
 	}
-	return "", nil
+	return rests, nil
 }
 
 // beforeIteration is [worker.exchange] for a command that is not begun yet; nil when it
@@ -203,7 +203,19 @@ func (w *worker) exchangeWork(ctx context.Context, s loop.State) (rest string, e
 	if n := s.Command.Rewind; n != 0 {
 		w.rewind(ctx, s.Command)
 	}
-	return w.bringIn(ctx, s.Iteration)
+	rests, err := w.bringIn(ctx, s.Iteration)
+	if w.rests = rests; rests.Kind == deliver.Settle {
+		w.noteDelivered(delivery.Delivered{Decision: rests, Files: len(rests.Paths)})
+	}
+	return w.whyToRest(rests), err
+}
+
+// whyToRest returns why the run rests and what continues it; "" where it need not rest.
+func (w *worker) whyToRest(d deliver.Decision) string {
+	if d.Kind != deliver.Rest && d.Kind != deliver.Settle {
+		return ""
+	}
+	return d.Why + "; " + d.ResumeHint(w.id)
 }
 
 // lastVerdict is what is known of the work after the last iteration that ended.
@@ -243,15 +255,14 @@ func (w *worker) deliverWork(ctx context.Context, s loop.State) (rest string) {
 		}
 		if d.Kind != deliver.Combine {
 			w.noteDelivered(d)
-			if d.Kind == deliver.Rest {
-				return d.Why + "; " + d.ResumeHint(w.id)
-			}
-			return ""
+			return w.whyToRest(d.Decision)
 		}
-		if rest, green := w.combine(ctx, s); rest != "" || !green {
-			d.Why = cmp.Or(rest, d.Why)
+		if rests, green := w.combine(ctx, s); !green {
+			if rests.Kind != "" {
+				d.Decision = rests
+			}
 			w.noteDelivered(d)
-			return rest
+			return w.whyToRest(rests)
 		}
 		v.Together = true
 	}
@@ -260,13 +271,13 @@ func (w *worker) deliverWork(ctx context.Context, s loop.State) (rest string) {
 
 // combine puts the work together with what the person committed meanwhile, and has the
 // gates judge that.
-func (w *worker) combine(ctx context.Context, s loop.State) (rest string, green bool) {
-	rest, err := w.bringIn(ctx, s.Iteration)
+func (w *worker) combine(ctx context.Context, s loop.State) (rests deliver.Decision, green bool) {
+	rests, err := w.bringIn(ctx, s.Iteration)
 	if err != nil {
 		w.warn(err.Error())
 	}
-	if rest != "" || err != nil || len(w.plan.Gates) == 0 {
-		return rest, err == nil && rest == ""
+	if rests.Kind != "" || err != nil || len(w.plan.Gates) == 0 {
+		return rests, err == nil && rests.Kind == ""
 	}
 	w.notify(Notice{Kind: Note, Text: "running the gates on the agent's work together with your commits"})
 	c := s.Command
@@ -279,7 +290,7 @@ func (w *worker) combine(ctx context.Context, s loop.State) (rest string, green 
 	if green = judged && red == ""; green {
 		w.judgeAlone(ctx, c)
 	}
-	return "", green
+	return rests, green
 }
 
 // judgeAgain has the gates judge the files as they are, and says what is red. judged is
@@ -364,7 +375,8 @@ func (d *Driver) keepDeliveries(ctx context.Context) {
 		case deliver.Nothing:
 		default:
 			byPolicy := one.Kind == deliver.Ask && len(one.Paths) == 0
-			if one.Why != before && !byPolicy {
+			saidAtOnce := one.Kind == deliver.Settle && d.state.Status.Active() // the run rests, and says why
+			if one.Why != before && !byPolicy && !saidAtOnce {
 				d.notify(Notice{Kind: Warning, Text: "the work is not delivered: " + one.Why})
 			}
 		}
@@ -375,7 +387,9 @@ func (d *Driver) keepDeliveries(ctx context.Context) {
 func (s *Setup) noteDelivery(d delivery.Delivered) {
 	asked := d.Kind == deliver.Ask && len(d.Paths) > 0
 	s.UndeliveredFiles, s.Undelivered, s.Only = d.Files, d.Why, d.Only
-	s.UndeliveredNeeds = asked || d.Kind == deliver.Wait || d.Kind == deliver.Rest || d.Kind == deliver.Combine
+	s.Choose = d.Kind == deliver.Settle
+	needing := []deliver.Kind{deliver.Settle, deliver.Wait, deliver.Rest, deliver.Combine}
+	s.UndeliveredNeeds = asked || slices.Contains(needing, d.Kind)
 	switch {
 	case d.Kind == deliver.Deliver:
 		s.Deliveries, s.Undelivered = append(s.Deliveries, d), ""
@@ -392,7 +406,9 @@ func (d *Driver) deliverAtRest(ctx context.Context) {
 	}
 	ctx, cancel := d.aftermath(context.WithoutCancel(ctx))
 	defer cancel()
-	_ = d.worker.deliverWork(ctx, d.state) // the run rests already
+	if d.worker.rests.Kind != deliver.Settle { // a person chooses first
+		_ = d.worker.deliverWork(ctx, d.state) // the run rests already
+	}
 	d.keepDeliveries(ctx)
 	refs, err := d.o.Private.OwnRefs(ctx)
 	switch {

@@ -132,8 +132,10 @@ func TestAPersonWorksMeanwhile(t *testing.T) {
 		},
 		"writes the same file": {
 			person: func(w *world) { w.write("repo/a.txt", "mine\n") },
-			status: loop.Paused, why: `you and the agent both changed "a.txt"; see both sides: pawl settle `, branch: "first", files: "?? a.txt",
-			holds: func(w *world) bool { return w.read("repo/a.txt") == "mine\n" && w.setup().UndeliveredNeeds },
+			status: loop.Paused, why: `you and the agent both changed "a.txt"; choose first what stays: pawl settle `, branch: "first", files: "?? a.txt",
+			holds: func(w *world) bool {
+				return w.read("repo/a.txt") == "mine\n" && w.setup().UndeliveredNeeds && w.setup().Choose
+			},
 		},
 		"commits": {
 			person: func(w *world) {

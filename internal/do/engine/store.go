@@ -41,6 +41,8 @@ type Setup struct {
 	UndeliveredFiles int    `json:"undelivered_files,omitempty"`
 	// Needs: it takes a person to bring it there.
 	UndeliveredNeeds bool `json:"undelivered_needs,omitempty"`
+	// Choose is true when a person has to choose between their lines and the agent's before anything else.
+	Choose bool `json:"choose,omitempty"`
 	// Only is what of the work is in the workspace alone.
 	Only []workspace.Conflict `json:"only,omitempty"`
 	// Host is the machine that has its work, and Place where its agents worked there, when

@@ -76,6 +76,10 @@ func showCase(ctx context.Context, a *command.App, db *store.Store, id string) e
 		needs[i] = fmt.Sprintf("%s (%s)", need, n.Status)
 	}
 	printCase(a, &c, needs, dependents)
+	if action.WaitsForReview(ctx, db, id) {
+		a.Result("  review      pawl case approve %[1]s, pawl case redo %[1]s --feedback TEXT, "+
+			"or pawl case reject %[1]s\n", id)
+	}
 	idle, err := autopilot.IdleOf(ctx, db)
 	if err != nil {
 		return err

@@ -56,10 +56,15 @@ func listRuns(ctx context.Context, a *command.App, p *action.Operator, all bool)
 	if err != nil {
 		return err
 	}
+	var inReview map[string]string
 	if !all {
 		runs = slices.DeleteFunc(runs, func(r store.Run) bool { return action.IsOfRemovedTask(ctx, p.Store, r) })
 		waiting, err := p.Undelivered(ctx)
 		if err != nil {
+			return err
+		}
+		runs = append(runs, waiting...)
+		if waiting, inReview, err = p.InReview(ctx); err != nil {
 			return err
 		}
 		runs = append(runs, waiting...)
@@ -74,7 +79,7 @@ func listRuns(ctx context.Context, a *command.App, p *action.Operator, all bool)
 	}
 	err = command.Listing(a, runs, none, head, func(r store.Run) command.Row {
 		l := listRun(ctx, p, r)
-		l.Why = cmp.Or(action.ReasonNotDelivered(r), l.Why)
+		l.Why = cmp.Or(inReview[r.ID], action.ReasonNotDelivered(r), l.Why)
 		started := command.Minute(l.StartedAt)
 		if a.Columns() > 0 { // room for the words
 			started = strings.TrimPrefix(started, time.Now().Format("2006-01-02 "))
@@ -194,8 +199,8 @@ func showRun(ctx context.Context, a *command.App, p *action.Operator, r store.Ru
 	if box := action.SetupOf(r).Sandbox; box != "" {
 		a.Result("\nSandbox %s", box)
 	}
-	if why := action.SetupOf(r).Undelivered; why != "" {
-		a.Result("\nNot in your files: %s. See it: pawl show %s --diff. Apply it: pawl apply %s", why, r.ID, r.ID)
+	for _, line := range action.SetupOf(r).ListUndelivered(ctx, p.Store, "", r.ID, state.Status) {
+		a.Result("\n%s", line)
 	}
 	a.Result("\n\n")
 	showIterations(a, records)

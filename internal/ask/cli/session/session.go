@@ -401,8 +401,7 @@ func (s *Session) reportEnd(ctx context.Context, d *engine.Driver, cause loop.Ca
 		s.sayLimit(d.ID(), st)
 	}
 	if s.Store != nil && !s.App.JSON && s.Plan.Name != planner.Sealing {
-		goesOn := st.Status != loop.Completed && st.Status != loop.Exhausted && st.Status != loop.TimedOut
-		for _, line := range setup.ListUndelivered(ctx, s.Store, s.Top, d.ID(), goesOn) {
+		for _, line := range setup.ListUndelivered(ctx, s.Store, s.Top, d.ID(), st.Status) {
 			s.App.Say("%s", line)
 		}
 	}
