@@ -213,7 +213,7 @@ func (p *Runs) sayBack(back Back) {
 	case back.BranchTo != "":
 		p.Say("The branch was moved too, to %s.", back.BranchTo)
 	case back.WhyNot != "":
-		p.Say("Note: only files were changed, the branch was not moved: %s", back.WhyNot)
+		p.Say("Note: the branch stays: %s. What was taken back is in your files and not committed", back.WhyNot)
 	}
 	const most = 100
 	for _, left := range back.Left[:min(len(back.Left), most)] {

@@ -204,7 +204,7 @@ func branchBack(ctx context.Context, person *workspace.Checkout,
 	case head.Branch != newest.Branch:
 		return nil, "another branch is checked out now", nil
 	case head.Commit != newest.To:
-		return nil, fmt.Sprintf("its tip %.10s is not the commit that was delivered last", head.Commit), nil
+		return nil, fmt.Sprintf("its newest commit %.10s is not the one that was delivered last", head.Commit), nil
 	}
 	if op := person.Repo.Busy(); op != "" {
 		return nil, "a " + op + " is in progress", nil
