@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/gate"
+	"github.com/pawl-dev/pawl/internal/do/sandbox"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 	"github.com/pawl-dev/pawl/internal/keep/spool"
@@ -228,6 +229,10 @@ func (w *judge) tryBase(ctx context.Context, s loop.State) *loop.Record {
 	defer w.dropCaches(w.place(0, c.Attempt).caches())
 	isOfTask := func(s gate.Spec) bool { return s.Origin != "" } // these are to be red, see tryChecks
 	rep, red, err := w.baseGates(ctx, base, slices.DeleteFunc(w.gates(base), isOfTask))
+	box, scratch := w.plan.Box, w.place(0, c.Attempt).caches()
+	if box != nil && sandbox.BeganCold(box.GateCaches, scratch) {
+		w.notify(Notice{Kind: Note, Text: sandbox.ColdCaches})
+	}
 	f := rep.Failure
 	switch {
 	case ctx.Err() != nil, err != nil, rep.Stopped: // the gates of the iteration say it

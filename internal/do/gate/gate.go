@@ -91,6 +91,8 @@ type Report struct {
 	// Tampered are the protected files that a command changed. None ran after it,
 	// as it would have judged by other files.
 	Tampered []Violation
+	// Cold is true when the gates found the caches of the build tools empty.
+	Cold bool
 }
 
 // Passed reports whether every required gate ran and passed.

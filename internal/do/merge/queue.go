@@ -71,6 +71,8 @@ type Options struct {
 	Before func(ctx context.Context, entries []queue.Entry, commit string)
 	// Begins is called with the name of each gate and set-up that begins. Nil is not called.
 	Begins func(name string)
+	// Again has [Queue.Try] run gates that were green before.
+	Again bool
 	// Local: no remote is asked or pushed to.
 	Local bool
 	// Travel is the remote that has the work of other machines; "" where there are none.

@@ -25,6 +25,8 @@ type Trial struct {
 	Gates []loop.Gate
 	// Why says of each gate, by its name, why it is red.
 	Why map[string]string
+	// Cold is true when the gates found the caches of the build tools empty.
+	Cold bool
 }
 
 // Green is true if tasks can start from the target.
@@ -50,7 +52,7 @@ func (q *Queue) Try(ctx context.Context, own string) (Trial, error) {
 		return t, err
 	}
 	key := recordKey(tree, Rules{Environment: q.o.Environment}, q.o.Gates, false)
-	if r, ok, err := q.o.Store.GateRecord(ctx, key); err == nil && ok && r.Verdict.Green {
+	if r, ok, err := q.o.Store.GateRecord(ctx, key); err == nil && ok && r.Verdict.Green && !q.o.Again {
 		t.Cached = r.At
 		return t, json.Unmarshal(r.Gates, &t.Gates)
 	}
@@ -68,7 +70,7 @@ func (q *Queue) Try(ctx context.Context, own string) (Trial, error) {
 		t.Setup = rep.Summary
 		return t, nil
 	}
-	t.Gates = rep.Gates
+	t.Gates, t.Cold = rep.Gates, rep.Cold
 	for i := range t.Gates {
 		t.Gates[i].Required = q.o.Gates[i].Required
 		t.Why[t.Gates[i].Name] = whyRed(rep.Warnings, t.Gates[i].Name)

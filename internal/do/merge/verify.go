@@ -178,6 +178,9 @@ func (k *checks) judgeTree(ctx context.Context, c queue.Command, key string, spe
 	case rep.Stopped:
 		return v, nil, fmt.Errorf("cannot verify %s: the gates were interrupted", c.Commit)
 	}
+	if rep.Cold && len(c.IDs) == 0 { // the target itself, of which nothing is new
+		k.o.Notify(queue.Note{Kind: queue.NoteSlow, Text: sandbox.ColdCaches})
+	}
 	v.Green, v.Summary, v.Warnings = rep.Passed(), rep.Summary, rep.Warnings
 	v.Transient = rep.Failure != nil && rep.Failure.Transient
 	if !v.Green {
@@ -384,6 +387,7 @@ func (k *checks) runCommands(ctx context.Context, ws Workspace, specs []gate.Spe
 	if cerr := client.Close(); err == nil {
 		err = cerr
 	}
+	rep.Cold = ws.Box != nil && sandbox.BeganCold(ws.Caches, scratch)
 	return rep, err
 }
 

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -118,6 +119,36 @@ func (p Policy) WithCaches(caches []Cache, scratch string) (Policy, []string) {
 		env = append(env, lists.Each(c.Names, func(name string) string { return name + "=" + dir })...)
 	}
 	return p, env
+}
+
+// coldFrom is how many bytes gates write to caches that were empty, at least: to warm ones they write less.
+const coldFrom = 32 << 20
+
+// ColdCaches is what a person reads when the gates of a verdict [BeganCold].
+const ColdCaches = "the caches of the build tools were empty, so these gates compiled or downloaded everything anew, " +
+	"as each verdict will; fill your own caches once: pawl doctor --warm"
+
+// BeganCold reports whether gates found their caches empty, by what they wrote to the folders of scratch.
+func BeganCold(caches []Cache, scratch string) bool {
+	written := int64(0)
+	for _, c := range caches {
+		if slices.Contains(c.Names, "TMPDIR") {
+			continue
+		}
+		_ = filepath.WalkDir(filepath.Join(scratch, c.Dir), func(_ string, e fs.DirEntry, err error) error {
+			if err != nil {
+				return nil //nolint:nilerr // what cannot be read is not counted
+			}
+			if info, ierr := e.Info(); ierr == nil && info.Mode().IsRegular() {
+				written += info.Size()
+			}
+			if written >= coldFrom {
+				return fs.SkipAll
+			}
+			return nil
+		})
+	}
+	return written >= coldFrom
 }
 
 // OpenEvidence makes a folder in which a process leaves what shows the work, with the variable that names it, and

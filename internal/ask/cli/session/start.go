@@ -291,14 +291,17 @@ func WithheldWords(names []string, from string) string {
 
 // TryGates runs each gate once on the target, in a clone that is set up like that of a
 // task. begins hears of each. A green verdict is that which the autopilot starts with.
-func TryGates(ctx context.Context, a *command.App, c *config.Config, begins func(string)) (
+// again runs gates that were green before; unboxed runs them as a person does by hand, with the person's caches.
+func TryGates(ctx context.Context, a *command.App, c *config.Config, again, unboxed bool, begins func(string)) (
 	t merge.Trial, err error) {
 	db, err := a.Database(ctx, c)
 	if err != nil {
 		return t, err
 	}
 	defer func() { _ = db.Close() }() // the verdict is stored
-	l, q, err := OpenJudge(ctx, a, c, db, false, func(o *merge.Options) { o.Begins, o.Local = begins, true })
+	l, q, err := OpenJudge(ctx, a, c, db, unboxed, func(o *merge.Options) {
+		o.Begins, o.Local, o.Again = begins, true, again
+	})
 	if err != nil {
 		return t, err
 	}

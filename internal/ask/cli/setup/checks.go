@@ -24,6 +24,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/merge"
+	"github.com/pawl-dev/pawl/internal/do/sandbox"
+	"github.com/pawl-dev/pawl/internal/keep/files"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -72,8 +74,17 @@ func (k *checks) countFailed() (n int) {
 	return n
 }
 
-// examineSetup looks at configuration, agent, repository and gates. quick runs no gate.
-func examineSetup(ctx context.Context, a *command.App, quick bool) *checks {
+// gatesMode says how gates are tried.
+type gatesMode int
+
+const (
+	untried gatesMode = iota // no gate runs
+	boxed                    // in the box; gates that were green before do not run again
+	warmed                   // first as a person does by hand, so that the person's caches are filled
+)
+
+// examineSetup looks at configuration, agent, repository and gates.
+func examineSetup(ctx context.Context, a *command.App, mode gatesMode) *checks {
 	quiet := *a
 	quiet.Quiet = true
 	k := &checks{a: &quiet}
@@ -104,10 +115,10 @@ func examineSetup(ctx context.Context, a *command.App, quick bool) *checks {
 	case len(c.Verification.Gates()) == 0:
 		k.addCheck(doubt, "gates", "none are configured: whatever an agent calls complete counts as complete",
 			"Add the command that tests the project: verification.commands in pawl.yaml")
-	case quick, missing, !boards:
+	case mode == untried, missing, !boards:
 		k.addCheck(doubt, "gates", "not run")
 	default:
-		k.checkGates(ctx, a, c)
+		k.checkGates(ctx, a, c, mode == warmed)
 	}
 	return k
 }
@@ -228,14 +239,46 @@ func (k *checks) checkRepository(ctx context.Context, c *config.Config, db *stor
 	return err == nil
 }
 
-// checkGates runs each once on the target, in a clone.
-func (k *checks) checkGates(ctx context.Context, a *command.App, c *config.Config) {
-	t, err := session.TryGates(ctx, k.a, c, func(name string) { a.Say("… %s", name) })
+// checkGates runs each once on the target, in a clone. If warm is set they run outside of the box first, which
+// fills the person's caches.
+func (k *checks) checkGates(ctx context.Context, a *command.App, c *config.Config, warm bool) {
+	begins := func(where string) func(string) {
+		return func(name string) { a.Say("… %s%s", name, where) }
+	}
+	var err error
+	switch {
+	case warm && c.Loop.Safety == sandbox.Paranoid:
+		err = fault.Refuse("at the level paranoid nothing of the project runs outside of the sandbox").
+			Hint("Fill your caches by hand: run the gates once in your checkout")
+	case warm:
+		_, err = session.TryGates(ctx, k.a, c, true, true, begins(", outside of the sandbox, to fill your caches"))
+	}
+	var t merge.Trial
+	if err == nil {
+		t, err = session.TryGates(ctx, k.a, c, warm, false, begins(""))
+	}
 	if err != nil {
 		k.addError("gates", err)
 		return
 	}
 	k.list = append(k.list, describeTrial(t, c)...)
+	if t.Cold {
+		k.addCheck(doubt, "caches", "empty: the gates compiled or downloaded everything anew, as each verdict will",
+			hintForCold(warm, a.Getenv("HOME")))
+	}
+}
+
+// hintForCold says what fills the caches of the build tools, or why they stay empty.
+func hintForCold(warm bool, home string) string {
+	_, inTemp := files.Below(os.TempDir(), home)
+	switch {
+	case inTemp:
+		return "Your home folder is " + home + ", where agents can write, so caches in it are not used: " +
+			"have it elsewhere"
+	case warm:
+		return "They stay empty: the sandbox cannot show your caches here, see docs/safety.md"
+	}
+	return "Fill your own caches once, by running the gates outside of the sandbox: pawl doctor --warm"
 }
 
 // describeTrial puts a trial in words.

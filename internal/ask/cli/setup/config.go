@@ -238,7 +238,7 @@ func askDefaultYes(a *command.App, question string) bool {
 
 // tryGates shows what the gates say of the repository as it is.
 func tryGates(ctx context.Context, a *command.App) (red bool) {
-	k := examineSetup(ctx, a, false)
+	k := examineSetup(ctx, a, boxed)
 	k.printChecks(a)
 	isRed := func(c check) bool {
 		ofWork := c.What == "set-up" || strings.HasPrefix(c.What, "gate")

@@ -26,17 +26,26 @@ import (
 )
 
 func doctorCommand(a *command.App) *cobra.Command {
-	quick, restored := false, false
+	quick, warm, restored := false, false, false
 	cmd := command.Leaf("doctor", "Check what pawl finds here, and whether a run and the board can work", command.AtMost(0),
 		func(ctx context.Context, _ []string) error {
 			if restored {
 				return restoreDatabase(ctx, a)
 			}
-			return runDoctor(ctx, a, quick)
+			mode := boxed
+			switch {
+			case quick:
+				mode = untried
+			case warm:
+				mode = warmed
+			}
+			return runDoctor(ctx, a, mode)
 		})
 	cmd.Flags().BoolVar(&quick, "quick", false, "skip the gates")
+	cmd.Flags().BoolVar(&warm, "warm", false, "first run the gates outside of the sandbox, to fill your caches")
 	cmd.Flags().BoolVar(&restored, "restore", false,
 		"restore a missing or damaged database from its last copy")
+	cmd.MarkFlagsMutuallyExclusive("quick", "warm", "restore")
 	return cmd
 }
 
@@ -46,7 +55,7 @@ type finding struct {
 	Found string `json:"found"`
 }
 
-func runDoctor(ctx context.Context, a *command.App, quick bool) error {
+func runDoctor(ctx context.Context, a *command.App, mode gatesMode) error {
 	machine, err := inspectMachine(ctx, a)
 	if err != nil {
 		return err
@@ -62,7 +71,7 @@ func runDoctor(ctx context.Context, a *command.App, quick bool) error {
 		printAgents(a, programs)
 		a.Result("\n")
 	}
-	k := examineSetup(ctx, a, quick)
+	k := examineSetup(ctx, a, mode)
 	if a.JSON {
 		err = a.Document(struct {
 			Machine []finding    `json:"machine"`
