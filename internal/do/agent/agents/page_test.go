@@ -204,6 +204,15 @@ at the gateway. It adds no flags if the command already has one of them, or has 
 The work is done when the agent's last message has a line ` + "`<promise>COMPLETE</promise>`" + `, with nothing else on it, and the gates pass.
 Without that line the next iteration begins. The prompt tells the agent so (` + "`pawl run build --dry-run`" + `).
 
+A script can be an agent. It works in its current folder, and has ` + "`PAWL_ITERATION`" + `, ` + "`PAWL_RUN`" + ` and, for a task of
+the board, ` + "`PAWL_CASE`" + ` in its environment:
+
+` + "```" + `sh
+prompt=$(cat)                                    # the task, what was red last time, how to end
+my-model --prompt "$prompt" --edit .             # changes files here; may commit
+if ./quick-check; then echo '<promise>COMPLETE</promise>'; fi
+` + "```" + `
+
 ## What an agent says at its end
 
 Every agent, whatever its program, ends its last message with one of these lines, or with none if there is work left:
