@@ -96,11 +96,24 @@ export const raise = (r: Run | RunDetail) =>
           label: r.kind === 'task' ? 'Time at most, without waits' : 'Wall clock at most',
           hint: 'with its unit, for example 90m or 4h',
         },
+        ...(r.kind === 'workflow' && can(r, 'resume')
+          ? [{ name: 'iterate', label: 'When a step fails', value: '', choices: untilDone('As before') }]
+          : []),
       ],
       yes: can(r, 'resume') ? 'Raise and resume' : 'Raise',
     },
-    (answers) => post('/api/v1/runs/{run}/resume', { ...at(r), body: filled(answers) }),
+    ({ iterate, ...limits }) =>
+      post('/api/v1/runs/{run}/resume', {
+        ...at(r),
+        body: { ...filled(limits), ...(iterate ? { iterate: true } : {}) },
+      }),
   );
+
+/** What becomes of a workflow in which a step fails. */
+const untilDone = (otherwise: string): [string, string][] => [
+  ['', otherwise],
+  ['yes', 'Repeat what is not done, until all steps are'],
+];
 
 const leave = (r: Run, text: string) => post('/api/v1/runs/{run}/message', { ...at(r), body: { text } });
 
@@ -321,10 +334,7 @@ export async function start(): Promise<string> {
           name: 'iterate',
           label: 'When a step fails',
           value: '',
-          choices: [
-            ['', 'Stop there'],
-            ['yes', 'Repeat what is not done, until all steps are'],
-          ],
+          choices: untilDone('Stop there'),
           shown: (answers) => of(answers) !== undefined,
         },
         { name: 'max_iterations', label: 'Iterations at most (optional)' },
