@@ -269,7 +269,8 @@ func (d draft) checkInstalled(name string, ag engine.Agent) error {
 	if found := d.installedAgents(); len(found) > 0 {
 		return e.Hint("On this machine: %s; choose one with --agent", strings.Join(found, ", "))
 	}
-	return e.Hint("No other known agent is on this machine; for a command of your own: pawl run --agent-cmd \"CMD ARGS\"").
+	const own = "No other known agent is on this machine; for a command of your own: pawl run --agent-cmd \"CMD ARGS\""
+	return e.Hint(own).
 		Hint("Or in pawl.yaml, for the board too: agent: mine, and agents: {mine: {command: [CMD, ARGS]}}")
 }
 

@@ -34,6 +34,8 @@ type Offer struct {
 	// Drain is how long a worker that ends waits for iterations to end.
 	Drain   time.Duration
 	Version string // of the program
+	// OwnRules says why it judges by a configuration of its own, and not by the target's; "" where it does not.
+	OwnRules string
 	// Begins is called when the worker has its folder for itself; nil is not called.
 	Begins func() `json:"-"`
 }

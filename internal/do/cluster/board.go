@@ -132,7 +132,7 @@ func seenIn(o autopilot.Options, f autopilot.Offer) func(context.Context, int, b
 		defer cancel()
 		err := o.Store.SaveWorker(ctx, store.Worker{
 			Name: o.Worker, Host: host, PID: os.Getpid(), Version: f.Version, Labels: f.Labels, Slots: f.Slots,
-			Used: used, Drains: drains,
+			Used: used, Drains: drains, OwnRules: f.OwnRules,
 		})
 		if _, isTwin := errors.AsType[*store.TwinError](err); isTwin || errors.Is(err, store.ErrGone) {
 			return err

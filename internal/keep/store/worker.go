@@ -21,17 +21,19 @@ type WorkerTable struct{ *DB }
 // Worker is a process that works tasks of a board that several machines have, as it
 // said itself.
 type Worker struct {
-	Name    string    `json:"name"`
-	Host    string    `json:"host"`
-	PID     int       `json:"pid"`
-	Version string    `json:"version"`
-	Labels  []string  `json:"labels,omitempty"`
-	Slots   int       `json:"slots"`
-	Used    int       `json:"used"`
-	Drains  bool      `json:"drains"`  // it takes no more tasks
-	Behind  float64   `json:"behind"`  // seconds that its clock is behind the server's
-	BeatAt  time.Time `json:"beat_at"` // when it said so
-	Silent  bool      `json:"silent"`  // it has said nothing for as long as a lease lasts
+	Name    string   `json:"name"`
+	Host    string   `json:"host"`
+	PID     int      `json:"pid"`
+	Version string   `json:"version"`
+	Labels  []string `json:"labels,omitempty"`
+	Slots   int      `json:"slots"`
+	Used    int      `json:"used"`
+	Drains  bool     `json:"drains"` // it takes no more tasks
+	// OwnRules says why it judges by a configuration of its own, and not by the target's; "" where it does not.
+	OwnRules string    `json:"own_rules,omitempty"`
+	Behind   float64   `json:"behind"`  // seconds that its clock is behind the server's
+	BeatAt   time.Time `json:"beat_at"` // when it said so
+	Silent   bool      `json:"silent"`  // it has said nothing for as long as a lease lasts
 	// Twin is true for one on another machine that has the host name of this one.
 	Twin bool   `json:"-"`
 	boot string // that of its machine
@@ -46,7 +48,7 @@ func (e *TwinError) Error() string {
 }
 
 // workerColumns are read with the length of a lease as the first value.
-const workerColumns = `name, host, pid, version, labels, slots, used, drains,
+const workerColumns = `name, host, pid, version, labels, slots, used, drains, own_rules,
 	(extract(epoch FROM beat_at) - clock / 1000.0)::float8, (extract(epoch FROM beat_at) * 1000)::bigint,
 	beat_at < clock_timestamp() - $1 * interval '1 second', boot`
 
@@ -57,15 +59,16 @@ func (s WorkerTable) SaveWorker(ctx context.Context, w Worker) error {
 	if !s.shared {
 		return nil
 	}
-	const save = `INSERT INTO workers (name, host, pid, version, labels, slots, used, drains, clock, boot, beat_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, clock_timestamp()) ON CONFLICT (name) DO UPDATE SET
-		(host, pid, version, labels, slots, used, drains, clock, boot, beat_at) = (excluded.host, excluded.pid,
-		excluded.version, excluded.labels, excluded.slots, excluded.used, excluded.drains, excluded.clock, excluded.boot,
-		excluded.beat_at)
-		WHERE workers.boot IN ('', excluded.boot) OR workers.beat_at < clock_timestamp() - $11 * interval '1 second'`
+	const save = `INSERT INTO workers
+		(name, host, pid, version, labels, slots, used, drains, clock, boot, own_rules, beat_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, clock_timestamp()) ON CONFLICT (name) DO UPDATE SET
+		(host, pid, version, labels, slots, used, drains, clock, boot, own_rules, beat_at) =
+		(excluded.host, excluded.pid, excluded.version, excluded.labels, excluded.slots, excluded.used,
+		excluded.drains, excluded.clock, excluded.boot, excluded.own_rules, excluded.beat_at)
+		WHERE workers.boot IN ('', excluded.boot) OR workers.beat_at < clock_timestamp() - $12 * interval '1 second'`
 	args := []any{
 		w.Name, w.Host, w.PID, w.Version, rows.JoinList(w.Labels), w.Slots, w.Used, w.Drains, time.Now().UnixMilli(),
-		s.leases.boot, s.leases.over.Seconds(),
+		s.leases.boot, w.OwnRules, s.leases.over.Seconds(),
 	}
 	if err := s.Same(ctx); err != nil {
 		return err
@@ -149,7 +152,7 @@ func (s WorkerTable) Workers(ctx context.Context) ([]Worker, error) {
 	all, err := readRows(ctx, s.DB, "list the workers", func(w *Worker) []any {
 		return []any{
 			&w.Name, &w.Host, &w.PID, &w.Version, rows.ScanList(&w.Labels, "\n"), &w.Slots, &w.Used, &w.Drains,
-			&w.Behind, &w.BeatAt, &w.Silent, &w.boot,
+			&w.OwnRules, &w.Behind, &w.BeatAt, &w.Silent, &w.boot,
 		}
 	}, `SELECT `+workerColumns+` FROM workers ORDER BY name`, s.leases.over.Seconds())
 	here, _ := os.Hostname()

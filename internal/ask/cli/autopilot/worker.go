@@ -91,7 +91,7 @@ func runWorker(ctx context.Context, a *command.App, f workerFlags) error {
 	}
 	defer b.s.Close()
 	c := b.s.Config
-	offer.Slots = cmp.Or(offer.Slots, c.Autopilot.MaxParallel)
+	offer.Slots, offer.OwnRules = cmp.Or(offer.Slots, c.Autopilot.MaxParallel), b.t.ReasonForOwnRules()
 	if len(offer.Labels) > 0 && b.s.Store.BoardName() == "" {
 		return command.Usage("labels distinguish machines, but the board is on this one: cluster.store is not set")
 	}

@@ -178,6 +178,11 @@ func (s *Status) printTo(a *command.App) {
 	if len(rows) > 0 {
 		a.Table("MACHINE\tPROCESS\tWHAT\tNAME\tRUN\tSTATUS\tLAST STEP", rows, 0)
 	}
+	for _, w := range s.Workers {
+		if w.OwnRules != "" {
+			a.Result("%s does not follow the target's configuration: %s\n", w.Name, w.OwnRules)
+		}
+	}
 	for _, line := range s.Waiting {
 		a.Result("%s\n", line)
 	}

@@ -347,6 +347,10 @@ func NewTaskPlanner(ctx context.Context, a *command.App, c *config.Config, repo 
 	return t, plan, err
 }
 
+// ReasonForOwnRules returns why tasks are judged by the configuration of this checkout instead of the target's; ""
+// where they are judged by the target's.
+func (t *TaskPlanner) ReasonForOwnRules() string { return t.there.whyOwn }
+
 // Plan is the plan of a task in its workspace, and its tree.
 func (t *TaskPlanner) Plan(ctx context.Context, task autopilot.Task) (engine.Plan, *workspace.Checkout, error) {
 	asked := planner.OrderedPaths(task.Asked, t.c.Loop.Safety)

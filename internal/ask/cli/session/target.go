@@ -29,12 +29,12 @@ type targetConfig struct {
 	repo  *git.Repo
 	flags map[string]string
 
-	mu       sync.Mutex
-	isAsHere bool              // it is not to be read from commits
-	here     map[string]string // the blobs of its files
-	read     []trust.File      // the files that the last one was made of
-	last     string
-	config   *config.Config
+	mu     sync.Mutex
+	whyOwn string            // why it is not to be read from commits; "" is that it is
+	here   map[string]string // the blobs of its files
+	read   []trust.File      // the files that the last one was made of
+	last   string
+	config *config.Config
 }
 
 func newTargetConfig(ctx context.Context, a *command.App, c *config.Config, repo *git.Repo, flags map[string]string,
@@ -43,11 +43,20 @@ func newTargetConfig(ctx context.Context, a *command.App, c *config.Config, repo
 	t.a.Quiet = true
 	var err error
 	t.here, err = blob.List(ctx, repo, "HEAD", t.pathsBelow(c.Files))
-	t.isAsHere = err != nil || a.File != "" || a.Over != ""
+	switch {
+	case err != nil:
+		t.whyOwn = err.Error()
+	case a.File != "":
+		t.whyOwn = "--config names another file"
+	case a.Over != "":
+		t.whyOwn = "it was started with settings of its own"
+	}
 	for _, f := range c.Files {
-		if path, ok := files.Below(repo.Top, f.Path); ok && !t.isAsHere && f.Why != trust.Missing {
+		if path, ok := files.Below(repo.Top, f.Path); ok && t.whyOwn == "" && f.Why != trust.Missing {
 			text, err := blob.Content(ctx, repo, t.here[filepath.ToSlash(path)])
-			t.isAsHere = err != nil || unixLines(string(text)) != unixLines(f.Text)
+			if err != nil || unixLines(string(text)) != unixLines(f.Text) {
+				t.whyOwn = path + " has changes that are not committed"
+			}
 		}
 	}
 	return t
@@ -70,7 +79,7 @@ func (t *targetConfig) pathsBelow(list []trust.File) (paths []string) {
 func (t *targetConfig) loadAt(ctx context.Context, commit string, flags map[string]string) (*config.Config, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.isAsHere {
+	if t.whyOwn != "" {
 		return t.loadOwn(flags)
 	}
 	for {
