@@ -17,8 +17,10 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/lanes"
 	"github.com/pawl-dev/pawl/internal/do/statefile"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
+
 	flow "github.com/pawl-dev/pawl/internal/do/workflow/run"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -252,7 +254,7 @@ func pollUntil(ctx context.Context, limit time.Duration, over func() (bool, erro
 
 func (p *Runs) stopUnattended(ctx context.Context, r store.Run) error {
 	dir := filepath.Join(config.StateDir(r.Root, p.Env), "runs", r.ID)
-	if err := engine.EndUnattended(ctx, dir, r.ID); err != nil {
+	if err := lanes.EndUnattended(ctx, dir, r.ID); err != nil {
 		return err
 	}
 	p.Say("Nothing of run %s is running any more. Continue with: pawl resume %s", r.ID, r.Name)
@@ -299,11 +301,11 @@ func (p *Runs) autopilotResumes(ctx context.Context, r store.Run) bool {
 func Unattended(ctx context.Context, stateDir, run string) (string, bool) {
 	dir := filepath.Join(stateDir, "runs", run)
 	st, err := supervisor.Probe(ctx, dir)
-	for i := 1; i <= engine.MaxLanes; i++ {
+	for i := 1; i <= lanes.Most; i++ {
 		if err == nil && st.Job != nil {
 			break
 		}
-		lane := engine.LaneDir(dir, i)
+		lane := lanes.Dir(dir, i)
 		if _, serr := os.Stat(lane); serr != nil {
 			break
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/lanes"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -109,7 +110,7 @@ func endLeft(ctx context.Context, db *store.Store, root, stateDir, name string) 
 	if err != nil || !loop.Status(run.Status).Active() || engine.Alive(run.Owner) {
 		return err
 	}
-	return engine.EndUnattended(ctx, runDir(stateDir, run.ID), run.ID)
+	return lanes.EndUnattended(ctx, runDir(stateDir, run.ID), run.ID)
 }
 
 // runRace has several agents work on a task, and gives it what the winner made.

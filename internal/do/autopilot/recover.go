@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/lanes"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
 	"github.com/pawl-dev/pawl/internal/keep/store"
@@ -115,7 +116,7 @@ func (p *attempts) endStrays(ctx context.Context, active []board.Case) error {
 		if err != nil || byHand {
 			continue // err: it is forgotten
 		}
-		if err := engine.EndUnattended(ctx, p.runDir(l.Run), l.Run); err != nil {
+		if err := lanes.EndUnattended(ctx, p.runDir(l.Run), l.Run); err != nil {
 			return fmt.Errorf("cannot end what %s left running: %v", l.Case, err)
 		}
 	}
@@ -181,7 +182,7 @@ func (p *attempts) beginRun(
 		return engine.Resume(ctx, o, last.ID, e)
 	}
 	if past.Run != nil && past.Run.Status.Active() {
-		if err := engine.EndUnattended(ctx, p.runDir(last.ID), last.ID); err != nil {
+		if err := lanes.EndUnattended(ctx, p.runDir(last.ID), last.ID); err != nil {
 			return nil, err
 		}
 	}
@@ -228,7 +229,7 @@ func (p *attempts) giveBack(ctx context.Context, r schedule.Recovery, run string
 		}
 	}
 	if run != "" {
-		if err := engine.EndUnattended(ctx, p.runDir(run), run); err != nil {
+		if err := lanes.EndUnattended(ctx, p.runDir(run), run); err != nil {
 			return fmt.Errorf("cannot end what %s left running: %v", r.Case, err)
 		}
 	}

@@ -23,7 +23,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/lanes"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/do/reexec"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
@@ -299,7 +299,7 @@ func (c *chaos) endRuns(n int) {
 	dirs, err := filepath.Glob(filepath.Join(c.machines[n].State, "runs", "*"))
 	must(c.t, err)
 	for _, dir := range dirs {
-		must(c.t, engine.EndUnattended(c.t.Context(), dir, filepath.Base(dir)))
+		must(c.t, lanes.EndUnattended(c.t.Context(), dir, filepath.Base(dir)))
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
 	"github.com/pawl-dev/pawl/internal/do/drive"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/lanes"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 	"github.com/pawl-dev/pawl/internal/keep/store"
@@ -421,7 +421,7 @@ func (p Program) Kill(ctx context.Context, stateDir string) (worked bool, tasks 
 	for path, o := range left {
 		tasks = append(tasks, o.Order.Case)
 		if run := o.Order.Run; run != "" && err == nil {
-			err = engine.EndUnattended(ctx, filepath.Join(stateDir, "runs", run), run)
+			err = lanes.EndUnattended(ctx, filepath.Join(stateDir, "runs", run), run)
 		}
 		if err == nil {
 			err = os.Remove(path)

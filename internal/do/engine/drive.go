@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/strategy"
 	"github.com/pawl-dev/pawl/internal/do/delivery"
 	"github.com/pawl-dev/pawl/internal/do/drive"
+	"github.com/pawl-dev/pawl/internal/do/engine/lanes"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/do/ratelimit"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
@@ -81,7 +82,7 @@ type session struct {
 	runDir  string
 	hasty   context.Context // done: what comes after agents has had its time
 	watched string          // the folder in which the agent's changes are seen
-	jobs    *supervisors
+	jobs    *lanes.Supervisors
 
 	notifying sync.Mutex // over shown and the notifying itself
 	shown     loop.State // the kernel's state, for whoever watches
@@ -193,10 +194,9 @@ func newDriver(o Options, id string) (*Driver, error) {
 	if s.o.after == nil {
 		s.o.after = s.aftermath
 	}
-	s.jobs = newSupervisors(runDir, id, supervisor.Options{
+	s.jobs = lanes.New(runDir, id, o.Work != nil, supervisor.Options{
 		Exe: o.Plan.Exe, Args: o.Plan.Args, Lease: o.Plan.Lease, Run: id, Unboxed: o.Plan.Box == nil,
 	})
-	s.jobs.many = o.Work != nil
 	return &Driver{
 		session: s, worker: newWorker(s), seen: map[int64]bool{}, stops: o.Stops, kill: o.Kill, pauses: o.Pauses,
 	}, nil
@@ -228,7 +228,7 @@ func (d *Driver) drive(ctx context.Context) error {
 		d.warn(err.Error())
 	}
 	defer outputs.Share(d.runDir, d.o.Store.OutputsFolder(), d.id, d.warn)()
-	defer d.jobs.close(d.warn)
+	defer d.jobs.Close(d.warn)
 	if err := drive.Run(ctx, home{d}, drive.Sources[input]{Every: lookEvery}); err != nil {
 		return err
 	}
@@ -438,7 +438,7 @@ func (d *Driver) finish(ctx context.Context) error {
 	end := d.row(now)
 	if over {
 		end.EndedAt = now
-		if err := files.RemoveAll(runTempDir(d.runDir)); err != nil {
+		if err := files.RemoveAll(lanes.TempDir(d.runDir)); err != nil {
 			d.warn(fmt.Sprintf("cannot remove the run's temporary files: %v", err))
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/prompt"
 	"github.com/pawl-dev/pawl/internal/decide/signal"
 	"github.com/pawl-dev/pawl/internal/do/agent"
+	"github.com/pawl-dev/pawl/internal/do/engine/lanes"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
@@ -120,7 +121,7 @@ func (w *worker) runAgent(
 func (w *worker) takenUp(ctx context.Context, s loop.State, p place, b begun, known bool) input {
 	c := s.Command
 	w.missing = false
-	res, fate := supervisor.Result{Exit: loop.Exit{Code: -1, Ended: loop.EndedLost}}, Lost
+	res, fate := supervisor.Result{Exit: loop.Exit{Code: -1, Ended: loop.EndedLost}}, lanes.Lost
 	if known {
 		w.knowBase(b)
 		var err error
@@ -132,7 +133,7 @@ func (w *worker) takenUp(ctx context.Context, s loop.State, p place, b begun, kn
 	} else {
 		b.Attempt, b.At = c.Attempt, s.LastAt
 	}
-	if fate == Ended {
+	if fate == lanes.Ended {
 		return w.over(c, w.record(ctx, s, b, res)).withMessages(b.told(res))
 	}
 	if res.StartedAt.IsZero() {

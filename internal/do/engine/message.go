@@ -159,7 +159,7 @@ func (d home) Look(ctx context.Context) ([]input, error) {
 	select {
 	case <-d.kill:
 		d.kill = nil
-		d.jobs.kill()
+		d.jobs.Kill()
 		d.cut()
 		ask(loop.Event{Kind: loop.StopAsked, Cause: loop.CauseInterrupt})
 	default:

@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/prompt"
 	"github.com/pawl-dev/pawl/internal/decide/safety"
 	"github.com/pawl-dev/pawl/internal/do/agent"
+	"github.com/pawl-dev/pawl/internal/do/engine/lanes"
 	"github.com/pawl-dev/pawl/internal/do/ratelimit"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
 	"github.com/pawl-dev/pawl/internal/keep/store"
@@ -131,12 +132,12 @@ func (h *StepContext) DoAgent(ctx context.Context, job supervisor.Job, onEvent f
 func cachesFolder(files string) string { return files + ".caches" }
 
 // Abandon ends a job that an earlier pawl began and nobody wants any more.
-func (h *StepContext) Abandon(ctx context.Context, job supervisor.Job) { h.w.jobs.abandon(ctx, job) }
+func (h *StepContext) Abandon(ctx context.Context, job supervisor.Job) { h.w.jobs.Abandon(ctx, job) }
 
 // Resume finds what became of a job that an earlier pawl began, and waits for
 // its end if it still runs.
 func (h *StepContext) Resume(ctx context.Context, job supervisor.Job, onEvent func(agent.Event),
-) (supervisor.Result, Fate, error) {
+) (supervisor.Result, lanes.Fate, error) {
 	res, fate, err := h.w.resume(ctx, job, onEvent)
 	if err == nil {
 		h.w.dropCaches(cachesFolder(job.Files))
@@ -277,7 +278,7 @@ func (h *StepContext) AgentEnded(ctx context.Context, name string, job superviso
 func (h *StepContext) ShellFailure(name string, job supervisor.Job, res supervisor.Result) *failure.Analysis {
 	x := res.Exit
 	well := x.Code == 0 && x.Signal == "" && x.Ended == loop.NotEnded
-	if well || x.Ended == loop.EndedStop || gone(res) {
+	if well || x.Ended == loop.EndedStop || lanes.WasLost(res) {
 		return nil
 	}
 	out := lastOutput(res)
@@ -314,7 +315,7 @@ func (w *worker) work(ctx context.Context, s loop.State) input {
 	watched := w.watchTime(s, time.Now().Add(-b.Worked))
 	r, err := w.o.Work.Iterate(ctx, h, c)
 	watched()
-	w.jobs.leave()
+	w.jobs.Leave()
 	switch {
 	case errors.Is(err, supervisor.ErrTaken), errors.Is(err, store.ErrNotOwner):
 		return w.takenInput()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/do/engine/lanes"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -291,7 +292,7 @@ func TestAnUnattendedRunIsEndedAndResumed(t *testing.T) {
 	p := w.start()
 	p.await("agent text up")
 	p.kill()
-	if err := EndUnattended(context.Background(), w.path(w.runDir()), w.run()); err != nil {
+	if err := lanes.EndUnattended(context.Background(), w.path(w.runDir()), w.run()); err != nil {
 		t.Fatal(err)
 	}
 	w.nothingRuns()

@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/strategy"
 	"github.com/pawl-dev/pawl/internal/do/delivery"
+	"github.com/pawl-dev/pawl/internal/do/engine/lanes"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/do/statefile"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
@@ -333,7 +334,7 @@ func ArchiveOf(ctx context.Context, db *store.Store, id, why string, drives func
 	if err != nil {
 		return err
 	}
-	if _, err := process.Sweep(ctx, supervisor.Mark(id), sweepGrace); err != nil {
+	if _, err := process.Sweep(ctx, supervisor.Mark(id), lanes.SweepGrace); err != nil {
 		return fmt.Errorf("cannot end what run %s left: %v", id, err)
 	}
 	now := time.Now()
@@ -363,18 +364,6 @@ func discard(run *store.Run, why string) error {
 		return fmt.Errorf("cannot archive run %s: %v", run.ID, err)
 	}
 	run.Status = string(s.Status)
-	return nil
-}
-
-// EndUnattended ends what a run whose pawl is gone still has running.
-func EndUnattended(ctx context.Context, runDir, id string) error {
-	for _, many := range []bool{true, false} { // in lanes first: the run's mark is on all
-		l := newSupervisors(runDir, id, supervisor.Options{})
-		l.many = many
-		if _, err := l.find(ctx, func(string) bool { return false }, func(string) {}); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 

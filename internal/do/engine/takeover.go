@@ -121,9 +121,9 @@ func (d *Driver) load(ctx context.Context, run store.Run) error {
 // takeUp finds what an earlier pawl left running for this run. The job that
 // the run waits for goes on; anything else is ended.
 func (d *Driver) takeUp(ctx context.Context) (adopted bool, err error) {
-	n, err := d.jobs.find(ctx, func(job string) bool {
+	n, err := d.jobs.Find(ctx, func(job string) bool {
 		awaited := d.state.Status == loop.Running && job == jobOf(d.state.Command)
-		return d.jobs.many || awaited
+		return d.o.Work != nil || awaited
 	}, d.warn)
 	return n > 0, err
 }
@@ -186,5 +186,5 @@ func (d *Driver) giveBack(ctx context.Context, run store.Run, why error) {
 	if d.state.Status == loop.Completed {
 		d.saveStateFile(true)
 	}
-	d.jobs.close(d.warn)
+	d.jobs.Close(d.warn)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/signal"
 	"github.com/pawl-dev/pawl/internal/do/agent"
+	"github.com/pawl-dev/pawl/internal/do/engine/lanes"
 	"github.com/pawl-dev/pawl/internal/do/gate"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/process"
@@ -63,15 +64,15 @@ func (w *treeWatch) knowBase(b begun) {
 
 // do carries out a job.
 func (w *limitedJobs) do(ctx context.Context, job supervisor.Job, onEvent func(agent.Event)) (supervisor.Result, error) {
-	res, err := w.jobs.do(ctx, job, onEvent)
+	res, err := w.jobs.Do(ctx, job, onEvent)
 	w.spent(job, &res)
 	return res, err
 }
 
 // resume is that of the session.
 func (w *limitedJobs) resume(ctx context.Context, job supervisor.Job, onEvent func(agent.Event),
-) (supervisor.Result, Fate, error) {
-	res, fate, err := w.session.resume(ctx, job, onEvent)
+) (supervisor.Result, lanes.Fate, error) {
+	res, fate, err := w.jobs.Resume(ctx, job, onEvent, w.warn)
 	w.spent(job, &res)
 	return res, fate, err
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/signal"
+	"github.com/pawl-dev/pawl/internal/do/engine/lanes"
 	"github.com/pawl-dev/pawl/internal/do/gate"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
@@ -197,7 +198,7 @@ func (w *judge) runGate(ctx context.Context, c loop.Command, n int, s gate.Spec,
 	begun := time.Now()
 	defer time.AfterFunc(gate.Slow, func() { w.notify(Notice{Kind: Note, Text: gate.SlowText(s, begun)}) }).Stop()
 	res, err := w.gateJob(ctx, c, n, s)
-	if err == nil && gone(res) && ctx.Err() == nil {
+	if err == nil && lanes.WasLost(res) && ctx.Err() == nil {
 		w.warn(fmt.Sprintf("the supervisor was killed during gate %s; the gate runs again", s.Name))
 		w.dropCaches(w.place(c.Iteration, c.Attempt).caches())
 		if err = w.afterGate(ctx, judged, &gate.Exec{}); err == nil {
@@ -219,7 +220,7 @@ func (w *judge) runGate(ctx context.Context, c loop.Command, n int, s gate.Spec,
 func gateExec(res supervisor.Result) gate.Exec {
 	return gate.Exec{
 		ExitCode: res.Exit.Code, Signal: res.Exit.Signal, TimedOut: res.Exit.Ended == loop.EndedTimeout,
-		Stopped: res.Exit.Ended == loop.EndedStop || gone(res), NotStarted: res.Error,
+		Stopped: res.Exit.Ended == loop.EndedStop || lanes.WasLost(res), NotStarted: res.Error,
 		Elapsed: res.Elapsed, Output: res.Stdout.Text(),
 	}
 }

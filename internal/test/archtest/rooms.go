@@ -83,11 +83,12 @@ var uses = map[string][]string{
 	"survey":        {"config", "trust"},
 
 	// doing
-	"autopilot":      {"delivery", "drive", "ratelimit", "agent", "engine", "files", "gate", "git", "journal", "merge", "process", "sandbox", "store", "supervisor", "workspace", "workspace/pool"},
-	"cluster":        {"autopilot", "drive", "engine", "files", "process", "store", "workspace"},
+	"autopilot":      {"delivery", "drive", "ratelimit", "agent", "engine", "engine/lanes", "files", "gate", "git", "journal", "merge", "process", "sandbox", "store", "supervisor", "workspace", "workspace/pool"},
+	"cluster":        {"autopilot", "drive", "engine", "engine/lanes", "files", "process", "store", "workspace"},
 	"delivery":       {"files", "gate", "git", "git/checkout", "workspace", "workspace/pool"},
-	"engine":         {"delivery", "drive", "ratelimit", "agent", "files", "gate", "git", "journal", "outputs", "process", "sandbox", "spool", "statefile", "store", "supervisor", "trust", "workspace"},
-	"workflow/run":   {"agent", "engine", "journal", "process", "store", "supervisor"},
+	"engine":         {"delivery", "drive", "engine/lanes", "ratelimit", "agent", "files", "gate", "git", "journal", "outputs", "process", "sandbox", "spool", "statefile", "store", "supervisor", "trust", "workspace"},
+	"engine/lanes":   {"agent", "process", "supervisor"},
+	"workflow/run":   {"agent", "engine", "engine/lanes", "journal", "process", "store", "supervisor"},
 	"ratelimit":      {"files", "process"},
 	"reexec":         {"agent", "agent/acp", "agent/agents", "agent/script", "sandbox", "supervisor"},
 	"gate":           {"process"},

@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/strategy"
 	"github.com/pawl-dev/pawl/internal/decide/workflow"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/lanes"
 )
 
 // Flow is a workflow with those that its steps run.
@@ -84,7 +85,7 @@ func slotCount(plan *workflow.Plan, pol *loop.Policy, c loop.Command) int {
 	if c.Parallelism > 0 {
 		n = min(n, c.Parallelism)
 	}
-	return max(1, min(n, engine.MaxLanes))
+	return max(1, min(n, lanes.Most))
 }
 
 // recordOf the whole pass.

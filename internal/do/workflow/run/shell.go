@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/safety"
 	"github.com/pawl-dev/pawl/internal/decide/workflow"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/lanes"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -98,7 +99,7 @@ func (d *activeAttempt) runJob(ctx context.Context, job supervisor.Job) (supervi
 		}))
 		res, fate, err := p.h.Resume(ctx, known, onEvent)
 		d.took = res.Elapsed
-		if err != nil || fate != engine.NotBegun {
+		if err != nil || fate != lanes.NotBegun {
 			return res, err
 		}
 	} else {

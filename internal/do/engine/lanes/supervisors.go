@@ -1,4 +1,7 @@
-package engine
+// Package lanes runs the jobs of one run, each by a supervisor of its own: one job
+// at a time in the run's folder, or several side by side in lanes. It adopts the jobs
+// that an earlier pawl began, and tells what became of those that have ended.
+package lanes
 
 import (
 	"context"
@@ -8,33 +11,31 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
-	"github.com/pawl-dev/pawl/internal/keep/files"
 )
 
-// MaxLanes is how many jobs of one run may go on at once.
-const MaxLanes = 64
+// Most is how many jobs of one run may go on at once.
+const Most = 64
 
 const (
-	sweepGrace = 5 * time.Second
+	// SweepGrace is how long what is swept may take to end by itself.
+	SweepGrace = 5 * time.Second
 	// leaveBound is how long a supervisor that was told to kill its job may
 	// take to leave by itself; the sweep ends it after that.
 	leaveBound = 10 * time.Second
 )
 
-// supervisors are those of a run. One runs one job at a time, so that it alone
+// Supervisors are those of a run. One runs one job at a time, so that it alone
 // owns all that the job starts; it is kept for the next job. A run whose jobs
 // go on side by side has several, in lanes numbered from 1; any other has one,
 // number 0, in the run's own folder.
-type supervisors struct {
+type Supervisors struct {
 	runDir, run string
 	many        bool
 	options     supervisor.Options
@@ -47,29 +48,30 @@ type supervisors struct {
 	closed  bool
 }
 
-// LaneDir is the folder of one of a run's lanes, numbered from 1 without gaps.
-func LaneDir(runDir string, number int) string {
+// Dir is the folder of one of a run's lanes, numbered from 1 without gaps.
+func Dir(runDir string, number int) string {
 	return filepath.Join(runDir, "lanes", strconv.Itoa(number))
 }
 
-func newSupervisors(runDir, run string, o supervisor.Options) *supervisors {
-	return &supervisors{runDir: runDir, run: run, options: o, busy: map[*supervisor.Client]bool{},
+// New makes those of a run; with many its jobs go on side by side.
+func New(runDir, run string, many bool, o supervisor.Options) *Supervisors {
+	return &Supervisors{runDir: runDir, run: run, many: many, options: o, busy: map[*supervisor.Client]bool{},
 		adopted: map[string]*supervisor.Client{}}
 }
 
-// runTempDir returns the folder in which a run has its own temporary files.
-func runTempDir(runDir string) string { return filepath.Join(runDir, "tmp") }
+// TempDir returns the folder in which a run has its own temporary files.
+func TempDir(runDir string) string { return filepath.Join(runDir, "tmp") }
 
-// folder and mark are those of a supervisor.
-func (l *supervisors) folder(number int) (dir, mark string) {
+// folder returns the folder and the mark of a supervisor.
+func (l *Supervisors) folder(number int) (dir, mark string) {
 	if number == 0 {
 		return l.runDir, supervisor.Mark(l.run)
 	}
-	return LaneDir(l.runDir, number), supervisor.LaneMark(l.run, number)
+	return Dir(l.runDir, number), supervisor.LaneMark(l.run, number)
 }
 
-// do runs a job. With a done ctx nothing is started.
-func (l *supervisors) do(ctx context.Context, job supervisor.Job, onEvent func(agent.Event),
+// Do runs a job. With a done ctx nothing is started.
+func (l *Supervisors) Do(ctx context.Context, job supervisor.Job, onEvent func(agent.Event),
 ) (supervisor.Result, error) {
 	if ctx.Err() != nil {
 		stopped := supervisor.Result{ID: job.ID, StartedAt: time.Now(),
@@ -80,14 +82,14 @@ func (l *supervisors) do(ctx context.Context, job supervisor.Job, onEvent func(a
 	if err != nil {
 		return supervisor.Result{}, err
 	}
-	job.Box = job.Box.TempIn(runTempDir(l.runDir))
+	job.Box = job.Box.TempIn(TempDir(l.runDir))
 	res, err := one.Run(ctx, job, onEvent)
-	l.put(one, err != nil || gone(res))
+	l.put(one, err != nil || WasLost(res))
 	return res, err
 }
 
 // take is a supervisor that does nothing, a new one if there is none.
-func (l *supervisors) take(ctx context.Context) (*supervisor.Client, error) {
+func (l *Supervisors) take(ctx context.Context) (*supervisor.Client, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -99,8 +101,8 @@ func (l *supervisors) take(ctx context.Context) (*supervisor.Client, error) {
 		l.busy[one] = true
 		return one, nil
 	}
-	if len(l.busy) >= MaxLanes {
-		return nil, fmt.Errorf("more than %d jobs at once", MaxLanes)
+	if len(l.busy) >= Most {
+		return nil, fmt.Errorf("more than %d jobs at once", Most)
 	}
 	if l.many {
 		l.made++
@@ -116,7 +118,7 @@ func (l *supervisors) take(ctx context.Context) (*supervisor.Client, error) {
 }
 
 // put gives a supervisor back; one that has gone is left.
-func (l *supervisors) put(one *supervisor.Client, broken bool) {
+func (l *Supervisors) put(one *supervisor.Client, broken bool) {
 	l.mu.Lock()
 	delete(l.busy, one)
 	if !broken {
@@ -129,7 +131,7 @@ func (l *supervisors) put(one *supervisor.Client, broken bool) {
 }
 
 // adopt goes on with a job that an earlier pawl began; false when no supervisor runs it.
-func (l *supervisors) adopt(ctx context.Context, job supervisor.Job, onEvent func(agent.Event),
+func (l *Supervisors) adopt(ctx context.Context, job supervisor.Job, onEvent func(agent.Event),
 ) (res supervisor.Result, ok bool, err error) {
 	l.mu.Lock()
 	one := l.adopted[job.ID]
@@ -146,16 +148,16 @@ func (l *supervisors) adopt(ctx context.Context, job supervisor.Job, onEvent fun
 	return res, true, err
 }
 
-// abandon ends a job that an earlier pawl began, and waits for its end.
-func (l *supervisors) abandon(ctx context.Context, job supervisor.Job) {
+// Abandon ends a job that an earlier pawl began, and waits for its end.
+func (l *Supervisors) Abandon(ctx context.Context, job supervisor.Job) {
 	ctx, cancel := context.WithCancel(ctx)
 	cancel() // a job that is asked for with a done context is ended
 	_, _, _ = l.adopt(ctx, job, nil)
 }
 
-// find attaches to what an earlier pawl left running. A job that is not wanted
+// Find attaches to what an earlier pawl left running. A job that is not wanted
 // is ended, and so is what runs nothing. It returns how many jobs go on.
-func (l *supervisors) find(ctx context.Context, wanted func(job string) bool, warn func(string)) (int, error) {
+func (l *Supervisors) Find(ctx context.Context, wanted func(job string) bool, warn func(string)) (int, error) {
 	numbers := []int{0}
 	if l.many {
 		numbers = nil
@@ -178,7 +180,7 @@ func (l *supervisors) find(ctx context.Context, wanted func(job string) bool, wa
 	return len(l.adopted), nil
 }
 
-func (l *supervisors) findOne(ctx context.Context, number int, wanted func(job string) bool, warn func(string)) error {
+func (l *Supervisors) findOne(ctx context.Context, number int, wanted func(job string) bool, warn func(string)) error {
 	dir, mark := l.folder(number)
 	client, status, err := supervisor.Attach(ctx, dir)
 	switch {
@@ -197,15 +199,15 @@ func (l *supervisors) findOne(ctx context.Context, number int, wanted func(job s
 	case !errors.Is(err, supervisor.ErrGone):
 		return err
 	}
-	ended, err := process.Sweep(ctx, mark, sweepGrace)
+	ended, err := process.Sweep(ctx, mark, SweepGrace)
 	if err == nil && ended.Left > 0 {
 		warn(fmt.Sprintf("could not end %d process(es) that an earlier pawl left", ended.Left))
 	}
 	return err
 }
 
-// leave ends what was found and is not gone on with.
-func (l *supervisors) leave() {
+// Leave ends what was found and is not gone on with.
+func (l *Supervisors) Leave() {
 	l.mu.Lock()
 	left := l.adopted
 	l.adopted = map[string]*supervisor.Client{}
@@ -216,8 +218,8 @@ func (l *supervisors) leave() {
 	}
 }
 
-// kill ends all that runs, without grace.
-func (l *supervisors) kill() {
+// Kill ends all that runs, without grace.
+func (l *Supervisors) Kill() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for one := range l.busy {
@@ -225,9 +227,9 @@ func (l *supervisors) kill() {
 	}
 }
 
-// close lets the idle supervisors go.
-func (l *supervisors) close(warn func(string)) {
-	l.leave()
+// Close lets the idle supervisors go.
+func (l *Supervisors) Close(warn func(string)) {
+	l.Leave()
 	l.mu.Lock()
 	l.closed = true
 	idle := l.idle
@@ -251,21 +253,21 @@ const (
 )
 
 func fateOf(res supervisor.Result) Fate {
-	if gone(res) {
+	if WasLost(res) {
 		return Lost
 	}
 	return Ended
 }
 
-// resume finds what became of a job that an earlier pawl began, and waits for
+// Resume finds what became of a job that an earlier pawl began, and waits for
 // its end if it still runs. Of a lost one the result is what its files show of
 // output, tokens and cost. The error is that another pawl has the run.
-func (s *session) resume(ctx context.Context, job supervisor.Job, onEvent func(agent.Event),
+func (l *Supervisors) Resume(ctx context.Context, job supervisor.Job, onEvent func(agent.Event), warn func(string),
 ) (supervisor.Result, Fate, error) {
 	if job.ID == "" { // what it was is settled; a power loss has taken its record
 		return supervisor.Result{Exit: loop.Exit{Code: -1, Ended: loop.EndedLost}}, Lost, nil
 	}
-	res, ok, err := s.jobs.adopt(ctx, job, onEvent) // it gives the stored result of a job that has just ended
+	res, ok, err := l.adopt(ctx, job, onEvent) // it gives the stored result of a job that has just ended
 	switch {
 	case errors.Is(err, supervisor.ErrTaken):
 		return res, Lost, err
@@ -277,84 +279,29 @@ func (s *session) resume(ctx context.Context, job supervisor.Job, onEvent func(a
 	}
 	switch {
 	case ok:
-		s.warn(fmt.Sprintf("the agent that was still running is lost: %v", err))
+		warn(fmt.Sprintf("the agent that was still running is lost: %v", err))
 	case !supervisor.Begun(job):
 		return supervisor.Result{ID: job.ID, Exit: loop.Exit{Code: -1, Ended: loop.EndedLost}}, NotBegun, nil
 	}
 	res, err = supervisor.Lost(job)
 	if err != nil {
-		s.warn(err.Error())
+		warn(err.Error())
 	}
 	return res, fateOf(res), nil
 }
 
-// gone is true when the supervisor of a job has gone before pawl.
-func gone(res supervisor.Result) bool {
+// WasLost is true when the supervisor of a job has gone before pawl.
+func WasLost(res supervisor.Result) bool {
 	return res.Exit.Ended == loop.EndedLost || res.Exit.Ended == loop.EndedLease
 }
 
-// lostFailure says for people what became of an attempt without a result. It
-// is no failure of the agent's.
-func lostFailure() *failure.Analysis {
-	return &failure.Analysis{
-		Class: failure.Unknown, Kind: failure.Transient, Transient: true, Severity: failure.Medium,
-		Summary:     "the result of the iteration is unknown: its pawl process or machine ended or was disconnected",
-		Fingerprint: "lost",
-	}
-}
-
-// warmWithin bounds a warm-up and the wait for that of another pawl.
-const warmWithin = 2 * time.Minute
-
-// warm runs an agent's warm-up before its first start in this repository, one
-// at a time on this machine. It is worth a warning when it fails, and no more:
-// the agent itself says better what is wrong with it.
-//
-// It takes from the time that the job may take.
-func (w *worker) warm(ctx context.Context, c loop.Command, job *supervisor.Job, args []string) {
-	done := filepath.Join("agents", c.Agent, "warm") // in the agent's own folder, which may have links
-	if _, err := os.Lstat(filepath.Join(w.o.StateDir, done)); err == nil || len(args) == 0 {
-		return
-	}
-	from := time.Now()
-	if job.Limits.Wall > 0 {
-		defer func() { job.Limits.Wall = max(job.Limits.Wall-time.Since(from), time.Second) }()
-	}
-	ctx, cancel := context.WithTimeout(ctx, warmTime(*job))
-	defer cancel()
-	lock, err := files.Lock(ctx, filepath.Join(filepath.Dir(w.o.StateDir), "warm-"+c.Agent+".lock"))
-	if err == nil {
-		err = errors.Join(w.warmAlone(ctx, *job, args), lock.Close())
-	}
-	if err == nil {
-		err = files.ReplaceBelow(w.o.StateDir, done, nil, 0o600, false)
-	}
-	if err != nil && ctx.Err() == nil {
-		w.warn(fmt.Sprintf("could not warm up %s: %v", c.Agent, err))
-	}
-}
-
-// warmTime is how long a warm-up of the job may take.
-func warmTime(job supervisor.Job) time.Duration {
-	if wall := job.Limits.Wall; wall > 0 {
-		return min(wall, warmWithin)
-	}
-	return warmWithin
-}
-
-func (w *worker) warmAlone(ctx context.Context, job supervisor.Job, args []string) error {
-	job.ID, job.Files, job.Args = job.ID+"/warm", job.Files+"-warm", args
-	job.Stdin, job.Parser, job.Merge = "", "", true
-	job.Limits = supervisor.Limits{Wall: warmTime(job), Grace: job.Limits.Grace}
-	res, err := w.jobs.do(ctx, job, nil)
-	switch {
-	case err != nil:
-		return err
-	case res.Error != "":
-		return errors.New(res.Error)
-	case res.Exit.Code != 0 && res.Exit.Ended == loop.NotEnded:
-		return fmt.Errorf("%s ended with status %d: %s", strings.Join(args, " "), res.Exit.Code,
-			strings.TrimSpace(res.Stdout.Text()))
+// EndUnattended ends what a run whose pawl is gone still has running.
+func EndUnattended(ctx context.Context, runDir, id string) error {
+	for _, many := range []bool{true, false} { // in lanes first: the run's mark is on all
+		l := New(runDir, id, many, supervisor.Options{})
+		if _, err := l.Find(ctx, func(string) bool { return false }, func(string) {}); err != nil {
+			return err
+		}
 	}
 	return nil
 }
