@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/pawl-dev/pawl/internal/do/engine/attemptdir"
+
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
@@ -64,7 +66,7 @@ func (s *core) openOutputs(r store.Run, number int) (*os.Root, error) {
 
 // isAttempt is true when the folder's files are those of the attempt.
 func isAttempt(root *os.Root, attempt int) bool {
-	begun, _, ok := engine.ReadBegun(root)
+	begun, _, ok := attemptdir.ReadBegun(root)
 	return ok && begun == attempt
 }
 

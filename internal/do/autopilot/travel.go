@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
 	"github.com/pawl-dev/pawl/internal/do/drive"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/attemptdir"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
 	"github.com/pawl-dev/pawl/internal/keep/store"
@@ -118,7 +118,7 @@ func (p *attempts) whereIs(ctx context.Context, id string) (at whereabouts, err 
 		if d.Record != nil {
 			records = append(records, *d.Record)
 		}
-		at.begun = engine.Begun(p.runDir(run.ID), d.Command)
+		at.begun = attemptdir.WasBegun(p.runDir(run.ID), d.Command)
 	}
 	for _, r := range slices.Backward(records) {
 		if r.Pushed == nil {

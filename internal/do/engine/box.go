@@ -122,7 +122,7 @@ func (s *session) dropCaches(scratch string) {
 
 // keepEvidence adds to a record what a gate left in the folder dir, or the agent where name is "".
 func (s *session) keepEvidence(r *loop.Record, name, dir string) {
-	kept, left := outputs.KeepEvidence(dir, s.place(r.Number, r.Attempt).evidence(), name)
+	kept, left := outputs.KeepEvidence(dir, s.place(r.Number, r.Attempt).EvidenceFolder(), name)
 	r.Evidence = append(r.Evidence, kept...)
 	if len(left) > 0 {
 		s.warn("evidence not kept of " + cmp.Or(name, r.Agent) + ": " + strings.Join(left, "; "))

@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/strategy"
 	"github.com/pawl-dev/pawl/internal/do/delivery"
 	"github.com/pawl-dev/pawl/internal/do/drive"
+	"github.com/pawl-dev/pawl/internal/do/engine/attemptdir"
 	"github.com/pawl-dev/pawl/internal/do/engine/lanes"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/do/ratelimit"
@@ -126,7 +127,7 @@ type Driver struct {
 // layers, each embedded in the next: a part calls only those that it embeds.
 type worker struct {
 	*judge
-	hearing hearing
+	hearing attemptdir.Hearing
 	// outcomes are what became of the work, for the owner.
 	outcomes struct {
 		sync.Mutex
@@ -200,6 +201,10 @@ func newDriver(o Options, id string) (*Driver, error) {
 	return &Driver{
 		session: s, worker: newWorker(s), seen: map[int64]bool{}, stops: o.Stops, kill: o.Kill, pauses: o.Pauses,
 	}, nil
+}
+
+func (s *session) place(iteration, attempt int) attemptdir.Folder {
+	return attemptdir.In(s.runDir, iteration, attempt)
 }
 
 // makeRunDir makes the run's folder.
@@ -286,7 +291,7 @@ type input struct {
 }
 
 // withMessages adds the messages that were in the prompt of an attempt.
-func (in input) withMessages(b begun) input {
+func (in input) withMessages(b attemptdir.Begun) input {
 	in.messages, in.event.Messages = b.Messages, b.Said
 	return in
 }
@@ -392,13 +397,13 @@ func (d *Driver) follow(ctx context.Context, in input, after loop.State, c loop.
 
 // leave makes room where an attempt has ended: for the next one of its iteration, or by
 // less of what is stored now.
-func (d *Driver) leave(p place, again bool) {
+func (d *Driver) leave(p attemptdir.Folder, again bool) {
 	if again {
-		if err := p.keepAside(); err != nil {
+		if err := p.KeepAside(); err != nil {
 			d.warn(err.Error())
 		}
 	} else if d.state.PendingReview == nil && len(d.unsaved) == 0 {
-		if err := outputs.Compact(p.dir); err != nil {
+		if err := outputs.Compact(p.Dir); err != nil {
 			d.o.Log.Warn("cannot compress the output of an iteration", "error", err)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/prompt"
 	"github.com/pawl-dev/pawl/internal/decide/signal"
 	"github.com/pawl-dev/pawl/internal/do/agent"
+	"github.com/pawl-dev/pawl/internal/do/engine/attemptdir"
 	"github.com/pawl-dev/pawl/internal/do/engine/lanes"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
@@ -56,7 +57,7 @@ func (s *session) heedKill() (end func()) {
 func (w *worker) iterate(ctx context.Context, s loop.State) input {
 	c := s.Command
 	p := w.place(c.Iteration, c.Attempt)
-	b, begun := p.read(p.begun())
+	b, begun := p.ReadBegun(p.BegunFile())
 	if begun || w.missing {
 		return w.takenUp(ctx, s, p, b, begun)
 	}
@@ -84,13 +85,13 @@ func (w *worker) iterate(ctx context.Context, s loop.State) input {
 	case err != nil:
 		return w.over(c, w.cannotStart(c, err))
 	}
-	return w.over(c, w.record(ctx, s, b, res)).withMessages(b.told(res))
+	return w.over(c, w.record(ctx, s, b, res)).withMessages(b.Told(res))
 }
 
 // runAgent prepares an attempt, or a review, and runs its agent.
 func (w *worker) runAgent(
-	ctx context.Context, s loop.State, begin func(context.Context, loop.State, place) (begun, error),
-) (b begun, res supervisor.Result, err error) {
+	ctx context.Context, s loop.State, begin func(context.Context, loop.State, attemptdir.Folder) (attemptdir.Begun, error),
+) (b attemptdir.Begun, res supervisor.Result, err error) {
 	c := s.Command
 	prepare := func() error {
 		b, err = begin(ctx, s, w.place(c.Iteration, c.Attempt))
@@ -103,9 +104,9 @@ func (w *worker) runAgent(
 		b.Job.Limits.NearCost, b.Job.Limits.NearCalls = s.UseNear()
 		w.notify(Notice{Kind: AgentStarts, Command: c})
 	}
-	kept := w.place(c.Iteration, c.Attempt).jobFile(c)
+	kept := w.place(c.Iteration, c.Attempt).BegunFileOf(c)
 	if c.Kind == loop.Run && b.Job.Talks {
-		w.hearing.open(b, kept)
+		w.hearing.Open(b, kept)
 	}
 	defer w.watchTime(s, time.Now())()
 	w.awaitProgram(ctx, b.Job)
@@ -113,12 +114,12 @@ func (w *worker) runAgent(
 		res, err = w.do(ctx, b.Job, func(e agent.Event) { w.onEvent(ctx, e) })
 		return err
 	})
-	return w.hearing.close(b), res, err
+	return w.hearing.Close(b), res, err
 }
 
 // takenUp makes the record of an attempt that an earlier pawl began. One whose
 // files are gone is taken for begun: it may have been paid for.
-func (w *worker) takenUp(ctx context.Context, s loop.State, p place, b begun, known bool) input {
+func (w *worker) takenUp(ctx context.Context, s loop.State, p attemptdir.Folder, b attemptdir.Begun, known bool) input {
 	c := s.Command
 	w.missing = false
 	res, fate := supervisor.Result{Exit: loop.Exit{Code: -1, Ended: loop.EndedLost}}, lanes.Lost
@@ -134,17 +135,17 @@ func (w *worker) takenUp(ctx context.Context, s loop.State, p place, b begun, kn
 		b.Attempt, b.At = c.Attempt, s.LastAt
 	}
 	if fate == lanes.Ended {
-		return w.over(c, w.record(ctx, s, b, res)).withMessages(b.told(res))
+		return w.over(c, w.record(ctx, s, b, res)).withMessages(b.Told(res))
 	}
 	if res.StartedAt.IsZero() {
 		res.StartedAt = b.At
-		res.Elapsed = max(0, p.newest().Sub(b.At))
+		res.Elapsed = max(0, p.LastChange().Sub(b.At))
 	}
 	r := w.record(ctx, s, b, res)
 	if r.Exit.Ended == loop.EndedLost {
 		r.Failure = lostFailure()
 	}
-	return input{event: w.event(loop.Event{Kind: loop.Recovered, For: c.Seq, Record: r})}.withMessages(b.told(res))
+	return input{event: w.event(loop.Event{Kind: loop.Recovered, For: c.Seq, Record: r})}.withMessages(b.Told(res))
 }
 
 func (w *limitedJobs) over(c loop.Command, r *loop.Record) input {
@@ -153,10 +154,10 @@ func (w *limitedJobs) over(c loop.Command, r *loop.Record) input {
 
 // begin prepares an attempt: tree, prompt, command line. When it returns, the
 // attempt can be found again after a crash.
-func (w *worker) begin(ctx context.Context, s loop.State, p place) (begun, error) {
+func (w *worker) begin(ctx context.Context, s loop.State, p attemptdir.Folder) (attemptdir.Begun, error) {
 	c := s.Command
-	b := begun{Attempt: c.Attempt, At: time.Now()}
-	if err := p.open(); err != nil {
+	b := attemptdir.Begun{Attempt: c.Attempt, At: time.Now()}
+	if err := p.Open(); err != nil {
 		return b, err
 	}
 	w.baseSnapshot(ctx)
@@ -167,10 +168,10 @@ func (w *worker) begin(ctx context.Context, s loop.State, p place) (begun, error
 	if err != nil {
 		return b, err
 	}
-	if err := os.WriteFile(p.prompt(), []byte(text.Text), 0o600); err != nil {
+	if err := os.WriteFile(p.PromptFile(), []byte(text.Text), 0o600); err != nil {
 		return b, fmt.Errorf("cannot write the prompt: %w", err)
 	}
-	call := agentCall{id: jobID(c), files: p.agent(), prompt: p.prompt(), size: int64(len(text.Text))}
+	call := agentCall{id: attemptdir.JobID(c), files: p.AgentFiles(), prompt: p.PromptFile(), size: int64(len(text.Text))}
 	if w.plan.Agents[c.Agent].Tools {
 		if call.tools, err = w.layOut(c, p); err != nil {
 			return b, err
@@ -182,7 +183,7 @@ func (w *worker) begin(ctx context.Context, s loop.State, p place) (begun, error
 		return b, err
 	}
 	w.warm(ctx, c, &b.Job, warm)
-	return b, b.write(p.begun())
+	return b, b.Write(p.BegunFile())
 }
 
 // compose assembles the prompt of an iteration.
@@ -215,7 +216,7 @@ type agentCall struct {
 }
 
 // agentJob is a process of the command's agent, and what must have run before.
-func (w *worker) agentJob(c loop.Command, p place, call agentCall) (job supervisor.Job, warm []string, err error) {
+func (w *worker) agentJob(c loop.Command, p attemptdir.Folder, call agentCall) (job supervisor.Job, warm []string, err error) {
 	a, ok := w.plan.Agents[c.Agent]
 	if !ok {
 		return job, nil, fmt.Errorf("agent %q is not configured", c.Agent)
@@ -226,7 +227,7 @@ func (w *worker) agentJob(c loop.Command, p place, call agentCall) (job supervis
 	}
 	state := filepath.Join(w.o.StateDir, "agents", c.Agent)
 	if err := os.MkdirAll(state, 0o700); err != nil {
-		state = p.dir
+		state = p.Dir
 	}
 	limits := supervisor.Limits{Cost: max(0, c.Limits.Cost), Calls: max(0, c.Limits.Calls)} // NoLimit is less
 	if t := c.Limits.Tokens; t != nil {
@@ -243,13 +244,13 @@ func (w *worker) agentJob(c loop.Command, p place, call agentCall) (job supervis
 		return job, nil, err
 	}
 	start.MoveProgram(w.plan.project(), w.plan.Root)
-	settings, err := writeSettings(w.o.StateDir, start.Files)
+	settings, err := attemptdir.WriteSettings(w.o.StateDir, start.Files)
 	if err != nil {
 		return job, nil, err
 	}
 	box := w.agentBox(c.Agent, state, call)
 	if !call.readOnly {
-		shows, err := sandbox.OpenEvidence(box, p.left())
+		shows, err := sandbox.OpenEvidence(box, p.LeftFolder())
 		if err != nil {
 			return job, nil, err
 		}
@@ -270,29 +271,6 @@ func (w *worker) agentJob(c loop.Command, p place, call agentCall) (job supervis
 	}
 	return job, start.Warm, nil
 }
-
-// jobOf names the agent's job of a command.
-func jobOf(c loop.Command) string {
-	switch c.Kind {
-	case loop.Run:
-		return jobID(c)
-	case loop.RunReview:
-		return reviewID(c)
-	}
-	return ""
-}
-
-// reviewID names the reviewer's job: each try has its own.
-func reviewID(c loop.Command) string {
-	id := jobID(c) + "/review"
-	if c.Review > 1 {
-		id += fmt.Sprintf("/%d", c.Review)
-	}
-	return id
-}
-
-// jobID names the author's job of an attempt in its run.
-func jobID(c loop.Command) string { return fmt.Sprintf("%d.%d", c.Iteration, c.Attempt) }
 
 // childEnvironment adds the caches and pawl's own variables to what a child inherits.
 func (s *session) childEnvironment(inherited []string, iteration int, caches, add, unset []string) []string {
@@ -329,7 +307,7 @@ func (s *session) cannotStart(c loop.Command, err error) *loop.Record {
 }
 
 // record makes the journal's record of an attempt that ended.
-func (w *worker) record(ctx context.Context, s loop.State, b begun, res supervisor.Result) *loop.Record {
+func (w *worker) record(ctx context.Context, s loop.State, b attemptdir.Begun, res supervisor.Result) *loop.Record {
 	c := s.Command
 	r := w.totals(c, res)
 	if w.lostFolder(r) {
@@ -346,7 +324,7 @@ func (w *worker) record(ctx context.Context, s loop.State, b begun, res supervis
 	w.snapshot(after, s, r, b)
 	w.findSecrets(after, r)
 	cancel()
-	w.keepEvidence(r, "", w.place(c.Iteration, c.Attempt).left())
+	w.keepEvidence(r, "", w.place(c.Iteration, c.Attempt).LeftFolder())
 	if w.runsGates(r) {
 		w.verify(ctx, c, r)
 	}

@@ -9,10 +9,8 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/board"
@@ -20,7 +18,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/signal"
 	"github.com/pawl-dev/pawl/internal/do/agent"
-	"github.com/pawl-dev/pawl/internal/do/supervisor"
+	"github.com/pawl-dev/pawl/internal/do/engine/attemptdir"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
 	"github.com/pawl-dev/pawl/internal/keep/store"
@@ -69,63 +67,6 @@ func (s *session) waitingMessages(ctx context.Context) (texts []string, rows []i
 		}
 	}
 	return texts, rows
-}
-
-// hearing is an agent at work that takes messages; without one they wait.
-type hearing struct {
-	mu    sync.Mutex
-	b     *begun
-	begun string // where it is kept
-}
-
-func (h *hearing) open(b begun, path string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.b, h.begun = &b, path
-}
-
-// close returns what was begun, with the messages that were passed on.
-func (h *hearing) close(b begun) begun {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.b != nil {
-		b, h.b = *h.b, nil
-	}
-	return b
-}
-
-// pass hands a message to the agent, once. It is noted before it is handed on: after a
-// crash it may be told again, and is never lost.
-func (h *hearing) pass(row store.Control, warn func(string)) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.b == nil || slices.Contains(h.b.Messages, row.ID) {
-		return
-	}
-	h.b.Messages, h.b.Said, h.b.Later = append(h.b.Messages, row.ID), append(h.b.Said, row.Text), h.b.Later+1
-	err := h.b.write(h.begun)
-	if err == nil {
-		err = appendTo(h.b.Job.Messages(), agent.UserLine(row.Text))
-	}
-	if err != nil {
-		warn(fmt.Sprintf("cannot send the agent a message now; its next prompt has it: %v", err))
-	}
-}
-
-func appendTo(path string, line []byte) error {
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(line)
-	return errors.Join(err, f.Close())
-}
-
-// told leaves out the messages that came too late for the agent.
-func (b begun) told(res supervisor.Result) begun {
-	n := len(b.Messages) - max(0, b.Later-res.Told)
-	b.Messages, b.Said = b.Messages[:n], b.Said[:n]
-	return b
 }
 
 // warnOfUnread warns of messages that no agent was told.
@@ -197,7 +138,7 @@ func (d *Driver) controls(ctx context.Context) []input {
 			continue
 		}
 		if row.Kind == store.ControlMessage {
-			d.worker.hearing.pass(row, d.warn)
+			d.worker.hearing.Pass(row.ID, row.Text, d.warn)
 			continue
 		}
 		d.seen[row.ID] = true
@@ -339,8 +280,8 @@ func RaisedText(l journal.Limits) string {
 
 // layOut makes the folder from which pawl's tools tell an agent of its task. What an
 // earlier attempt said is gone.
-func (w *worker) layOut(c loop.Command, p place) (string, error) {
-	dir, task := p.tools(), w.plan.Prompt.Case
+func (w *worker) layOut(c loop.Command, p attemptdir.Folder) (string, error) {
+	dir, task := p.ToolsFolder(), w.plan.Prompt.Case
 	if err := files.RemoveAll(dir); err != nil {
 		return "", fmt.Errorf("cannot empty the folder of the agent's tools: %v", err)
 	}
@@ -355,7 +296,11 @@ func (w *worker) layOut(c loop.Command, p place) (string, error) {
 			b.Gates = append(b.Gates, g.Name+": "+g.Command)
 		}
 	}
-	return dir, writeFile(filepath.Join(dir, agent.BriefFile), encode(b))
+	path := filepath.Join(dir, agent.BriefFile)
+	if err := files.ReplaceJSON(path, b, false); err != nil {
+		return "", fmt.Errorf("cannot write %s: %w", path, err)
+	}
+	return dir, nil
 }
 
 // followUps is how many tasks an agent may propose in an iteration.
@@ -363,11 +308,11 @@ const followUps = 5
 
 // readTools takes in what an agent said by pawl's tools. It is a claim like what a
 // message says, which counts before it.
-func (w *worker) readTools(ctx context.Context, r *loop.Record, p place) {
+func (w *worker) readTools(ctx context.Context, r *loop.Record, p attemptdir.Folder) {
 	if !w.plan.Agents[r.Agent].Tools || !r.Valid() {
 		return
 	}
-	text, err := files.ReadBelow(p.dir, filepath.Join(filepath.Base(p.tools()), agent.SaidFile), agent.SaidLimit)
+	text, err := files.ReadBelow(p.Dir, filepath.Join(filepath.Base(p.ToolsFolder()), agent.SaidFile), agent.SaidLimit)
 	if err != nil { // it said nothing, or made of the file what it is not
 		return
 	}

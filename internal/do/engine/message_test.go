@@ -1,15 +1,10 @@
 package engine
 
 import (
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/decide/loop"
-	"github.com/pawl-dev/pawl/internal/do/agent"
-	"github.com/pawl-dev/pawl/internal/do/supervisor"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -82,38 +77,5 @@ func TestMessageIsToldAgainAfterALimit(t *testing.T) {
 	first, again := w.read(w.runDir("1", "1", "prompt.md")), w.prompts("1", "2")
 	if !strings.Contains(first, "mind the gap") || !strings.Contains(again[0], "mind the gap") || strings.Count(again[1], "mind the gap") != 1 {
 		t.Errorf("the prompts are\n%s\n=====\n%s", first, strings.Join(again, "\n=====\n"))
-	}
-}
-
-// An attempt has told what its program took while it worked; what came too late is told later.
-func TestMessagesOfAnAttempt(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	b := begun{Messages: []int64{1}, Said: []string{"one"}, Job: supervisor.Job{Files: filepath.Join(dir, "agent")}}
-	var h hearing
-	pass := func(row int64, text string) {
-		h.pass(store.Control{ID: row, Text: text}, func(why string) { t.Error(why) })
-	}
-	pass(2, "nobody works")
-	h.open(b, filepath.Join(dir, "begun.json"))
-	pass(1, "one")
-	pass(3, "three")
-	pass(3, "three")
-	pass(4, "four")
-	kept, _ := readBegun(filepath.Join(dir, "begun.json"))
-	b = h.close(b)
-	pass(5, "it has ended")
-	if want := []int64{1, 3, 4}; !slices.Equal(b.Messages, want) || !slices.Equal(kept.Messages, want) || kept.Later != 2 {
-		t.Errorf("the attempt has %v, kept %+v", b.Messages, kept)
-	}
-	lines, _ := os.ReadFile(b.Job.Messages())
-	if want := string(agent.UserLine("three")) + string(agent.UserLine("four")); string(lines) != want {
-		t.Errorf("the program is to read %s", lines)
-	}
-	for told, want := range map[int]string{0: "one", 1: "one three", 2: "one three four"} {
-		got := b.told(supervisor.Result{Told: told})
-		if strings.Join(got.Said, " ") != want || len(got.Messages) != len(got.Said) {
-			t.Errorf("with %d told: %q", told, got.Said)
-		}
 	}
 }

@@ -296,7 +296,7 @@ func (w *worker) combine(ctx context.Context, s loop.State) (rests deliver.Decis
 // judgeAgain has the gates judge the files as they are, and says what is red. judged is
 // false where they came to no verdict.
 func (w *judge) judgeAgain(ctx context.Context, c loop.Command) (red string, judged bool) {
-	defer w.dropCaches(w.place(c.Iteration, c.Attempt).caches())
+	defer w.dropCaches(w.place(c.Iteration, c.Attempt).CachesFolder())
 	rep, all, err := w.baseGates(ctx, c, w.gates(c))
 	switch {
 	case err != nil:

@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/prompt"
 	"github.com/pawl-dev/pawl/internal/do/agent"
+	"github.com/pawl-dev/pawl/internal/do/engine/attemptdir"
 	"github.com/pawl-dev/pawl/internal/do/gate"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
@@ -36,7 +37,7 @@ type Review struct {
 // review carries out one try of a review.
 func (w *worker) review(ctx context.Context, s loop.State) input {
 	c, p := s.Command, w.place(s.Command.Iteration, s.Command.Attempt)
-	b, known := p.read(p.reviewBegun(c.Review))
+	b, known := p.ReadBegun(p.ReviewBegunFile(c.Review))
 	var res supervisor.Result
 	var err error
 	switch {
@@ -71,10 +72,10 @@ func (w *worker) review(ctx context.Context, s loop.State) input {
 }
 
 // beginReview prepares a try: prompt, command line, and the tree to compare with.
-func (w *worker) beginReview(ctx context.Context, s loop.State, p place) (begun, error) {
+func (w *worker) beginReview(ctx context.Context, s loop.State, p attemptdir.Folder) (attemptdir.Begun, error) {
 	c := s.Command
-	b := begun{Attempt: c.Attempt, At: time.Now()}
-	if err := os.MkdirAll(p.dir, 0o700); err != nil {
+	b := attemptdir.Begun{Attempt: c.Attempt, At: time.Now()}
+	if err := os.MkdirAll(p.Dir, 0o700); err != nil {
 		return b, fmt.Errorf("cannot make the folder of the iteration: %w", err)
 	}
 	w.lookForReview(ctx, &b)
@@ -82,11 +83,11 @@ func (w *worker) beginReview(ctx context.Context, s loop.State, p place) (begun,
 	if err != nil {
 		return b, err
 	}
-	if err := os.WriteFile(p.reviewPrompt(c.Review), []byte(text.Text), 0o600); err != nil {
+	if err := os.WriteFile(p.ReviewPromptFile(c.Review), []byte(text.Text), 0o600); err != nil {
 		return b, fmt.Errorf("cannot write the prompt of the review: %w", err)
 	}
 	job, warm, err := w.agentJob(c, p, agentCall{
-		id: reviewID(c), files: p.review(c.Review), prompt: p.reviewPrompt(c.Review), size: int64(len(text.Text)),
+		id: attemptdir.ReviewID(c), files: p.ReviewFiles(c.Review), prompt: p.ReviewPromptFile(c.Review), size: int64(len(text.Text)),
 		readOnly: true,
 	})
 	if err != nil {
@@ -94,11 +95,11 @@ func (w *worker) beginReview(ctx context.Context, s loop.State, p place) (begun,
 	}
 	w.warm(ctx, c, &job, warm)
 	b.Job = job
-	return b, b.write(p.reviewBegun(c.Review))
+	return b, b.Write(p.ReviewBegunFile(c.Review))
 }
 
 // lookForReview notes the tree that is reviewed, and what is checked out.
-func (w *worker) lookForReview(ctx context.Context, b *begun) {
+func (w *worker) lookForReview(ctx context.Context, b *attemptdir.Begun) {
 	if w.o.Tree == nil {
 		return
 	}
@@ -115,7 +116,7 @@ func (w *worker) lookForReview(ctx context.Context, b *begun) {
 const maxReviewed = 8 << 20
 
 // composeReview assembles the prompt of a review.
-func (w *worker) composeReview(ctx context.Context, s loop.State, b begun) (prompt.Prompt, error) {
+func (w *worker) composeReview(ctx context.Context, s loop.State, b attemptdir.Begun) (prompt.Prompt, error) {
 	c, r := s.Command, &s.PendingReview.Record
 	work := w.plan.Prompt
 	work.Iteration, work.MaxIterations, work.Run, work.Agent, work.Strategy = r.Number, s.Limit, w.id,
@@ -186,7 +187,7 @@ func reviewFailure(name string, x loop.Exit, f *failure.Analysis) string {
 // unchanged compares the tree after a review with that before it, and puts
 // back what the reviewer changed. An approval by one that changed what was
 // there is no approval of the author's work.
-func (w *worker) unchanged(ctx context.Context, b begun, v *loop.Review) {
+func (w *worker) unchanged(ctx context.Context, b attemptdir.Begun, v *loop.Review) {
 	if w.o.Tree == nil || b.TreeBefore == "" {
 		return
 	}
@@ -218,7 +219,7 @@ const maxReverted = 100
 var errOthers = errors.New("somebody else changed them in the meantime")
 
 // undoReview makes the tree what it was before the review.
-func (w *worker) undoReview(ctx context.Context, b begun, v *loop.Review, changes []gate.Change) {
+func (w *worker) undoReview(ctx context.Context, b attemptdir.Begun, v *loop.Review, changes []gate.Change) {
 	what := v.Agent + ", which reviews and may change nothing, changed " + fault.Numbered(len(changes), "file")
 	if len(changes) == 0 {
 		what = v.Agent + ", which reviews and may change nothing, moved HEAD"

@@ -226,10 +226,10 @@ func (w *judge) tryBase(ctx context.Context, s loop.State) *loop.Record {
 	w.notify(Notice{Kind: Note, Text: "running the gates once on the files as they are, before the first agent"})
 	base := c
 	base.Iteration = 0
-	defer w.dropCaches(w.place(0, c.Attempt).caches())
+	defer w.dropCaches(w.place(0, c.Attempt).CachesFolder())
 	isOfTask := func(s gate.Spec) bool { return s.Origin != "" } // these are to be red, see tryChecks
 	rep, red, err := w.baseGates(ctx, base, slices.DeleteFunc(w.gates(base), isOfTask))
-	box, scratch := w.plan.Box, w.place(0, c.Attempt).caches()
+	box, scratch := w.plan.Box, w.place(0, c.Attempt).CachesFolder()
 	if box != nil && sandbox.BeganCold(box.GateCaches, scratch) {
 		w.notify(Notice{Kind: Note, Text: sandbox.ColdCaches})
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/prompt"
 	"github.com/pawl-dev/pawl/internal/decide/safety"
 	"github.com/pawl-dev/pawl/internal/do/agent"
+	"github.com/pawl-dev/pawl/internal/do/engine/attemptdir"
 	"github.com/pawl-dev/pawl/internal/do/engine/lanes"
 	"github.com/pawl-dev/pawl/internal/do/ratelimit"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
@@ -43,7 +44,7 @@ type Work interface {
 type StepContext struct {
 	w *worker
 	c loop.Command
-	p place
+	p attemptdir.Folder
 
 	saying sync.Mutex
 	said   map[int64]string // messages and the step whose agent was told, in this iteration
@@ -56,7 +57,7 @@ func (h *StepContext) Run() string { return h.w.id }
 func (h *StepContext) Plan() Plan { return h.w.plan }
 
 // Dir is the folder of the iteration's files.
-func (h *StepContext) Dir() string { return h.p.dir }
+func (h *StepContext) Dir() string { return h.p.Dir }
 
 // Inner is what a run inside of this one works with: its plan is given, and it
 // works where this one does.
@@ -294,12 +295,12 @@ func (h *StepContext) ShellFailure(name string, job supervisor.Job, res supervis
 func (w *worker) work(ctx context.Context, s loop.State) input {
 	c := s.Command
 	p := w.place(c.Iteration, c.Attempt)
-	b, begun := p.read(p.begun())
+	b, begun := p.ReadBegun(p.BegunFile())
 	if begun {
 		w.knowBase(b)
-		b.Worked += max(0, p.newest().Sub(b.Since))
+		b.Worked += max(0, p.LastChange().Sub(b.Since))
 		b.Since = time.Now()
-		if err := b.write(p.begun()); err != nil {
+		if err := b.Write(p.BegunFile()); err != nil {
 			w.warn(err.Error())
 		}
 	} else {
@@ -366,12 +367,12 @@ func (w *worker) refuse(ctx context.Context, r *loop.Record) {
 }
 
 // beginWork prepares an iteration by steps: folder and tree.
-func (w *worker) beginWork(ctx context.Context, c loop.Command, p place) (begun, error) {
-	b := begun{Attempt: c.Attempt, At: time.Now(), Since: time.Now()}
-	if err := p.open(); err != nil {
+func (w *worker) beginWork(ctx context.Context, c loop.Command, p attemptdir.Folder) (attemptdir.Begun, error) {
+	b := attemptdir.Begun{Attempt: c.Attempt, At: time.Now(), Since: time.Now()}
+	if err := p.Open(); err != nil {
 		return b, err
 	}
 	w.baseSnapshot(ctx)
 	w.look(ctx, c, &b)
-	return b, b.write(p.begun())
+	return b, b.Write(p.BegunFile())
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/strategy"
+	"github.com/pawl-dev/pawl/internal/do/engine/attemptdir"
 	"github.com/pawl-dev/pawl/internal/do/gate"
 )
 
@@ -130,8 +131,8 @@ func TestTheDoubledTimeoutReachesTheAgent(t *testing.T) {
 	w.o.Policy.IterationTimeout = 2 * time.Second
 	w.within().start()
 	w.holds(loop.Completed, "1.1 failed timeout", "2.1 success")
-	one, _ := readBegun(filepath.Join(w.dir, "1.json"))
-	two, _ := readBegun(filepath.Join(w.dir, "2.json"))
+	one, _ := attemptdir.LoadBegun(filepath.Join(w.dir, "1.json"))
+	two, _ := attemptdir.LoadBegun(filepath.Join(w.dir, "2.json"))
 	if one, two := one.Job.Limits.Wall, two.Job.Limits.Wall; one != 2*time.Second || two != 4*time.Second {
 		t.Errorf("limits %v, %v", one, two)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/do/engine/attemptdir"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -122,7 +123,7 @@ func (d *Driver) load(ctx context.Context, run store.Run) error {
 // the run waits for goes on; anything else is ended.
 func (d *Driver) takeUp(ctx context.Context) (adopted bool, err error) {
 	n, err := d.jobs.Find(ctx, func(job string) bool {
-		awaited := d.state.Status == loop.Running && job == jobOf(d.state.Command)
+		awaited := d.state.Status == loop.Running && job == attemptdir.JobOf(d.state.Command)
 		return d.o.Work != nil || awaited
 	}, d.warn)
 	return n > 0, err
@@ -140,7 +141,7 @@ func (d *Driver) forgetAbsence(adopted bool) {
 	}
 	worked := time.Duration(0)
 	if s.Status == loop.Running {
-		worked = max(0, d.place(s.Command.Iteration, s.Command.Attempt).newest().Sub(s.LastAt))
+		worked = max(0, d.place(s.Command.Iteration, s.Command.Attempt).LastChange().Sub(s.LastAt))
 	}
 	s.LastAt = time.Now().Add(-worked)
 	d.setState(s)

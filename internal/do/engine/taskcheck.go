@@ -57,7 +57,7 @@ func (w *judge) gateJob(ctx context.Context, c loop.Command, n int, s gate.Spec)
 	if !s.OnCopy() {
 		return w.gateIn(ctx, c, n, s, "")
 	}
-	copied, done, err := w.copyFor(ctx, w.place(c.Iteration, c.Attempt).caches(), s)
+	copied, done, err := w.copyFor(ctx, w.place(c.Iteration, c.Attempt).CachesFolder(), s)
 	if err != nil {
 		return supervisor.Result{}, err
 	}
@@ -146,7 +146,7 @@ func (w *judge) tryChecks(ctx context.Context, s loop.State) *loop.Record {
 	w.baseSnapshot(ctx)
 	base := c
 	base.Iteration = 0
-	scratch := w.place(0, c.Attempt).caches()
+	scratch := w.place(0, c.Attempt).CachesFolder()
 	w.dropCaches(scratch)
 	defer w.dropCaches(scratch)
 	err := w.readBefore(ctx)
@@ -326,7 +326,7 @@ func (w *judge) testsGreenBefore(ctx context.Context, c loop.Command, r *loop.Re
 // its tests.
 func (w *judge) greenWithout(ctx context.Context, c loop.Command, base string, tests []git.Change, judges []gate.Spec,
 ) (bool, error) {
-	dir, done, err := w.copyFor(ctx, w.place(c.Iteration, c.Attempt).caches(), gate.Spec{Name: weakGate})
+	dir, done, err := w.copyFor(ctx, w.place(c.Iteration, c.Attempt).CachesFolder(), gate.Spec{Name: weakGate})
 	if err != nil {
 		return false, err
 	}

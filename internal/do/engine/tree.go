@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/signal"
 	"github.com/pawl-dev/pawl/internal/do/agent"
+	"github.com/pawl-dev/pawl/internal/do/engine/attemptdir"
 	"github.com/pawl-dev/pawl/internal/do/engine/lanes"
 	"github.com/pawl-dev/pawl/internal/do/gate"
 	"github.com/pawl-dev/pawl/internal/do/git"
@@ -57,7 +58,7 @@ func (w *treeWatch) baseSnapshot(ctx context.Context) {
 func (w *treeWatch) workBase() string { return cmp.Or(w.plan.BaseTree, w.trees.base) }
 
 // knowBase takes over what an attempt began with, where nothing better is known.
-func (w *treeWatch) knowBase(b begun) {
+func (w *treeWatch) knowBase(b attemptdir.Begun) {
 	w.trees.base = cmp.Or(w.trees.base, b.TreeBefore)
 	w.trees.tried = true
 }
@@ -139,7 +140,7 @@ const freshFor = 500 * time.Millisecond
 // look notes the tree before an attempt. A tree that gates or a person changed
 // since the last snapshot is seen anew, so that only the agent's own changes
 // count as its progress.
-func (w *treeWatch) look(ctx context.Context, c loop.Command, b *begun) {
+func (w *treeWatch) look(ctx context.Context, c loop.Command, b *attemptdir.Begun) {
 	if w.o.Tree == nil {
 		return
 	}
@@ -160,7 +161,7 @@ func (w *treeWatch) look(ctx context.Context, c loop.Command, b *begun) {
 const longestTry = 4 * time.Second
 
 // snapshot keeps the tree that an agent left and what it changed.
-func (w *treeWatch) snapshot(ctx context.Context, s loop.State, r *loop.Record, b begun) {
+func (w *treeWatch) snapshot(ctx context.Context, s loop.State, r *loop.Record, b attemptdir.Begun) {
 	if w.o.Tree == nil {
 		return
 	}

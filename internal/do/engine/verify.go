@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/signal"
+	"github.com/pawl-dev/pawl/internal/do/engine/attemptdir"
 	"github.com/pawl-dev/pawl/internal/do/engine/lanes"
 	"github.com/pawl-dev/pawl/internal/do/gate"
 	"github.com/pawl-dev/pawl/internal/do/git"
@@ -73,7 +74,7 @@ func (w *judge) runGates(ctx context.Context, c loop.Command, r *loop.Record) bo
 	// The work of a task has the queue for its landing.
 	landing := w.plan.Kind != string(loop.Task) && r.Signal.Kind == signal.Complete
 	specs := w.affectedGates(ctx, w.gatesFor(c, landing), r.TreeAfter)
-	scratch := w.place(c.Iteration, c.Attempt).caches()
+	scratch := w.place(c.Iteration, c.Attempt).CachesFolder()
 	w.dropCaches(scratch)
 	defer w.dropCaches(scratch)
 	var judged workspace.Seen
@@ -95,7 +96,7 @@ func (w *judge) runGates(ctx context.Context, c loop.Command, r *loop.Record) bo
 	for n := range r.Gates {
 		g := &r.Gates[n]
 		g.Before = w.howBefore(specs[n])
-		w.keepEvidence(r, g.Name, w.place(c.Iteration, c.Attempt).shows(n))
+		w.keepEvidence(r, g.Name, w.place(c.Iteration, c.Attempt).ShownFolder(n))
 	}
 	switch {
 	case err != nil:
@@ -200,7 +201,7 @@ func (w *judge) runGate(ctx context.Context, c loop.Command, n int, s gate.Spec,
 	res, err := w.gateJob(ctx, c, n, s)
 	if err == nil && lanes.WasLost(res) && ctx.Err() == nil {
 		w.warn(fmt.Sprintf("the supervisor was killed during gate %s; the gate runs again", s.Name))
-		w.dropCaches(w.place(c.Iteration, c.Attempt).caches())
+		w.dropCaches(w.place(c.Iteration, c.Attempt).CachesFolder())
 		if err = w.afterGate(ctx, judged, &gate.Exec{}); err == nil {
 			res, err = w.gateJob(ctx, c, n, s)
 		}
@@ -260,36 +261,36 @@ func (w *judge) lastGreenOutput(command string, e gate.Exec) string {
 func (w *judge) gateIn(ctx context.Context, c loop.Command, n int, s gate.Spec, copied string,
 ) (supervisor.Result, error) {
 	p := w.place(c.Iteration, c.Attempt)
-	if err := os.MkdirAll(p.dir, 0o700); err != nil { // an agent may have deleted it
+	if err := os.MkdirAll(p.Dir, 0o700); err != nil { // an agent may have deleted it
 		return supervisor.Result{}, fmt.Errorf("cannot make the folder of the iteration: %v", err)
 	}
-	box, caches := w.gateBox(p.caches())
+	box, caches := w.gateBox(p.CachesFolder())
 	dir, from := w.plan.Root, w.judgedTop()
 	if copied != "" {
 		from = copied
 		dir, box = w.onCopy(copied, box)
 	}
 	if box != nil {
-		safe, err := w.guarded(ctx, *box, p.caches(), from, w.ownFiles(s)...)
+		safe, err := w.guarded(ctx, *box, p.CachesFolder(), from, w.ownFiles(s)...)
 		if err != nil {
 			return supervisor.Result{}, err
 		}
 		box = &safe
 	}
 	// A file that an agent left for gates to find would be believed.
-	box = box.TempIn(filepath.Join(p.caches(), "tmp"))
+	box = box.TempIn(filepath.Join(p.CachesFolder(), "tmp"))
 	var shows []string
 	if s.Origin == loop.Sealed { // the code under test can read it, and may neither keep nor send what it reads
 		box = box.Offline()
 	} else {
 		var err error
-		if shows, err = sandbox.OpenEvidence(box, p.shows(n)); err != nil {
+		if shows, err = sandbox.OpenEvidence(box, p.ShownFolder(n)); err != nil {
 			return supervisor.Result{}, err
 		}
 	}
 	return w.do(ctx, supervisor.Job{
-		ID:    fmt.Sprintf("%s/gate/%d/%d", jobID(c), n+1, time.Now().UnixNano()),
-		Files: p.gate(n), Args: []string{"sh", "-c", s.Command},
+		ID:    fmt.Sprintf("%s/gate/%d/%d", attemptdir.JobID(c), n+1, time.Now().UnixNano()),
+		Files: p.GateFiles(n), Args: []string{"sh", "-c", s.Command},
 		Dir: dir, Env: w.childEnvironment(w.plan.Environ, c.Iteration, caches, shows, nil), Merge: true,
 		Limits: supervisor.Limits{Wall: s.Timeout}, Box: box,
 	}, nil)
@@ -303,7 +304,7 @@ func (w *judge) redOutput(c loop.Command, rep gate.Report) string {
 	p := w.place(c.Iteration, c.Attempt)
 	for i, g := range rep.Gates {
 		if g.Required && g.Status != loop.GatePassed && g.Status != loop.GateNotRun {
-			return spool.ReadEnd(p.gate(i)+".out", maxRedOutput)
+			return spool.ReadEnd(p.GateFiles(i)+".out", maxRedOutput)
 		}
 	}
 	return ""

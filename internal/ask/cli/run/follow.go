@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/do/engine/attemptdir"
+
 	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/console"
@@ -162,7 +164,7 @@ func (s *story) underWay() (now attempt, at time.Time, ok bool) {
 	if dir == nil {
 		return now, at, false
 	}
-	try, at, ok := engine.ReadBegun(dir)
+	try, at, ok := attemptdir.ReadBegun(dir)
 	return attempt{s.run.Iteration, max(try, 1)}, at, ok && s.run.Iteration > 0
 }
 

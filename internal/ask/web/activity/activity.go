@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/attemptdir"
 	"github.com/pawl-dev/pawl/internal/keep/spool"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -173,7 +174,7 @@ func (o *watchedRun) close() {
 
 // readStart reads when the attempt began.
 func (o *watchedRun) readStart() {
-	if attempt, at, ok := engine.ReadBegun(o.root); ok {
+	if attempt, at, ok := attemptdir.ReadBegun(o.root); ok {
 		o.now.Attempt, o.now.Since = attempt, at.UTC()
 	}
 }

@@ -1,6 +1,6 @@
 // Package lanes runs the jobs of one run, each by a supervisor of its own: one job
 // at a time in the run's folder, or several side by side in lanes. It adopts the jobs
-// that an earlier pawl began, and tells what became of those that have ended.
+// that an earlier pawl began, and finds what became of those that have ended.
 package lanes
 
 import (

@@ -1,4 +1,4 @@
-package engine
+package attemptdir
 
 import (
 	"os"
@@ -19,7 +19,7 @@ func TestSettingsThroughNoLink(t *testing.T) {
 	}
 	file := agent.File{Path: filepath.Join(own, "conf", "settings.json"), Content: "{}"}
 	for range 2 {
-		if _, err := writeSettings(state, []agent.File{file}); err != nil {
+		if _, err := WriteSettings(state, []agent.File{file}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -33,7 +33,7 @@ func TestSettingsThroughNoLink(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := writeSettings(state, []agent.File{file}); err == nil {
+	if _, err := WriteSettings(state, []agent.File{file}); err == nil {
 		t.Error("settings were written through a link")
 	}
 	if entries, err := os.ReadDir(other); err != nil || len(entries) > 0 {
