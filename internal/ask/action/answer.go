@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -155,7 +156,7 @@ func (p *Operator) Answer(ctx context.Context, r store.Run, step string, words [
 func (p *Operator) EndByOption(ctx context.Context, r store.Run, rep Reply) error {
 	dir := config.StateDir(r.Root, p.Env)
 	_, err := engine.Resume(ctx, engine.Options{
-		Settles: true, Plan: engine.Plan{Kind: r.Kind, Name: r.Name, Root: PlaceOf(r), Project: r.Root}, StateDir: dir,
+		Settles: true, Plan: runplan.Plan{Kind: r.Kind, Name: r.Name, Root: PlaceOf(r), Project: r.Root}, StateDir: dir,
 		Store: p.Store, Log: p.Log(r.Root),
 		Notify: func(n engine.Notice) {
 			if n.Kind == engine.Warning {

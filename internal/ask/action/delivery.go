@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/safety"
 	"github.com/pawl-dev/pawl/internal/do/delivery"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/gate"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/trust"
@@ -223,7 +224,7 @@ func privateOptions(ctx context.Context, c *config.Config, env []string, tell fu
 // ConfirmPatterns are patterns of what runs by itself, and of what configures pawl.
 func ConfirmPatterns(c *config.Config) []string {
 	return slices.Concat(c.Safety.Confirm, []string{config.FileName},
-		engine.SourceNames(c.Root, c.Root, c.Root, c.Files))
+		runplan.SourceNames(c.Root, c.Root, c.Root, c.Files))
 }
 
 // toConfirm are the paths of changes that a person has to say yes to by name: what runs by
@@ -242,7 +243,7 @@ func (p *Runs) toConfirm(ctx context.Context, person *workspace.Checkout, r stor
 		return gate.Change{Path: c.Path, From: c.From, Status: c.Status, Link: c.IsLink()}
 	}), gate.Protect{
 		Patterns: c.Verification.Protect, New: c.Verification.ProtectNew, Allow: c.Procedures[r.Name].Allow,
-		Files: engine.SourceNames(person.Repo.Top, c.Root, c.Root, sources),
+		Files: runplan.SourceNames(person.Repo.Top, c.Root, c.Root, sources),
 	})
 	paths := lists.Each(changes, func(ch git.Change) string { return ch.Path })
 	paths, err = delivery.RunsItself(ctx, person.Repo, paths, ConfirmPatterns(c))

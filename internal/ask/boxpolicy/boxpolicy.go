@@ -24,7 +24,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/agent/agents"
 	"github.com/pawl-dev/pawl/internal/do/egress"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
@@ -34,7 +34,7 @@ import (
 // Options are what boxes are made of.
 type Options struct {
 	Config   *config.Config
-	Plan     engine.Plan // its root, level, environment and agents
+	Plan     runplan.Plan // its root, level, environment and agents
 	StateDir string
 	// Repo is the user's repository; nil is outside of git. Top is the top level of the clone
 	// that is worked in, or of the user's files, which a clone takes the place of later.
@@ -52,9 +52,9 @@ type Options struct {
 
 // Boxes are the boxes of a run.
 type Boxes struct {
-	Run *engine.Box
+	Run *runplan.Box
 	// Agent is the box of one more agent.
-	Agent func(name string, ag engine.Agent) sandbox.Policy
+	Agent func(name string, ag runplan.Agent) sandbox.Policy
 }
 
 // maker makes them.
@@ -104,7 +104,7 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 	secret := slices.Concat(secrets, sockets, m.makeHidden(), named, m.clusterFiles(place.Root))
 	place.Shut = m.clusterPorts(v.Means, level)
 	place.Hide = slices.Concat(secret, agents.OthersFolders("", home, m.getenv))
-	box := &engine.Box{Agents: map[string]sandbox.Policy{}}
+	box := &runplan.Box{Agents: map[string]sandbox.Policy{}}
 	lender := m.borrowedStore()
 	var shownSettings []sandbox.Bind
 	if v.Means.Mounts {
@@ -132,7 +132,7 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 	binds := slices.Concat(sums, shownSettings)
 	over := m.readThrough(home, mayWrite, v.Means.Mounts)
 	box.Setup.Binds, box.Setup.Over = binds, over
-	one := func(name string, ag engine.Agent) sandbox.Policy {
+	one := func(name string, ag runplan.Agent) sandbox.Policy {
 		place, binds := place, binds
 		own := m.placeAgent(&place, name, ag, secret)
 		if place.Home != home {
@@ -153,7 +153,7 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 
 // placeAgent adds to a place what one agent sees besides, and returns the folders of its
 // program's own.
-func (m maker) placeAgent(place *sandbox.Place, name string, ag engine.Agent, secret []string) (own []string) {
+func (m maker) placeAgent(place *sandbox.Place, name string, ag runplan.Agent, secret []string) (own []string) {
 	home := place.Home
 	program, args, own := m.ownFolders(name, ag, home)
 	getenv := func(variable string) string { return lookupEnv(ag.Env, variable, m.getenv(variable)) }
@@ -175,7 +175,7 @@ func (m maker) placeAgent(place *sandbox.Place, name string, ag engine.Agent, se
 
 // ownTemp has programs keep temporary files beside the tools' caches, where a folder for them
 // may not be written.
-func (m maker) ownTemp(box *engine.Box, cache string) {
+func (m maker) ownTemp(box *runplan.Box, cache string) {
 	dir := filepath.Join(cache, "tmp")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		m.Say("Warning: cannot create the folder for temporary files: %v", err)
@@ -186,7 +186,7 @@ func (m maker) ownTemp(box *engine.Box, cache string) {
 
 // cachePnpm moves the store of pnpm, where the project uses it, into the folder of the tools'
 // caches.
-func cachePnpm(box *engine.Box, project, cache string) {
+func cachePnpm(box *runplan.Box, project, cache string) {
 	if !usesPnpm(project) {
 		return
 	}
@@ -241,7 +241,7 @@ func lookupEnv(env []string, name, otherwise string) string {
 // ownFolders are the agent's program, the paths that its command names, and where
 // it keeps what is the user's; folders that are not there yet are made, since the
 // program may not.
-func (m maker) ownFolders(name string, ag engine.Agent, home string) (program string, named, own []string) {
+func (m maker) ownFolders(name string, ag runplan.Agent, home string) (program string, named, own []string) {
 	start, err := ag.Adapter.Start(agent.Invocation{
 		PromptFile: os.DevNull, Dir: m.Plan.Root, Safety: m.Plan.Safety,
 		Command: ag.Command, Env: ag.Env, Isolate: ag.Isolate, Routes: ag.Routes,

@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/agent/claude"
 	"github.com/pawl-dev/pawl/internal/do/agent/command"
 	"github.com/pawl-dev/pawl/internal/do/agent/program"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
 	"github.com/pawl-dev/pawl/internal/test/gittest"
@@ -43,7 +43,7 @@ func newRig(t *testing.T, env ...string) *rig {
 	}
 	r.o = Options{
 		Config: &config.Config{}, StateDir: r.path("state"), Env: append([]string{"HOME=" + r.path("home")}, env...),
-		Plan: engine.Plan{Root: r.path("project"), Safety: sandbox.Normal},
+		Plan: runplan.Plan{Root: r.path("project"), Safety: sandbox.Normal},
 		Say:  func(format string, args ...any) { r.said = append(r.said, fmt.Sprintf(format, args...)) },
 	}
 	return r
@@ -68,8 +68,8 @@ func (r *rig) make(mounts bool) Boxes {
 func TestFoldersOfPrograms(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	ag := engine.Agent{Adapter: program.Adapter{Program: claude.Program(false)}, Endpoints: []string{"api.anthropic.com:443", "127.0.0.1:8080", "localhost:8080", "[::1]:9"}}
-	r.o.Plan.Agents = map[string]engine.Agent{"claude": ag}
+	ag := runplan.Agent{Adapter: program.Adapter{Program: claude.Program(false)}, Endpoints: []string{"api.anthropic.com:443", "127.0.0.1:8080", "localhost:8080", "[::1]:9"}}
+	r.o.Plan.Agents = map[string]runplan.Agent{"claude": ag}
 	own, others := r.path("home/.claude"), r.path("home/.codex")
 	sessions := r.folder("home/.claude/projects")
 	r.folder("home/.claude/commands")
@@ -187,7 +187,7 @@ func TestHidden(t *testing.T) {
 	r.o.Config.Safety.Hide = []config.Path{config.Path(path)}
 	ad, _ := agents.Lookup("claude")
 	boxes := r.make(true)
-	for _, policy := range []sandbox.Policy{boxes.Run.Gates, boxes.Run.Setup, boxes.Agent("claude", engine.Agent{Adapter: ad})} {
+	for _, policy := range []sandbox.Policy{boxes.Run.Gates, boxes.Run.Setup, boxes.Agent("claude", runplan.Agent{Adapter: ad})} {
 		if !slices.Contains(policy.Hide, path) {
 			t.Errorf("hidden are %q", policy.Hide)
 		}
@@ -274,7 +274,7 @@ func TestProgramsInOwnFolder(t *testing.T) {
 	bin := r.folder("home/.claude/bin")
 	r.o.Env = append(r.o.Env, "PATH="+r.path("tools")+":"+bin)
 	ad, _ := agents.Lookup("claude")
-	policy := r.make(true).Agent("claude", engine.Agent{Adapter: ad})
+	policy := r.make(true).Agent("claude", runplan.Agent{Adapter: ad})
 	if !slices.Contains(policy.Keep, bin) || slices.Contains(policy.Keep, r.path("tools")) {
 		t.Errorf("kept are %q", policy.Keep)
 	}
@@ -289,7 +289,7 @@ func TestPawlOfTheTree(t *testing.T) {
 	ad, _ := agents.Lookup("claude")
 	boxes := r.make(true)
 	for _, policy := range []sandbox.Policy{
-		boxes.Run.Gates, boxes.Run.Setup, boxes.Agent("claude", engine.Agent{Adapter: ad}),
+		boxes.Run.Gates, boxes.Run.Setup, boxes.Agent("claude", runplan.Agent{Adapter: ad}),
 	} {
 		if !slices.Contains(policy.Keep, r.o.Plan.Exe) {
 			t.Errorf("kept are %q", policy.Keep)
@@ -421,7 +421,7 @@ func TestPathsInVariables(t *testing.T) {
 	r.o.Env = append(r.o.Env, "OPENCODE_CONFIG="+r.path("etc/oc.json"), "OPENCODE_CONFIG_DIR="+r.path("oc"),
 		"OPENCODE_X="+r.dir, "OPENCODE_URL=http://"+r.path("etc/other.json"), "OTHERS="+r.path("etc/other.json"))
 	ad, _ := agents.Lookup("opencode")
-	ag := engine.Agent{Adapter: ad, Env: []string{
+	ag := runplan.Agent{Adapter: ad, Env: []string{
 		"CERTS=" + r.path("gone") + ":" + r.path("etc/ca.pem"),
 		"MORE=" + r.path("etc/secret.json") + ":" + r.path("project/a.json"),
 		"PATH=" + r.folder("kit/bin") + ":/usr/bin", "OPENCODE_TUI_CONFIG=" + r.path("etc/mine.json"),
@@ -476,7 +476,7 @@ func TestReplacedLogin(t *testing.T) {
 			t.Fatal(err)
 		}
 		ad, _ := agents.Lookup(name)
-		p := r.make(true).Agent(name, engine.Agent{Adapter: ad})
+		p := r.make(true).Agent(name, runplan.Agent{Adapter: ad})
 		isBack := func(o sandbox.Over) bool {
 			return o.To == own && slices.Contains(o.Back, login[len("home/.")+len(filepath.Base(own)):])
 		}
@@ -492,7 +492,7 @@ func TestFolderWithTheGateway(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ad, _ := agents.Lookup("claude")
-	ag := engine.Agent{Adapter: ad, Routes: []agent.Route{{Name: "anthropic", Protocol: agent.Anthropic, KeyIn: "ANTHROPIC_API_KEY"}}}
+	ag := runplan.Agent{Adapter: ad, Routes: []agent.Route{{Name: "anthropic", Protocol: agent.Anthropic, KeyIn: "ANTHROPIC_API_KEY"}}}
 	p := r.make(true).Agent("claude", ag)
 	ofPerson := func(o sandbox.Over) bool { return o.To == r.path("home/.claude") }
 	if slices.ContainsFunc(p.Over, ofPerson) || !slices.Contains(p.Write, r.path("state/agents/claude")) {
@@ -510,7 +510,7 @@ func TestFolderOfPawlInArguments(t *testing.T) {
 	if err := os.WriteFile(program, nil, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	p := r.make(true).Agent("cline", engine.Agent{Adapter: ad, Command: []string{program}, Isolate: true})
+	p := r.make(true).Agent("cline", runplan.Agent{Adapter: ad, Command: []string{program}, Isolate: true})
 	if !slices.Contains(p.Show, program) || slices.Contains(p.Show, r.path("state/agents/cline")) {
 		t.Errorf("shown are %q", p.Show)
 	}
@@ -569,7 +569,7 @@ func TestTheClusterIsOutOfReach(t *testing.T) {
 		TLS: config.ClusterTLS{CA: config.Path(r.path("project/certs/engine-ca.pem")), Cert: "/etc/pawl/machine.pem", Key: "/etc/pawl/machine.key"},
 	}
 	means := sandbox.Means{Mounts: true, Landlock: 4, Seccomp: true}
-	r.o.Plan.Agents = map[string]engine.Agent{"one": {Adapter: command.New("one", []string{"sh"}, "text", command.Traits{})}}
+	r.o.Plan.Agents = map[string]runplan.Agent{"one": {Adapter: command.New("one", []string{"sh"}, "text", command.Traits{})}}
 	boxes := Make(t.Context(), r.o, sandbox.Verdict{Boxed: true, Means: means})
 	for name, p := range map[string]sandbox.Policy{"gates": boxes.Run.Gates, "set-up": boxes.Run.Setup, "agent": boxes.Run.Agents["one"]} {
 		for _, path := range []string{pass, r.path("home/services"), r.path("home/.pgpass"), r.path("home/.postgresql"),

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/ask/config"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
 )
@@ -21,7 +21,7 @@ import (
 func BenchmarkBox(b *testing.B) {
 	v := sandbox.Judge(sandbox.Normal, sandbox.Probe(b.Context()), false)
 	work := b.TempDir()
-	o := Options{StateDir: b.TempDir(), Env: os.Environ(), Say: b.Logf, Plan: engine.Plan{Root: work, Safety: sandbox.Normal}}
+	o := Options{StateDir: b.TempDir(), Env: os.Environ(), Say: b.Logf, Plan: runplan.Plan{Root: work, Safety: sandbox.Normal}}
 	o.Config = &config.Config{}
 	policy := Make(b.Context(), o, v).Run.Setup
 	policy = *policy.TempIn(b.TempDir())

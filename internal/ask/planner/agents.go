@@ -19,14 +19,15 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/agent/agents"
 	"github.com/pawl-dev/pawl/internal/do/egress"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/do/ratelimit"
 )
 
 // resolveAgents resolves every agent that may work on the run. The default one must
 // be installed; a fallback that is missing is left out with a warning.
-func (d draft) resolveAgents(pol *loop.Policy) (map[string]engine.Agent, error) {
-	all := map[string]engine.Agent{}
+func (d draft) resolveAgents(pol *loop.Policy) (map[string]runplan.Agent, error) {
+	all := map[string]runplan.Agent{}
 	if d.Flags.AgentCmd != "" {
 		own, err := d.fromCommand()
 		if err != nil {
@@ -42,7 +43,7 @@ func (d draft) resolveAgents(pol *loop.Policy) (map[string]engine.Agent, error) 
 
 // spareAgents resolves those that stand in. One that is missing is left out
 // with a warning.
-func (d draft) spareAgents(all map[string]engine.Agent, pol *loop.Policy) error {
+func (d draft) spareAgents(all map[string]runplan.Agent, pol *loop.Policy) error {
 	kept := pol.Fallback[:0:0]
 	for _, name := range pol.Fallback {
 		if err := d.addAgent(all, name, false); err != nil {
@@ -61,21 +62,21 @@ func (d draft) spareAgents(all map[string]engine.Agent, pol *loop.Policy) error 
 	return d.strategyAgents(all, pol)
 }
 
-func (d draft) fromCommand() (engine.Agent, error) {
+func (d draft) fromCommand() (runplan.Agent, error) {
 	argv, err := config.SplitWords(d.Flags.AgentCmd)
 	if err != nil {
-		return engine.Agent{}, fault.Refuse("--agent-cmd: cannot read %q as a command line: %v", d.Flags.AgentCmd, err)
+		return runplan.Agent{}, fault.Refuse("--agent-cmd: cannot read %q as a command line: %v", d.Flags.AgentCmd, err)
 	}
 	if len(argv) == 0 {
-		return engine.Agent{}, fault.Refuse("--agent-cmd names no program: give a command line, for example " +
+		return runplan.Agent{}, fault.Refuse("--agent-cmd names no program: give a command line, for example " +
 			"\"mine --fast\"")
 	}
 	name := filepath.Base(argv[0])
 	adapter, err := agents.Custom(name, argv, "")
 	if err != nil {
-		return engine.Agent{}, fault.Refuse("--agent-cmd: %v", err)
+		return runplan.Agent{}, fault.Refuse("--agent-cmd: %v", err)
 	}
-	own := engine.Agent{Adapter: adapter}
+	own := runplan.Agent{Adapter: adapter}
 	own.Account = d.accountOf(name, argv, own)
 	err = d.checkInstalled(name, own)
 	var e *fault.Error
@@ -85,7 +86,7 @@ func (d draft) fromCommand() (engine.Agent, error) {
 	return own, err
 }
 
-func (d draft) addAgent(all map[string]engine.Agent, name string, must bool) error {
+func (d draft) addAgent(all map[string]runplan.Agent, name string, must bool) error {
 	if _, ok := all[name]; ok {
 		return nil
 	}
@@ -103,9 +104,9 @@ func (d draft) addAgent(all map[string]engine.Agent, name string, must bool) err
 	return nil
 }
 
-func (d draft) resolveAgent(name string) (engine.Agent, error) {
+func (d draft) resolveAgent(name string) (runplan.Agent, error) {
 	own, named := d.Config.Agents.Named[name]
-	ag := engine.Agent{Command: own.Command, Model: own.Model, Mode: own.Mode, Isolate: own.Isolate, Tools: own.MCP}
+	ag := runplan.Agent{Command: own.Command, Model: own.Model, Mode: own.Mode, Isolate: own.Isolate, Tools: own.MCP}
 	for k, v := range own.Env {
 		ag.Env = append(ag.Env, k+"="+v)
 	}
@@ -140,7 +141,7 @@ func (d draft) resolveAgent(name string) (engine.Agent, error) {
 // pointToGateway sends the model calls of an agent through the gateway, where it has a key
 // and can be pointed. At the level paranoid it reaches those providers by the
 // gateway only.
-func (d draft) pointToGateway(name string, ag *engine.Agent) error {
+func (d draft) pointToGateway(name string, ag *runplan.Agent) error {
 	t, ok := ag.Adapter.(interface{ TakesTools() bool })
 	if takes := ok && t.TakesTools(); ag.Tools && !takes {
 		return fault.Refuse("agents.%s.mcp: pawl cannot offer its tools to this program", name).
@@ -245,7 +246,7 @@ func (d draft) endpointsOf(name string, own config.Agent, env []string) ([]strin
 }
 
 // checkInstalled looks the program up before anything is started.
-func (d draft) checkInstalled(name string, ag engine.Agent) error {
+func (d draft) checkInstalled(name string, ag runplan.Agent) error {
 	start, err := ag.Adapter.Start(agent.Invocation{
 		PromptFile: os.DevNull, Dir: d.Config.Root, Safety: d.safetyLevel(), Command: ag.Command, Now: time.Now(),
 	})
@@ -326,7 +327,7 @@ func (d draft) commandLine(name string) string {
 
 // accountOf names the account of an agent: runs with the same program, model,
 // base URL, keys and configuration meet the same limits. Only a hash is kept.
-func (d draft) accountOf(name string, command []string, ag engine.Agent) string {
+func (d draft) accountOf(name string, command []string, ag runplan.Agent) string {
 	parts := []string{name, ag.Model}
 	for _, word := range command {
 		// A file of the project is another one in another project.
@@ -385,7 +386,7 @@ func identifiesAccount(name string) bool {
 
 // applySafety takes out of the environment what the level withholds, and refuses a
 // gate that the level forbids.
-func (d draft) applySafety(plan *engine.Plan) error {
+func (d draft) applySafety(plan *runplan.Plan) error {
 	level := safety.Level(plan.Safety)
 	own := Variables(d.Config)
 	plan.Home = d.getenv("HOME")

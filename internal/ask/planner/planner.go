@@ -24,7 +24,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/prompt"
 	"github.com/pawl-dev/pawl/internal/decide/strategy"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/reexec"
 )
 
@@ -52,7 +52,7 @@ type draft struct {
 }
 
 // Procedure is the plan of a procedure, or one of pawl's own: [Proposal], [Sealing], [Describing], [Trial].
-func (pl *Planner) Procedure(name string) (engine.Plan, error) {
+func (pl *Planner) Procedure(name string) (runplan.Plan, error) {
 	if pl.isOwn(name) {
 		return pl.ownPlan(name)
 	}
@@ -61,10 +61,10 @@ func (pl *Planner) Procedure(name string) (engine.Plan, error) {
 		p, err = trialProcedure(pl.Config), nil
 	}
 	if err != nil {
-		return engine.Plan{}, err
+		return runplan.Plan{}, err
 	}
 	if pl, err = pl.withChecks(); err != nil {
-		return engine.Plan{}, err
+		return runplan.Plan{}, err
 	}
 	return draft{pl, name, p}.procedurePlan()
 }
@@ -143,7 +143,7 @@ func WithoutProcedures(c *config.Config) *fault.Error {
 
 // procedurePlan fills the plan. Its order is that of the messages that a person
 // gets: first what is wrong in the configuration, then what the machine lacks.
-func (d draft) procedurePlan() (engine.Plan, error) {
+func (d draft) procedurePlan() (runplan.Plan, error) {
 	plan, err := d.basePlan("procedure")
 	if err != nil {
 		return plan, err
@@ -169,18 +169,18 @@ func (d draft) procedurePlan() (engine.Plan, error) {
 }
 
 // basePlan returns the part of a plan that all kinds take from the configuration.
-func (d draft) basePlan(kind string) (engine.Plan, error) {
+func (d draft) basePlan(kind string) (runplan.Plan, error) {
 	exe, err := os.Executable()
 	if err != nil {
-		return engine.Plan{}, fault.Refuse("cannot find pawl's own program: %v", err).
+		return runplan.Plan{}, fault.Refuse("cannot find pawl's own program: %v", err).
 			Hint("Where /proc is missing, mount it: mount -t proc proc /proc")
 	}
 	flags, err := json.Marshal(d.Flags)
 	if err != nil {
-		return engine.Plan{}, err
+		return runplan.Plan{}, err
 	}
 	c := d.Config
-	return engine.Plan{
+	return runplan.Plan{
 		Kind: kind, Name: d.name, Root: c.Root, Safety: d.safetyLevel(), Lease: c.Loop.Lease.Std(), Environ: d.Env,
 		Guards: d.agentGuards(), MaxTurns: c.Loop.MaxTurns, MaxOutput: int64(c.Loop.MaxOutput),
 		Prices: Prices(c, d.Env),

@@ -23,7 +23,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/agent/agents"
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 	"github.com/pawl-dev/pawl/internal/test/transcript"
@@ -109,7 +109,7 @@ func (s *story) plan(words []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var plan engine.Plan
+	var plan runplan.Plan
 	switch what {
 	case "run":
 		plan, err = pl.Procedure(name)
@@ -211,7 +211,7 @@ func wrong(err error) string {
 }
 
 // tell is a plan in words. What is off is left out.
-func tell(p engine.Plan) string {
+func tell(p runplan.Plan) string {
 	var b strings.Builder
 	pol := p.Policy
 	fmt.Fprintf(&b, "%s %s at the level %s, in %s\n", p.Kind, p.Name, p.Safety, p.Root)

@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/prompt"
 	"github.com/pawl-dev/pawl/internal/decide/strategy"
 	"github.com/pawl-dev/pawl/internal/do/agent"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/gate"
 )
 
@@ -255,7 +255,7 @@ func ownStrategy(c *config.Strategy) strategy.Strategy {
 
 // strategyAgents makes ready the agents that own strategies use. A strategy
 // whose agent is missing is left out with a warning, unless it is the one that was fixed.
-func (d draft) strategyAgents(all map[string]engine.Agent, pol *loop.Policy) error {
+func (d draft) strategyAgents(all map[string]runplan.Agent, pol *loop.Policy) error {
 	kept := pol.Strategies[:0:0]
 	for _, s := range pol.Strategies {
 		if s.Agent != "" {
@@ -302,7 +302,7 @@ func reviewerOf(pol *loop.Policy) string {
 }
 
 // setReview resolves the reviewing agent, which must be installed, and its prompt.
-func (d draft) setReview(plan *engine.Plan) error {
+func (d draft) setReview(plan *runplan.Plan) error {
 	if d.Config.Review.Mode != "agent" {
 		return nil
 	}
@@ -313,7 +313,7 @@ func (d draft) setReview(plan *engine.Plan) error {
 			return aboutError("review.agent", err)
 		}
 	}
-	plan.Review = engine.Review{Purpose: d.p.Summary}
+	plan.Review = runplan.Review{Purpose: d.p.Summary}
 	if f := d.Config.Review.Prompt; f != nil {
 		plan.Review.Fragment = prompt.Fragment{Name: f.Name, Text: f.Text}
 		return nil

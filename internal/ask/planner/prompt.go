@@ -3,6 +3,9 @@ package planner
 import (
 	"bytes"
 	"cmp"
+
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
+
 	_ "embed"
 	"fmt"
 	"maps"
@@ -19,7 +22,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/prompt"
 	"github.com/pawl-dev/pawl/internal/decide/safety"
-	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/do/gate"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 )
@@ -239,10 +241,10 @@ func (pl *Planner) isOwn(name string) bool {
 
 // ownPlan is the plan of such a procedure: an ordinary run, whose agent may change one file
 // only, and whose one gate is the check of that file.
-func (pl *Planner) ownPlan(name string) (engine.Plan, error) {
+func (pl *Planner) ownPlan(name string) (runplan.Plan, error) {
 	exe, err := os.Executable()
 	if err != nil {
-		return engine.Plan{}, fmt.Errorf("cannot find pawl's own program: %v", err)
+		return runplan.Plan{}, fmt.Errorf("cannot find pawl's own program: %v", err)
 	}
 	c, tries, own := *pl.Config, proposalTries, ownProcedures[name]
 	if pl.Flags.Max != "" {

@@ -14,16 +14,16 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/prompt"
 	"github.com/pawl-dev/pawl/internal/decide/safety"
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
 )
 
 // Task is the plan of a task of the board in its workspace. The zero task has
 // none: its plan shows whether tasks can be worked on at all.
-func (pl *Planner) Task(task autopilot.Task) (engine.Plan, error) {
+func (pl *Planner) Task(task autopilot.Task) (runplan.Plan, error) {
 	p, name, err := pl.taskProcedure()
 	if err != nil {
-		return engine.Plan{}, err
+		return runplan.Plan{}, err
 	}
 	if task.Agent != "" {
 		own, c := *pl, *pl.Config
@@ -44,7 +44,7 @@ func (pl *Planner) Task(task autopilot.Task) (engine.Plan, error) {
 	case string(loop.Task), string(loop.Controlled):
 		p.Policy = own
 	default:
-		return engine.Plan{}, fault.Refuse("%s has the tag %s%s: write policy:task or policy:controlled", c.ID,
+		return runplan.Plan{}, fault.Refuse("%s has the tag %s%s: write policy:task or policy:controlled", c.ID,
 			board.PolicyTag, own)
 	}
 	if own := c.Control; own != nil {
@@ -157,7 +157,7 @@ func isRegular(path string) bool {
 
 // Landing is the plan of what the merge queue runs: the level, the gates, what
 // is protected, and what gates inherit. No agent is in it.
-func (pl *Planner) Landing() (engine.Plan, error) {
+func (pl *Planner) Landing() (runplan.Plan, error) {
 	d := draft{pl, "queue", config.Procedure{}}
 	plan, err := d.basePlan("queue")
 	if err != nil {
@@ -168,7 +168,7 @@ func (pl *Planner) Landing() (engine.Plan, error) {
 }
 
 // Shell is the plan of a command that a person runs in a workspace, at the level of its agent.
-func (pl *Planner) Shell(level string) (engine.Plan, error) {
+func (pl *Planner) Shell(level string) (runplan.Plan, error) {
 	own := *pl
 	own.Config = pl.withSafety(level)
 	return own.Landing()

@@ -15,11 +15,11 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/prompt"
 	"github.com/pawl-dev/pawl/internal/decide/workflow"
 	"github.com/pawl-dev/pawl/internal/do/agent/agents"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 )
 
 // Workflow is the plan of a workflow's run.
-func (pl *Planner) Workflow(w *config.Workflow) (engine.Plan, error) {
+func (pl *Planner) Workflow(w *config.Workflow) (runplan.Plan, error) {
 	d := draft{pl, w.Plan.Name, config.Procedure{Summary: w.Plan.Description}}
 	plan, err := d.basePlan("workflow")
 	if err != nil {
@@ -119,7 +119,7 @@ func (d draft) knowProcedures(in *contents) error {
 			if d.Config.IsFlag("agent") {
 				own = ""
 			}
-			err = d.addAgent(map[string]engine.Agent{}, cmp.Or(own, d.Config.Agent), true)
+			err = d.addAgent(map[string]runplan.Agent{}, cmp.Or(own, d.Config.Agent), true)
 		}
 		if err != nil {
 			return aboutError("step "+r.step, err)
@@ -139,7 +139,7 @@ func aboutError(what string, err error) error {
 
 // allAgents adds to the plan every agent that is on this machine, for steps that
 // are not known yet.
-func (d draft) allAgents(plan *engine.Plan) {
+func (d draft) allAgents(plan *runplan.Plan) {
 	for _, name := range append(slices.Sorted(maps.Keys(d.Config.Agents.Named)), agents.Names()...) {
 		if err := d.addAgent(plan.Agents, name, false); err != nil {
 			continue // the step that wants it says so
@@ -211,8 +211,8 @@ func (d draft) workflowPolicy(w *config.Workflow, in *contents) (loop.Policy, er
 }
 
 // workflowAgents resolves the agents of all steps, which must be installed.
-func (d draft) workflowAgents(in *contents, pol *loop.Policy) (map[string]engine.Agent, error) {
-	all := map[string]engine.Agent{}
+func (d draft) workflowAgents(in *contents, pol *loop.Policy) (map[string]runplan.Agent, error) {
+	all := map[string]runplan.Agent{}
 	if pol.Agent == "" {
 		pol.Fallback, pol.Stronger = nil, ""
 		return all, nil

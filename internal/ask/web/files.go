@@ -14,8 +14,6 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"github.com/pawl-dev/pawl/internal/do/engine/attemptdir"
-
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
@@ -26,7 +24,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/attemptdir"
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
+
 	flow "github.com/pawl-dev/pawl/internal/do/workflow/run"
 	"github.com/pawl-dev/pawl/internal/keep/outputs"
 	"github.com/pawl-dev/pawl/internal/keep/spool"
@@ -145,7 +145,7 @@ func isSealed(ctx context.Context, s *core, in *rest.IterationPath, r store.Run,
 	if _, rec, err := s.findRecord(ctx, in); err == nil && number > 0 && number <= len(rec.Gates) {
 		return rec.Gates[number-1].Origin == loop.Sealed
 	}
-	return slices.ContainsFunc(action.SetupOf(r).Checks, func(c engine.Check) bool { return c.Origin == loop.Sealed })
+	return slices.ContainsFunc(action.SetupOf(r).Checks, func(c runplan.Check) bool { return c.Origin == loop.Sealed })
 }
 
 // output is a stream that was, or is being, kept, and its folder.

@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
 	"github.com/pawl-dev/pawl/internal/do/egress"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/merge"
 	"github.com/pawl-dev/pawl/internal/do/process"
@@ -42,7 +43,7 @@ type desk struct {
 	repo  string
 	store *store.Store
 	o     autopilot.Options
-	plan  engine.Plan // of every task
+	plan  runplan.Plan // of every task
 	told  []autopilot.Notice
 }
 
@@ -61,13 +62,13 @@ func newDesk(t *testing.T, turns string) *desk {
 	d.store, err = store.Open(t.Context(), filepath.Join(state, "pawl.db"))
 	must(t, err)
 	t.Cleanup(func() { must(t, d.store.Close()) })
-	d.plan = engine.Plan{
+	d.plan = runplan.Plan{
 		Kind: "task", Safety: sandbox.Permissive, Lease: time.Minute, Environ: os.Environ(), Exe: os.Args[0], Args: []string{reexec.Supervise},
 		Policy: loop.Policy{
 			Kind: loop.Task, MaxIterations: 3, FailureThreshold: 3, MaxWaits: 1, MaxCost: loop.NoLimit, MaxIterationCost: loop.NoLimit,
 			MaxIterationCalls: loop.NoLimit, Agent: "script",
 		},
-		Agents: map[string]engine.Agent{"script": {Adapter: script.Adapter{Executable: os.Executable}, Command: []string{scenario}, Account: "script"}},
+		Agents: map[string]runplan.Agent{"script": {Adapter: script.Adapter{Executable: os.Executable}, Command: []string{scenario}, Account: "script"}},
 	}
 	d.plan.Prompt.Budget = 100_000
 	repo, err := git.Open(t.Context(), d.repo)
@@ -93,7 +94,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func (d *desk) planOf(ctx context.Context, task autopilot.Task) (engine.Plan, *workspace.Checkout, error) {
+func (d *desk) planOf(ctx context.Context, task autopilot.Task) (runplan.Plan, *workspace.Checkout, error) {
 	p := d.plan
 	p.Name, p.Root, p.Project, p.Prompt.Procedure = task.Case.ID, task.Workspace.Dir, d.repo, task.Case.ID
 	tree, err := d.o.Pool.Tree(ctx, task.Workspace, 0)

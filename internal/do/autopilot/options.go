@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/merge"
 	"github.com/pawl-dev/pawl/internal/do/ratelimit"
@@ -44,7 +45,7 @@ type Options struct {
 	// PickBest waits for all that race, and the best work wins; see [schedule.PicksBest].
 	PickBest bool
 	// Plan makes the plan of a task's run, and the tree that it works on.
-	Plan func(context.Context, Task) (engine.Plan, *workspace.Checkout, error)
+	Plan func(context.Context, Task) (runplan.Plan, *workspace.Checkout, error)
 	// Base is the commit that a new task starts from: what its work will land on.
 	Base func(context.Context) (string, error)
 	Pool *pool.Pool

@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/do/ratelimit"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
@@ -26,7 +27,7 @@ type agents struct {
 
 // addPlan records a plan's agent. Where another agent takes over when one is limited, no
 // task waits for one.
-func (a *agents) addPlan(t Task, p *engine.Plan) {
+func (a *agents) addPlan(t Task, p *runplan.Plan) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	name := p.Policy.Agent
@@ -49,7 +50,7 @@ func (a *agents) hasPlanned() bool {
 
 // planTask plans a task. An agent's program that was there before may be being updated: it
 // is waited for.
-func (p *attempts) planTask(ctx, ready context.Context, task Task) (engine.Plan, *workspace.Checkout, error) {
+func (p *attempts) planTask(ctx, ready context.Context, task Task) (runplan.Plan, *workspace.Checkout, error) {
 	plan, tree, err := p.o.Plan(ctx, task)
 	if errors.Is(err, engine.ErrNoProgram) && p.agents.hasPlanned() {
 		p.warnAbout(task.Case.ID, fmt.Sprintf("%v; as this may be an update, pawl "+

@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/agent/script"
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -34,11 +35,11 @@ func course(t *testing.T, agents map[string]string, race ...string) *desk {
 		turns = strings.ReplaceAll(turns, "BEGUN", begun)
 		scenario := filepath.Join(filepath.Dir(d.repo), name+".yaml")
 		must(t, os.WriteFile(scenario, []byte("turns:\n"+turns), 0o600))
-		d.plan.Agents[name] = engine.Agent{
+		d.plan.Agents[name] = runplan.Agent{
 			Adapter: script.Adapter{Executable: os.Executable}, Command: []string{scenario}, Account: name,
 		}
 	}
-	d.o.Plan = func(ctx context.Context, task autopilot.Task) (engine.Plan, *workspace.Checkout, error) {
+	d.o.Plan = func(ctx context.Context, task autopilot.Task) (runplan.Plan, *workspace.Checkout, error) {
 		p := d.plan
 		if _, ok := p.Agents[task.Agent]; !ok {
 			return p, nil, errors.New("nobody knows " + task.Agent)

@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
 	"github.com/pawl-dev/pawl/internal/do/delivery"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/merge"
 	"github.com/pawl-dev/pawl/internal/do/ratelimit"
@@ -29,7 +30,7 @@ import (
 // task, in a workspace of its own that begins at the target.
 type Resolver struct {
 	// Plan makes the plan of a task's run, and the tree that it works on.
-	Plan     func(context.Context, Task) (engine.Plan, *workspace.Checkout, error)
+	Plan     func(context.Context, Task) (runplan.Plan, *workspace.Checkout, error)
 	Pool     *pool.Pool
 	Store    *store.Store
 	StateDir string

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
@@ -36,7 +37,7 @@ func (p *reporter) takesLong(task, what string) (end func()) {
 
 // setUp runs the commands that a new workspace needs, in the sandbox of gates,
 // under a supervisor of their own.
-func (p *workspaces) setUp(ctx context.Context, w pool.Workspace, plan engine.Plan) error {
+func (p *workspaces) setUp(ctx context.Context, w pool.Workspace, plan runplan.Plan) error {
 	for _, note := range w.Notes {
 		p.warnAbout(w.ID, note)
 	}
@@ -68,7 +69,7 @@ func (p *workspaces) setUp(ctx context.Context, w pool.Workspace, plan engine.Pl
 }
 
 func setupCommand(ctx context.Context, client *supervisor.Client, dir string, i int, line string,
-	w pool.Workspace, plan engine.Plan) error {
+	w pool.Workspace, plan runplan.Plan) error {
 	env, box := slices.Concat(plan.Environ, plan.Marks), (*sandbox.Policy)(nil)
 	if plan.Box != nil {
 		env, box = slices.Concat(plan.Environ, plan.Box.Caches, plan.Marks), &plan.Box.Setup

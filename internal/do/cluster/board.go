@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
+
 	enums "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
@@ -79,7 +81,7 @@ func (p Program) Work(
 	w.Seen = seenIn(o, f)
 	w.Waits = func(why error) { w.Warn(why.Error() + "; waits up to half a minute to see whether it has ended") }
 	plan := o.Plan
-	o.Plan = func(ctx context.Context, task autopilot.Task) (engine.Plan, *workspace.Checkout, error) {
+	o.Plan = func(ctx context.Context, task autopilot.Task) (runplan.Plan, *workspace.Checkout, error) {
 		p, tree, err := plan(ctx, task)
 		p.Lease = w.agentLease()
 		return p, tree, err

@@ -29,6 +29,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/cluster"
 	"github.com/pawl-dev/pawl/internal/do/egress"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/merge"
 	"github.com/pawl-dev/pawl/internal/do/process"
@@ -175,20 +176,20 @@ func (s site) options(ctx context.Context) (o autopilot.Options, err error) {
 	}
 	o.Pool, err = pool.Open(ctx, pool.Options{Root: s.Repo, StateDir: s.State, Store: o.Store, Retention: time.Hour, Warm: -1})
 	o.Base = func(ctx context.Context) (string, error) { return o.Repo.Find(ctx, "refs/heads/main") }
-	o.Plan = func(ctx context.Context, task autopilot.Task) (engine.Plan, *workspace.Checkout, error) {
-		p := engine.Plan{
+	o.Plan = func(ctx context.Context, task autopilot.Task) (runplan.Plan, *workspace.Checkout, error) {
+		p := runplan.Plan{
 			Kind: "task", Name: task.Case.ID, Root: task.Workspace.Dir, Project: s.Repo, Safety: sandbox.Permissive, Lease: time.Millisecond,
 			Environ: append(os.Environ(), "MAX_COST="+task.Asked["loop.max_cost"]), Exe: os.Args[0], Args: []string{reexec.Supervise},
 			Policy: loop.Policy{
 				Kind: loop.Task, MaxIterations: 9, FailureThreshold: 9, MaxWaits: 1, MaxCost: loop.NoLimit, MaxIterationCost: loop.NoLimit,
 				MaxIterationCalls: loop.NoLimit, Agent: "script",
 			},
-			Agents: map[string]engine.Agent{"script": {
+			Agents: map[string]runplan.Agent{"script": {
 				Adapter: script.Adapter{Executable: os.Executable}, Command: []string{s.Scenario}, Account: "script",
 			}},
 		}
 		if s.Shell != "" {
-			p.Agents["script"] = engine.Agent{Adapter: command.New("script", []string{"sh", s.Shell}, "text", command.Traits{}), Account: "script"}
+			p.Agents["script"] = runplan.Agent{Adapter: command.New("script", []string{"sh", s.Shell}, "text", command.Traits{}), Account: "script"}
 		}
 		p.Prompt.Procedure, p.Prompt.Budget = task.Case.ID, 100_000
 		if task.Case.ID == s.Absent {

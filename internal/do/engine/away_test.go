@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
 )
 
@@ -32,7 +33,7 @@ func TestProgramsThatAreAway(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			told := 0
-			w := newWorker(&session{plan: Plan{Root: root}, o: Options{Log: slog.New(slog.DiscardHandler), Notify: func(Notice) { told++ }}})
+			w := newWorker(&session{plan: runplan.Plan{Root: root}, o: Options{Log: slog.New(slog.DiscardHandler), Notify: func(Notice) { told++ }}})
 			begun := time.Now()
 			if c.back {
 				time.AfterFunc(c.waits-time.Millisecond, func() { _ = os.Symlink(here, c.program) })

@@ -16,21 +16,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/outputs"
 )
 
-// Box is what the operating system holds the run's processes to.
-type Box struct {
-	// Gates is that of what judges. It shares no cache with an agent: see GateCaches.
-	Gates  sandbox.Policy
-	Agents map[string]sandbox.Policy
-	// Setup is that of commands that judge nothing: a workspace's set-up, hooks.
-	Setup sandbox.Policy
-	// Caches are the variables that keep the tools' caches of agents and of Setup
-	// where these may write them, K=V.
-	Caches []string
-	// GateCaches are the tools' caches of gates, and GateEnv further variables.
-	GateCaches []sandbox.Cache
-	GateEnv    []string
-}
-
 // agentBox is the box of an agent: its own folder of state may be written, and
 // its prompt read, although both are in pawl's folder. One that shall change
 // nothing cannot write the workspace.
@@ -137,48 +122,10 @@ func (s *session) caches() []string {
 	return s.plan.Box.Caches
 }
 
-// exposed are the sources that an agent or a gate can write.
-func (p *Plan) exposed() []trust.File {
-	if p.Project != "" { // agents work elsewhere
-		return nil
-	}
-	if p.Box == nil {
-		return p.Sources
-	}
-	boxes := []sandbox.Policy{p.Box.Gates}
-	for _, one := range p.Box.Agents {
-		boxes = append(boxes, one)
-	}
-	return slices.DeleteFunc(slices.Clone(p.Sources), func(f trust.File) bool {
-		return !slices.ContainsFunc(boxes, func(box sandbox.Policy) bool {
-			return slices.ContainsFunc(box.Write, func(dir string) bool {
-				_, below := files.Below(dir, f.Path)
-				return below || dir == f.Path
-			})
-		})
-	})
-}
-
 // keepSources keeps the sources as they are, before an agent can write them.
 func (d *Driver) keepSources() error {
-	if list := d.plan.exposed(); len(list) > 0 {
+	if list := d.plan.ExposedSources(); len(list) > 0 {
 		return trust.Keep(d.o.StateDir, d.id, d.plan.Name, d.plan.Root, d.self, list)
 	}
 	return nil
-}
-
-// SourceNames are the sources as seen from the top level of a work tree at root, of
-// those that lie in the project.
-func SourceNames(top, root, project string, list []trust.File) []string {
-	var names []string
-	for _, f := range list {
-		name, ok := files.Below(project, f.Path)
-		if ok {
-			name, ok = files.Below(top, filepath.Join(root, name))
-		}
-		if ok {
-			names = append(names, filepath.ToSlash(name))
-		}
-	}
-	return names
 }

@@ -3,10 +3,8 @@ package engine
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/failure"
-	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
 )
 
@@ -49,31 +47,6 @@ func TestRefusalsAreNamed(t *testing.T) {
 		again := f.Class == failure.Permission && strings.Contains(advice, "Try again")
 		if f.Class != c.class || f.Transient != c.transient || !strings.Contains(f.Summary, c.summary) || wrong || again {
 			t.Errorf("%s: %s, transient %v, %q, %q", c.name, f.Class, f.Transient, f.Summary, f.Actions)
-		}
-	}
-}
-
-// A limit of time that no strategy can raise is told as pawl's own.
-func TestTimeUp(t *testing.T) {
-	t.Parallel()
-	plan := Plan{Safety: "normal", Policy: loop.Policy{IterationTimeout: time.Minute, IterationCeiling: time.Minute}}
-	for _, c := range []struct {
-		wall, ceiling time.Duration
-		want          string
-	}{
-		{time.Minute, time.Minute, "the safety level normal allows an iteration 1m0s"},
-		{15 * time.Millisecond, time.Hour, "the rest of the run's time, 15ms"},
-		{time.Minute, time.Hour, ""},
-		{2 * time.Minute, time.Hour, ""},
-	} {
-		plan.Policy.IterationCeiling = c.ceiling
-		f := plan.TimeUp(c.wall)
-		switch {
-		case f == nil && c.want != "", f != nil && c.want == "":
-			t.Errorf("%v: %+v", c.wall, f)
-		case f == nil:
-		case f.Class != failure.LimitExceeded || f.Transient || !strings.Contains(f.Summary, c.want):
-			t.Errorf("%v: %s %q", c.wall, f.Class, f.Summary)
 		}
 	}
 }

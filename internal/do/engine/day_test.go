@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/agent"
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/ratelimit"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
 )
@@ -16,11 +17,11 @@ import (
 func TestDayOfAgents(t *testing.T) {
 	t.Parallel()
 	limit := loop.MicroUSD(1_000_000)
-	s := &session{plan: Plan{Day: loop.DayLimits{Cost: &limit}}}
+	s := &session{plan: runplan.Plan{Day: loop.DayLimits{Cost: &limit}}}
 	s.o.Accounts = ratelimit.NewStore(t.TempDir())
 	w := newWorker(s)
-	through := Agent{Routes: []agent.Route{{Name: "anthropic"}}}
-	within := func(a Agent, cost, want loop.MicroUSD) {
+	through := runplan.Agent{Routes: []agent.Route{{Name: "anthropic"}}}
+	within := func(a runplan.Agent, cost, want loop.MicroUSD) {
 		t.Helper()
 		l := supervisor.Limits{Cost: cost}
 		if w.withinDay(a, &l); l.Cost != want {
@@ -32,16 +33,16 @@ func TestDayOfAgents(t *testing.T) {
 		w.spent(job, &res)
 		return res.Exit
 	}
-	within(Agent{}, 0, 1_000_000)
-	within(Agent{}, 300_000, 300_000)
+	within(runplan.Agent{}, 0, 1_000_000)
+	within(runplan.Agent{}, 300_000, 300_000)
 	if got := ended(supervisor.Job{Parser: "json"}, 900_000); got.Ended != loop.EndedCost {
 		t.Errorf("with room in the day it ended %+v", got)
 	}
-	within(Agent{}, 300_000, 100_000)
+	within(runplan.Agent{}, 300_000, 100_000)
 	within(through, 300_000, 300_000)
 	within(through, 0, 0)
 	ended(supervisor.Job{Parser: "json", Gateway: &agent.Gateway{}}, 900_000)
-	within(Agent{}, 300_000, 100_000)
+	within(runplan.Agent{}, 300_000, 100_000)
 	got := ended(supervisor.Job{Parser: "json"}, 150_000)
 	if got.Ended != loop.EndedDay || !strings.Contains(got.Why, "limits.per_day of $1.00 is reached (all runs have spent $1.05 today)") {
 		t.Errorf("with the day over it ended %+v", got)

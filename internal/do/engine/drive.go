@@ -20,6 +20,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/drive"
 	"github.com/pawl-dev/pawl/internal/do/engine/attemptdir"
 	"github.com/pawl-dev/pawl/internal/do/engine/lanes"
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/do/ratelimit"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
@@ -33,7 +34,7 @@ import (
 
 // Options is what a driver works with.
 type Options struct {
-	Plan Plan
+	Plan runplan.Plan
 	// Work performs the iterations by steps; nil is one agent an iteration.
 	Work Work
 	// StateDir is the repository's folder for the database, runs and
@@ -76,7 +77,7 @@ type Options struct {
 // before the first command, but for what has a lock.
 type session struct {
 	o       Options
-	plan    Plan
+	plan    runplan.Plan
 	id      string
 	self    process.Identity
 	owner   store.Owner
@@ -435,7 +436,7 @@ func rest(s loop.Status) (kind string, over bool) {
 func (d *Driver) finish(ctx context.Context) error {
 	d.deliverAtRest(ctx)
 	d.worker.giveUp(ctx)
-	if err := trust.Release(d.o.StateDir, d.id, d.plan.project()); err != nil { // those that did not change
+	if err := trust.Release(d.o.StateDir, d.id, d.plan.ProjectRoot()); err != nil { // those that did not change
 		d.warn(err.Error())
 	}
 	now := time.Now()

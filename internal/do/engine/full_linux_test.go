@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/statefile"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
 )
@@ -99,7 +100,7 @@ func TestAnAgentThatFailsOnAFullDisk(t *testing.T) {
 		"somebody looks": {small, loop.Procedure, 1, supervisor.Result{}, loop.NotEnded},
 		"there is room":  {t.TempDir(), loop.Task, 1, supervisor.Result{}, loop.NotEnded},
 	} {
-		s := &session{plan: Plan{Root: tt.dir}}
+		s := &session{plan: runplan.Plan{Root: tt.dir}}
 		s.o.StateDir, s.plan.Policy.Kind = tt.dir, tt.kind
 		r := &loop.Record{Exit: loop.Exit{Code: tt.code}}
 		newWorker(s).blameDisk(r, tt.res)

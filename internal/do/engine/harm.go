@@ -3,58 +3,17 @@ package engine
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 	_ "time/tzdata" // a slim machine has no table of its own
 
 	"github.com/pawl-dev/pawl/internal/decide/failure"
-	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/safety"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 )
 
-// safetyRules judge the run's tool calls and commands.
-func (p Plan) safetyRules() safety.Rules {
-	return safety.Rules{Level: safety.Level(p.Safety), Root: p.Root, Home: p.Home}
-}
-
-func (s *session) rules() safety.Rules { return s.plan.safetyRules() }
-
-// RefusedGate is the first gate whose command the run's safety level forbids,
-// with what it is.
-func (p Plan) RefusedGate() (name string, f safety.Finding, refused bool) {
-	for _, g := range p.Gates {
-		if f, refused = p.safetyRules().Command(g.Command); refused {
-			if name = g.Name; name == "" {
-				name = g.Command
-			}
-			return name, f, true
-		}
-	}
-	return "", f, false
-}
-
-func (a Agent) inherits(p Plan) []string {
-	if a.Environ != nil {
-		return a.Environ
-	}
-	return p.Environ
-}
-
-// nameKey adds to a refused key the variable that the program has it from. The gateway does so itself.
-func (a Agent) nameKey(f *failure.Analysis, p Plan) {
-	pointed, ok := a.Adapter.(agent.Pointed)
-	if !ok || f == nil || f.Class != failure.Auth || len(a.Routes) > 0 {
-		return
-	}
-	in := agent.Invocation{Env: slices.Concat(a.inherits(p), a.Env)}
-	routes, _ := pointed.Routes(true, func(name string) string { return in.Value(nil, name) })
-	if variables := lists.Each(routes, func(r agent.Route) string { return r.KeyIn }); len(variables) > 0 {
-		f.Summary += "; its key is in " + strings.Join(variables, " or ") + ": set another there"
-	}
-}
+func (s *session) rules() safety.Rules { return s.plan.SafetyRules() }
 
 // withheld are the names that an agent did not get.
 func (s *session) withheld(name string) []string {
@@ -156,28 +115,6 @@ func guarded(x loop.Exit, errs []failure.APIError, name string, used int64, now 
 // wasStopped reports whether pawl, or what ended pawl, cut the agent off.
 func wasStopped(x loop.Exit) bool {
 	return x.Ended == loop.EndedStop || x.Ended == loop.EndedLease || x.Ended == loop.EndedLost
-}
-
-// TimeUp is the failure of an iteration that ended at a limit of time which no
-// strategy can raise: the safety level's, or what was left of the run's own.
-// Nil when the limit was the iteration's own.
-func (p Plan) TimeUp(wall time.Duration) *failure.Analysis {
-	pol := &p.Policy
-	var why, advice string
-	switch {
-	case pol.IterationCeiling > 0 && wall == pol.IterationCeiling:
-		why = fmt.Sprintf("the safety level %s allows an iteration %s", p.Safety, wall)
-		advice = "Raise safety.limits." + p.Safety + ".max_duration_per_iteration, or do less in one iteration."
-	case pol.IterationTimeout > 0 && wall < pol.IterationTimeout:
-		why = "it had only the rest of the run's time, " + wall.Round(time.Millisecond).String()
-		advice = "Give the run more time."
-	default:
-		return nil
-	}
-	return &failure.Analysis{
-		Class: failure.LimitExceeded, Kind: failure.Work, Severity: failure.Medium, Fingerprint: "limit-time",
-		Summary: "ended by pawl: " + why, Actions: []string{advice},
-	}
 }
 
 // line cuts a message to the bytes that a summary holds.

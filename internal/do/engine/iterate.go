@@ -243,7 +243,7 @@ func (w *worker) agentJob(c loop.Command, p attemptdir.Folder, call agentCall) (
 	if err != nil {
 		return job, nil, err
 	}
-	start.MoveProgram(w.plan.project(), w.plan.Root)
+	start.MoveProgram(w.plan.ProjectRoot(), w.plan.Root)
 	settings, err := attemptdir.WriteSettings(w.o.StateDir, start.Files)
 	if err != nil {
 		return job, nil, err
@@ -256,18 +256,18 @@ func (w *worker) agentJob(c loop.Command, p attemptdir.Folder, call agentCall) (
 		}
 		start.Env = append(start.Env, shows...)
 	}
-	limits.Wall, limits.Idle, limits.Grace, limits.Ask = c.Limits.Wall, a.idle(c.Limits.Idle), start.Grace, start.Ask
+	limits.Wall, limits.Idle, limits.Grace, limits.Ask = c.Limits.Wall, a.IdleLimit(c.Limits.Idle), start.Grace, start.Ask
 	limits.Turns, limits.Printed, limits.Room, limits.Tools = w.plan.MaxTurns, w.plan.MaxOutput, leastRoom,
-		a.countsTools()
+		a.CountsTools()
 	limits.Priced = w.plan.Priced && (len(a.Routes) > 0 || !agent.ReportsCost(a.Adapter))
 	job = supervisor.Job{
 		ID: call.id, Files: call.files, Args: start.Args, Dir: w.plan.Root,
-		Env: append(w.childEnvironment(a.inherits(w.plan), c.Iteration, w.caches(), start.Env, start.Unset),
+		Env: append(w.childEnvironment(a.InheritedEnviron(w.plan), c.Iteration, w.caches(), start.Env, start.Unset),
 			box.ProxyEnviron()...),
 		Stdin: start.Stdin, Talks: start.Talks, Parser: start.Parser, Prompt: call.prompt, Watch: w.watched,
-		Prices: w.plan.Prices, Model: a.Model, Gateway: a.agentGateway(&w.plan, w.o.Accounts.Dir()),
+		Prices: w.plan.Prices, Model: a.Model, Gateway: a.GatewayOf(&w.plan, w.o.Accounts.Dir()),
 		Settings: settings, SettingsRoot: w.o.StateDir, Usage: start.Usage,
-		Limits: limits, Guards: a.usableGuards(w.plan.Guards), Box: box, Safety: w.rules(),
+		Limits: limits, Guards: a.UsableGuards(w.plan.Guards), Box: box, Safety: w.rules(),
 	}
 	return job, start.Warm, nil
 }
@@ -316,7 +316,7 @@ func (w *worker) record(ctx context.Context, s loop.State, b attemptdir.Begun, r
 	w.blameDisk(r, res)
 	w.readAgent(r, b.Job, c.Limits, res)
 	w.readTools(ctx, r, w.place(c.Iteration, c.Attempt))
-	if up := w.plan.TimeUp(c.Limits.Wall); up != nil && r.Exit.Ended == loop.EndedTimeout {
+	if up := w.plan.FailureOfTime(c.Limits.Wall); up != nil && r.Exit.Ended == loop.EndedTimeout {
 		r.Failure = up
 	}
 	w.awaitRoom(ctx)
@@ -341,7 +341,7 @@ func (w *worker) readAgent(r *loop.Record, job supervisor.Job, limits loop.Comma
 	w.logLimit(w.o.Accounts.SavePlan(w.account(r.Agent), r.Agent, res.Agent.Plan, agentEnd(res)))
 	r.Failure = w.agentFailure(r, res)
 	if r.Failure != nil {
-		w.plan.Agents[r.Agent].nameKey(r.Failure, w.plan)
+		w.plan.Agents[r.Agent].NameKey(r.Failure, w.plan)
 		r.Failure.Stderr = failure.LastLines(res.Stderr.Text(), lastOfStderr)
 	}
 	nameLimit(r, limits)

@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/signal"
 	"github.com/pawl-dev/pawl/internal/do/agent"
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/ratelimit"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
 )
@@ -310,7 +311,7 @@ func (w *limitedJobs) useToday(now time.Time) (used loop.Use, over string) {
 
 // withinDay lowers the limits of an agent to what the day has room for. The gateway
 // itself holds the day.
-func (w *limitedJobs) withinDay(a Agent, l *supervisor.Limits) {
+func (w *limitedJobs) withinDay(a runplan.Agent, l *supervisor.Limits) {
 	day := w.plan.Day
 	if day.None() || len(a.Routes) > 0 {
 		return

@@ -23,6 +23,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/agent/script"
 	"github.com/pawl-dev/pawl/internal/do/delivery"
 	"github.com/pawl-dev/pawl/internal/do/egress"
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/gate"
 	"github.com/pawl-dev/pawl/internal/do/ratelimit"
 	"github.com/pawl-dev/pawl/internal/do/reexec"
@@ -67,15 +68,15 @@ type order struct {
 	Hold string
 }
 
-func (o order) plan() Plan {
-	p := Plan{
-		Kind: "procedure", Name: "build", Root: o.Root, Policy: o.Policy, Agents: map[string]Agent{}, Gates: o.Gates, Protect: o.Protect,
+func (o order) plan() runplan.Plan {
+	p := runplan.Plan{
+		Kind: "procedure", Name: "build", Root: o.Root, Policy: o.Policy, Agents: map[string]runplan.Agent{}, Gates: o.Gates, Protect: o.Protect,
 		Safety: "permissive", Lease: ms(o.Lease), Environ: os.Environ(), Exe: os.Args[0], Args: []string{reexec.Supervise}, Flags: o.Flags,
 	}
 	p.Prompt.Procedure, p.Prompt.Budget = "build", 100000
 	p.Review.Fragment.Name, p.Review.Fragment.Text, p.Review.Purpose = "review.md", "Look at it, {{.Agent}}.", "Make it work"
 	for name, file := range o.Scenarios {
-		p.Agents[name] = Agent{Adapter: script.Adapter{Executable: os.Executable}, Command: []string{file}, Account: name}
+		p.Agents[name] = runplan.Agent{Adapter: script.Adapter{Executable: os.Executable}, Command: []string{file}, Account: name}
 	}
 	return p
 }

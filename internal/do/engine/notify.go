@@ -115,7 +115,7 @@ func (d *Driver) journalled(in input, c loop.Command, question *loop.Question) j
 	switch e.Kind {
 	case loop.Started:
 		kind = journal.RunCreated
-		data = journal.Created{Kind: d.plan.Kind, Name: d.plan.Name, Root: d.plan.project(), Agent: d.plan.Policy.Agent,
+		data = journal.Created{Kind: d.plan.Kind, Name: d.plan.Name, Root: d.plan.ProjectRoot(), Agent: d.plan.Policy.Agent,
 			MaxIterations: d.plan.Policy.MaxIterations}
 	case loop.IterationEnded:
 		kind, data = journal.IterationEnded, iterationEnd{record, &c}

@@ -8,28 +8,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
-	"github.com/pawl-dev/pawl/internal/do/gate"
-	"github.com/pawl-dev/pawl/internal/do/sandbox"
 )
-
-// The first gate that the safety level forbids is named, by its command where it has no
-// name.
-func TestRefusedGate(t *testing.T) {
-	t.Parallel()
-	good, bad := gate.Spec{Name: "tests", Command: "go test ./..."}, gate.Spec{Name: "wipe", Command: "rm -rf /"}
-	unnamed := gate.Spec{Command: bad.Command}
-	for _, c := range []struct {
-		gates []gate.Spec
-		want  string
-	}{
-		{nil, ""}, {[]gate.Spec{good}, ""}, {[]gate.Spec{good, bad, unnamed}, "wipe"}, {[]gate.Spec{unnamed, bad}, "rm -rf /"},
-	} {
-		name, f, refused := Plan{Safety: sandbox.Normal, Gates: c.gates}.RefusedGate()
-		if name != c.want || refused != (c.want != "") || refused && f.Pattern == "" {
-			t.Errorf("of %v the gate %q is refused (%v) by %+v, want %q", c.gates, name, refused, f, c.want)
-		}
-	}
-}
 
 // The log has of an iteration how it ended, and only of one that was ended or failed by
 // what.

@@ -1,11 +1,9 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -13,8 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/delivery"
-	"github.com/pawl-dev/pawl/internal/do/sandbox"
-	"github.com/pawl-dev/pawl/internal/keep/files"
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
 )
 
@@ -50,7 +47,7 @@ func (d *Driver) warnOfUndelivered(ctx context.Context, id string) {
 // person's own files, also for a run in a private workspace.
 func (d *Driver) stateFileRoot() string {
 	if d.o.Private != nil {
-		return d.plan.project()
+		return d.plan.ProjectRoot()
 	}
 	return d.plan.Root
 }
@@ -86,63 +83,11 @@ func (d *Driver) enterAgain(ctx context.Context) error {
 func (d *Driver) useWorkspace() {
 	p := d.o.Private
 	d.o.Tree, d.watched = p.Tree(), p.Place().Dir
-	d.plan = InWorkspace(d.plan, p)
+	d.plan = runplan.InWorkspace(d.plan, p)
 	if d.plan.Root != d.plan.Project {
 		d.notify(Notice{Kind: Note, Text: "agents and gates work in " + d.plan.Root +
 			", a private workspace; what is verified is delivered to " + d.plan.Project})
 	}
-}
-
-// InWorkspace is a plan that is carried out in a private workspace. A box shows it in
-// the place of the person's files, so that paths hold; without mounts it has a path of
-// its own.
-func InWorkspace(plan Plan, w *delivery.Workspace) Plan {
-	top, at := w.Person().Repo.Top, w.Place()
-	plan.Project = cmp.Or(plan.Project, plan.Root)
-	plan.Marks = append(slices.Clone(plan.Marks), at.Env()...)
-	mounted := plan.Box != nil && plan.Box.Gates.Means.Mounts
-	if !mounted {
-		plan.Root = at.Dir
-	}
-	if plan.Box == nil {
-		return plan
-	}
-	box := *plan.Box
-	into := func(p sandbox.Policy) sandbox.Policy { return intoWorkspace(p, w, top, mounted) }
-	box.Gates, box.Setup = into(box.Gates), into(box.Setup)
-	box.Agents = maps.Clone(box.Agents)
-	for name, p := range box.Agents {
-		box.Agents[name] = into(p)
-	}
-	plan.Box = &box
-	return plan
-}
-
-// intoWorkspace is a box in which the workspace is writable and the person's files are
-// out of reach. The objects that the workspace borrows can be read.
-func intoWorkspace(p sandbox.Policy, w *delivery.Workspace, top string, mounted bool) sandbox.Policy {
-	at, repo := w.Place(), w.Person().Repo
-	inPerson := func(path string) bool {
-		_, below := files.Below(top, path)
-		return below || path == top || path == repo.Dir || path == repo.Common
-	}
-	p.Write = slices.DeleteFunc(slices.Clone(p.Write), inPerson)
-	p.Show = slices.DeleteFunc(slices.Clone(p.Show), func(path string) bool { return path == repo.Objects })
-	if !mounted {
-		p.Write = append(p.Write, at.Top)
-		p.Show = append(p.Show, at.Lent, repo.Objects)
-		return p
-	}
-	p.Keep = slices.DeleteFunc(slices.Clone(p.Keep),
-		func(path string) bool { return path == repo.Dir || path == repo.Common })
-	for _, dir := range []string{repo.Dir, repo.Common} {
-		if _, below := files.Below(top, dir); !below {
-			p.Hide = append(slices.Clone(p.Hide), dir)
-		}
-	}
-	p.Binds = append(slices.Clone(p.Binds),
-		sandbox.Bind{From: at.Top, To: top}, sandbox.Bind{From: repo.Objects, To: at.Lent, ReadOnly: true})
-	return p
 }
 
 // tamperBase is the tree that protected files are compared with: what the person has,

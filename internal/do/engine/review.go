@@ -28,12 +28,6 @@ import (
 //   - A reviewer is asked to change nothing, and what it changed is put back.
 //   - What fails here fails the review, and never the iteration.
 
-// Review is how green work is reviewed by an agent.
-type Review struct {
-	Fragment prompt.Fragment // what to look for
-	Purpose  string          // of the work, in a line
-}
-
 // review carries out one try of a review.
 func (w *worker) review(ctx context.Context, s loop.State) input {
 	c, p := s.Command, w.place(s.Command.Iteration, s.Command.Attempt)

@@ -70,7 +70,7 @@ func (s *session) withRoom(ctx context.Context, do func() error) error {
 
 // short names a disk that has too little room; "" is none.
 func (s *session) short() string {
-	for _, dir := range []string{s.o.StateDir, s.plan.Root, s.plan.project()} {
+	for _, dir := range []string{s.o.StateDir, s.plan.Root, s.plan.ProjectRoot()} {
 		if free, err := files.Free(dir); err == nil && free < leastRoom {
 			return files.FreeText(free, dir)
 		}

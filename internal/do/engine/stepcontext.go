@@ -20,6 +20,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/engine/attemptdir"
 	"github.com/pawl-dev/pawl/internal/do/engine/lanes"
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/ratelimit"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
 	"github.com/pawl-dev/pawl/internal/keep/store"
@@ -54,18 +55,18 @@ type StepContext struct {
 func (h *StepContext) Run() string { return h.w.id }
 
 // Plan is what the run is made of.
-func (h *StepContext) Plan() Plan { return h.w.plan }
+func (h *StepContext) Plan() runplan.Plan { return h.w.plan }
 
 // Dir is the folder of the iteration's files.
 func (h *StepContext) Dir() string { return h.p.Dir }
 
 // Inner is what a run inside of this one works with: its plan is given, and it
 // works where this one does.
-func (h *StepContext) Inner(plan Plan) Options {
+func (h *StepContext) Inner(plan runplan.Plan) Options {
 	o := h.w.o
 	o.Plan, o.Work, o.Stops, o.Kill, o.Private = plan, nil, nil, nil, nil
 	if h.w.o.Private != nil {
-		o.Plan = InWorkspace(plan, h.w.o.Private)
+		o.Plan = runplan.InWorkspace(plan, h.w.o.Private)
 	}
 	return o
 }

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/strategy"
 	"github.com/pawl-dev/pawl/internal/do/delivery"
 	"github.com/pawl-dev/pawl/internal/do/engine/lanes"
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/do/statefile"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
@@ -31,7 +31,7 @@ type Setup struct {
 	Sandbox string `json:"sandbox,omitempty"`
 	// Checks are the gates that the run's work goes through, in their order; nil of a run
 	// that was made from a state file.
-	Checks []Check `json:"checks"`
+	Checks []runplan.Check `json:"checks"`
 	// Private is the id of the workspace that the run works in, where its work is delivered
 	// to the root; "" is none. Deliveries are those that were made.
 	Private    string               `json:"private,omitempty"`
@@ -56,28 +56,6 @@ type Setup struct {
 	TaskBase string `json:"task_base,omitempty"`
 }
 
-// Check is what is stored of a gate. Timeout 0 is none of its own.
-type Check struct {
-	Name     string        `json:"name"`
-	Command  string        `json:"command"`
-	Required bool          `json:"required"`
-	Timeout  time.Duration `json:"timeout"`
-	Origin   string        `json:"origin,omitempty"` // see [loop.OfTask]
-}
-
-// checks are the plan's gates as they are stored; never nil.
-func (p *Plan) checks() []Check {
-	list := make([]Check, len(p.Gates))
-	for i, g := range p.Gates {
-		list[i] = Check{Name: cmp.Or(g.Name, g.Command), Command: g.Command, Required: g.Required, Timeout: g.Timeout,
-			Origin: g.Origin}
-		if g.Origin == loop.Sealed { // what is known of a run is read by many
-			list[i].Command = ""
-		}
-	}
-	return list
-}
-
 // unsaved is a write that waits for the database: the run's creation or a step.
 type unsaved struct {
 	create *store.Run
@@ -97,7 +75,7 @@ func (d *Driver) settle() {
 // start.
 func (d *Driver) create(ctx context.Context, e journal.Event) error {
 	d.n, e.N = 1, 1
-	d.setup.Flags, d.setup.Sandbox, d.setup.Checks = d.plan.Flags, d.plan.Sandbox, d.plan.checks()
+	d.setup.Flags, d.setup.Sandbox, d.setup.Checks = d.plan.Flags, d.plan.Sandbox, d.plan.StoredChecks()
 	d.setup.TaskBase = d.plan.BaseTree
 	d.settle()
 	row := d.row(e.At)
@@ -241,7 +219,7 @@ func (d *Driver) row(at time.Time) store.Run {
 		agent = s.Command.Agent
 	}
 	return store.Run{
-		ID: d.id, Kind: d.plan.Kind, Name: d.plan.Name, Root: d.plan.project(), Status: string(s.Status), Why: why,
+		ID: d.id, Kind: d.plan.Kind, Name: d.plan.Name, Root: d.plan.ProjectRoot(), Status: string(s.Status), Why: why,
 		State: encode(s), Iteration: iteration, MaxIterations: s.Limit, Agent: agent,
 		Cost: int64(s.Spent.Cost), CostKnown: s.Spent.CostKnown, CostPartial: s.Spent.CostPartial,
 		TokensIn: s.Spent.TokensIn, TokensOut: s.Spent.TokensOut,

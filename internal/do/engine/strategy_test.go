@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/strategy"
 	"github.com/pawl-dev/pawl/internal/do/engine/attemptdir"
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/gate"
 )
 
@@ -201,7 +202,11 @@ func TestAResumeKeepsItsFlags(t *testing.T) {
 	if err := json.Unmarshal(run.Setup, &s); err != nil || string(s.Flags) != `{"max":"2"}` || s.Base == "" {
 		t.Errorf("set-up %s, %v", run.Setup, err)
 	}
-	if want := []Check{{"build", "true", true, time.Minute, ""}, {"exit 0", "exit 0", false, 0, ""}}; !slices.Equal(s.Checks, want) {
+	want := []runplan.Check{
+		{Name: "build", Command: "true", Required: true, Timeout: time.Minute},
+		{Name: "exit 0", Command: "exit 0"},
+	}
+	if !slices.Equal(s.Checks, want) {
 		t.Errorf("the checks are %+v, want %+v", s.Checks, want)
 	}
 }

@@ -112,7 +112,7 @@ func (d *Driver) load(ctx context.Context, run store.Run) error {
 		d.setup.Sandbox = d.plan.Sandbox
 	}
 	d.foreign = d.setup.Checks == nil
-	d.setup.Checks = d.plan.checks()
+	d.setup.Checks = d.plan.StoredChecks()
 	d.settle()
 	d.setState(s)
 	d.n, d.from, d.fresh = run.N, run.Status, true

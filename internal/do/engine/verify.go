@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/signal"
 	"github.com/pawl-dev/pawl/internal/do/engine/attemptdir"
 	"github.com/pawl-dev/pawl/internal/do/engine/lanes"
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/gate"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
@@ -228,7 +229,7 @@ func gateExec(res supervisor.Result) gate.Exec {
 
 // ReadGate reads from the folder of an attempt how its gate n, from 1, ended; false
 // while it has not.
-func ReadGate(dir *os.Root, n int, c Check) (loop.Gate, bool) {
+func ReadGate(dir *os.Root, n int, c runplan.Check) (loop.Gate, bool) {
 	var res supervisor.Result
 	data, err := dir.ReadFile(fmt.Sprintf("gate-%d.result.json", n))
 	if err != nil || json.Unmarshal(data, &res) != nil {
@@ -378,7 +379,7 @@ func (w *judge) markTracked(ctx context.Context, changes []gate.Change) error {
 // protected are the rules of the run, with the files that pawl takes commands from.
 func (w *judge) protected() gate.Protect {
 	rules := w.plan.Protect
-	rules.Files = SourceNames(w.o.Tree.Repo.Top, w.watched, w.plan.project(), w.plan.Sources)
+	rules.Files = runplan.SourceNames(w.o.Tree.Repo.Top, w.watched, w.plan.ProjectRoot(), w.plan.Sources)
 	return rules
 }
 

@@ -83,13 +83,14 @@ var uses = map[string][]string{
 	"survey":        {"config", "trust"},
 
 	// doing
-	"autopilot":         {"delivery", "drive", "ratelimit", "agent", "engine", "engine/lanes", "files", "gate", "git", "journal", "merge", "process", "sandbox", "store", "supervisor", "workspace", "workspace/pool", "engine/attemptdir"},
-	"cluster":           {"autopilot", "drive", "engine", "engine/lanes", "files", "process", "store", "workspace"},
+	"autopilot":         {"delivery", "drive", "ratelimit", "agent", "engine", "engine/lanes", "files", "gate", "git", "journal", "merge", "process", "sandbox", "store", "supervisor", "workspace", "workspace/pool", "engine/attemptdir", "engine/runplan"},
+	"cluster":           {"autopilot", "drive", "engine", "engine/lanes", "files", "process", "store", "workspace", "engine/runplan"},
 	"delivery":          {"files", "gate", "git", "git/checkout", "workspace", "workspace/pool"},
-	"engine":            {"delivery", "drive", "engine/lanes", "ratelimit", "agent", "files", "gate", "git", "journal", "outputs", "process", "sandbox", "spool", "statefile", "store", "supervisor", "trust", "workspace", "engine/attemptdir"},
+	"engine":            {"delivery", "drive", "engine/lanes", "ratelimit", "agent", "files", "gate", "git", "journal", "outputs", "process", "sandbox", "spool", "statefile", "store", "supervisor", "trust", "workspace", "engine/attemptdir", "engine/runplan"},
 	"engine/lanes":      {"agent", "process", "supervisor"},
 	"engine/attemptdir": {"agent", "files", "supervisor"},
-	"workflow/run":      {"agent", "engine", "engine/lanes", "journal", "process", "store", "supervisor"},
+	"engine/runplan":    {"agent", "delivery", "files", "gate", "sandbox", "trust"},
+	"workflow/run":      {"agent", "engine", "engine/lanes", "journal", "process", "store", "supervisor", "engine/runplan"},
 	"ratelimit":         {"files", "process"},
 	"reexec":            {"agent", "agent/acp", "agent/agents", "agent/script", "sandbox", "supervisor"},
 	"gate":              {"process"},

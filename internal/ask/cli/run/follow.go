@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/do/engine/attemptdir"
-
 	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/console"
@@ -18,6 +16,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/attemptdir"
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
+
 	flow "github.com/pawl-dev/pawl/internal/do/workflow/run"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
 	"github.com/pawl-dev/pawl/internal/keep/spool"
@@ -262,7 +263,7 @@ func (s *story) printGates(now attempt) {
 		return
 	}
 	n, dir := 0, s.openOutputs(now)
-	var last engine.Check
+	var last runplan.Check
 	if dir == nil {
 		return
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/prompt"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/statefile"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -250,7 +251,7 @@ func runProcedure(ctx context.Context, a *command.App, name string, f planner.Fl
 }
 
 // planProcedure returns the plan of a run in the person's own files.
-func planProcedure(a *command.App, c *config.Config, name string, f planner.Flags) (engine.Plan, error) {
+func planProcedure(a *command.App, c *config.Config, name string, f planner.Flags) (runplan.Plan, error) {
 	plan, err := a.Planner(c, f).Procedure(name)
 	// The gate of these is red until the agent has written its list.
 	writesList := name == planner.Proposal || name == planner.Sealing

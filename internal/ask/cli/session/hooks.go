@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/hook"
 	"github.com/pawl-dev/pawl/internal/do/merge"
@@ -26,7 +27,7 @@ func (s *Session) StartHooks() { s.StartHooksIn(s.Plan.Box, s.Plan.Safety == san
 
 // StartHooksIn is startHooks with a box for hooks, in which the root may be
 // kept; say reports problems.
-func (s *Session) StartHooksIn(box *engine.Box, keep bool, say func(string)) {
+func (s *Session) StartHooksIn(box *runplan.Box, keep bool, say func(string)) {
 	if s.Hooks != nil {
 		return
 	}
@@ -54,7 +55,7 @@ func (s *Session) StartHooksIn(box *engine.Box, keep bool, say func(string)) {
 
 // outsideEnv returns the environment of programs that run outside of a box, and the folders
 // that its PATH lacks: what agents may write, who may have run before.
-func (s *Session) outsideEnv(box *engine.Box) (env, left []string) {
+func (s *Session) outsideEnv(box *runplan.Box) (env, left []string) {
 	trees := []string{s.Config.Root}
 	if s.Tree != nil {
 		trees = append(trees, s.Tree.Repo.Trees()...)
@@ -189,7 +190,7 @@ func (s *Session) WatchLanding(ctx context.Context, l *Landing, o *merge.Options
 
 // HookBox is the box of hooks whose tasks are worked on elsewhere: that of a
 // gate in the root. Nil is none: there are no boxes, or no hooks.
-func (s *Session) HookBox(ctx context.Context, v sandbox.Verdict) *engine.Box {
+func (s *Session) HookBox(ctx context.Context, v sandbox.Verdict) *runplan.Box {
 	if !v.Boxed {
 		return nil
 	}

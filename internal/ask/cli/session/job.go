@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/delivery"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
 	"github.com/pawl-dev/pawl/internal/do/terminal"
@@ -102,7 +102,7 @@ var errNoWorkspace = errors.New("there is none here: a task gets one when its wo
 
 // planJob chooses the folder, the environment and the box of the command. The box is nil
 // if the command runs without one.
-func (s *shell) planJob(ctx context.Context, unsandboxed bool) (plan engine.Plan, box *sandbox.Policy, err error) {
+func (s *shell) planJob(ctx context.Context, unsandboxed bool) (plan runplan.Plan, box *sandbox.Policy, err error) {
 	if plan, err = s.a.Planner(s.c, planner.Flags{}).Shell(s.level); err != nil {
 		return plan, nil, err
 	}
@@ -119,7 +119,7 @@ func (s *shell) planJob(ctx context.Context, unsandboxed bool) (plan engine.Plan
 		plan.Box = l.gateBox(ctx, plan.Root, top)
 	}
 	if s.private != nil {
-		plan = engine.InWorkspace(plan, s.private)
+		plan = runplan.InWorkspace(plan, s.private)
 	}
 	plan.Environ = append(plan.Environ, s.at.Env()...)
 	if plan.Box == nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/forge"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/merge"
@@ -38,7 +39,7 @@ type Landing struct {
 	c     *config.Config
 	store *store.Store
 	Repo  *git.Repo
-	Plan  engine.Plan // the level, the gates, what they inherit
+	Plan  runplan.Plan // the level, the gates, what they inherit
 	// verdict is what the machine enforces for gates, once it is known.
 	verdict sandbox.Verdict
 	said    atomic.Bool // what the boxes of gates leave open; it is the same for each clone
@@ -80,7 +81,7 @@ func (l *Landing) QueueOptions(ctx context.Context, notify func(queue.Note)) (me
 		return merge.Options{}, err
 	}
 	m, protect := l.c.Merge, l.Plan.Protect
-	protect.Files = engine.SourceNames(l.Repo.Top, l.c.Root, l.c.Root, l.Plan.Sources)
+	protect.Files = runplan.SourceNames(l.Repo.Top, l.c.Root, l.c.Root, l.Plan.Sources)
 	o := merge.Options{
 		Store: l.store, Repo: l.Repo, Dir: filepath.Join(config.StateDir(l.c.Root, l.a.Env), "queue"), Target: target,
 		SignOff: m.Signoff,
@@ -254,7 +255,7 @@ func (l *Landing) heldTo(ctx context.Context, closed bool) (*Landing, error) {
 }
 
 // gateBox is the box of gates in a folder of a clone at top.
-func (l *Landing) gateBox(ctx context.Context, dir, top string) *engine.Box {
+func (l *Landing) gateBox(ctx context.Context, dir, top string) *runplan.Box {
 	app := *l.a
 	app.Quiet = app.Quiet || l.said.Swap(true)
 	s := &Session{App: &app, Config: l.c, Plan: l.Plan, StateDir: config.StateDir(l.c.Root, l.a.Env), Repo: l.Repo}
@@ -277,7 +278,7 @@ func (l *Landing) hashEnvironment() string {
 
 // Merge is how verified work lands: as with pawl queue, with what the tasks'
 // gates are held to.
-func (t *TaskPlanner) Merge(ctx context.Context, repo *git.Repo, db *store.Store, plan engine.Plan,
+func (t *TaskPlanner) Merge(ctx context.Context, repo *git.Repo, db *store.Store, plan runplan.Plan,
 	clones *pool.Pool) (merge.Options, error) {
 	l := &Landing{a: t.a, c: t.c, store: db, Repo: repo, Plan: plan, verdict: t.Verdict, unsandboxed: t.unsandboxed}
 	o, err := l.QueueOptions(ctx, nil)
@@ -313,7 +314,7 @@ type TaskPlanner struct {
 // NewTaskPlanner checks that tasks can be worked on at all: agents, gates,
 // sandbox. The plan is that of a task in the root itself.
 func NewTaskPlanner(ctx context.Context, a *command.App, c *config.Config, repo *git.Repo, stateDir string,
-	f planner.Flags) (*TaskPlanner, engine.Plan, error) {
+	f planner.Flags) (*TaskPlanner, runplan.Plan, error) {
 	t := &TaskPlanner{
 		a: a, c: c, repo: repo, planner: a.Planner(c, f), stateDir: stateDir, unsandboxed: f.Unsandboxed,
 	}
@@ -352,15 +353,15 @@ func NewTaskPlanner(ctx context.Context, a *command.App, c *config.Config, repo 
 func (t *TaskPlanner) ReasonForOwnRules() string { return t.there.whyOwn }
 
 // Plan is the plan of a task in its workspace, and its tree.
-func (t *TaskPlanner) Plan(ctx context.Context, task autopilot.Task) (engine.Plan, *workspace.Checkout, error) {
+func (t *TaskPlanner) Plan(ctx context.Context, task autopilot.Task) (runplan.Plan, *workspace.Checkout, error) {
 	asked := planner.OrderedPaths(task.Asked, t.c.Loop.Safety)
 	commit, err := t.newestCommit(ctx, task.Workspace.Base)
 	if err != nil {
-		return engine.Plan{}, nil, err
+		return runplan.Plan{}, nil, err
 	}
 	c, err := t.there.loadAt(ctx, commit, asked)
 	if err != nil {
-		return engine.Plan{}, nil, err
+		return runplan.Plan{}, nil, err
 	}
 	if c != t.c {
 		other, f := *t, t.flags

@@ -31,6 +31,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/strategy"
 	"github.com/pawl-dev/pawl/internal/do/delivery"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/hook"
 	"github.com/pawl-dev/pawl/internal/do/process"
@@ -91,7 +92,7 @@ func judge(ctx context.Context, a *command.App, level string, unsandboxed bool, 
 // buildBox returns the boxes of the run's agents and gates. They see nothing that
 // pawl keeps, of whatever repository: who reads the token of 'pawl serve' can
 // answer for the person, and who reaches a supervisor can have it run commands.
-func (s *Session) buildBox(ctx context.Context, v sandbox.Verdict) *engine.Box {
+func (s *Session) buildBox(ctx context.Context, v sandbox.Verdict) *runplan.Box {
 	outside, _ := s.outsideEnv(nil)
 	boxes := boxpolicy.Make(ctx, boxpolicy.Options{
 		Config: s.Config, Plan: s.Plan, StateDir: s.StateDir, Repo: s.Repo, Top: s.Top, Env: s.App.Env,
@@ -163,7 +164,7 @@ type Session struct {
 	file     string // of a workflow
 	App      *command.App
 	Config   *config.Config
-	Plan     engine.Plan
+	Plan     runplan.Plan
 	StateDir string
 	Store    *store.Store
 	Tree     *workspace.Checkout // the person's own files; nil outside of git
@@ -172,7 +173,7 @@ type Session struct {
 	Screen   *console.Screen
 	work     engine.Work // of a workflow
 	// agentPolicy is the box of one more agent, where there are boxes.
-	agentPolicy func(name string, ag engine.Agent) sandbox.Policy
+	agentPolicy func(name string, ag runplan.Agent) sandbox.Policy
 
 	Hooks   *hook.Runner // nil: there are none
 	showing sync.Mutex   // over screen and running while hooks may report
@@ -182,7 +183,7 @@ type Session struct {
 
 // Open prepares what a run works with, and warns once of what is missing: git, or a
 // sandbox. Nothing starts without a database: what an agent could change is recorded there.
-func Open(ctx context.Context, a *command.App, c *config.Config, plan engine.Plan, unsandboxed bool) (*Session, error) {
+func Open(ctx context.Context, a *command.App, c *config.Config, plan runplan.Plan, unsandboxed bool) (*Session, error) {
 	s := &Session{App: a, Config: c, Plan: plan, StateDir: config.StateDir(c.Root, a.Env)}
 	s.Screen = console.New(a.Terminal(), plan.Name)
 	db, err := a.Database(ctx, c)
@@ -275,7 +276,7 @@ func (s *Session) PrintPreamble() {
 }
 
 // WarnNoGates warns if nothing is verified. completes begins the sentence, as "Tasks complete".
-func WarnNoGates(a *command.App, plan engine.Plan, completes string) {
+func WarnNoGates(a *command.App, plan runplan.Plan, completes string) {
 	if len(plan.Gates) == 0 {
 		a.Say("Warning: No verification commands configured")
 		a.Say("  %s on COMPLETE without validation.", completes)

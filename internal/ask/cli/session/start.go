@@ -21,6 +21,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/agent/agents"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/git/checkout"
 	"github.com/pawl-dev/pawl/internal/do/merge"
@@ -233,14 +234,14 @@ func (s *Session) mayFollowFile(f statefile.File, path string) error {
 }
 
 // sayWithheld names the variables that the agent does not get.
-func (s *Session) sayWithheld(plan engine.Plan) {
+func (s *Session) sayWithheld(plan runplan.Plan) {
 	if held := plan.Agents[plan.Policy.Agent].Withheld; len(held) > 0 {
 		s.App.Say("Note: %s.", WithheldWords(held, "agent "+plan.Policy.Agent))
 	}
 }
 
 // WarnOfHiddenCost warns if a limit on cost cannot hold for the agent.
-func WarnOfHiddenCost(a *command.App, name string, of engine.Agent) {
+func WarnOfHiddenCost(a *command.App, name string, of runplan.Agent) {
 	if len(of.Routes) == 0 && agents.HidesUse(of.Adapter) {
 		a.Say("Warning: the cost limit cannot be enforced: the cost of agent %q is unknown. "+
 			"Limits on calls and time hold (docs/agents.md).", name)
@@ -249,7 +250,7 @@ func WarnOfHiddenCost(a *command.App, name string, of engine.Agent) {
 
 // sayGateway prints which model calls go through the gateway, and which agent could use
 // it but does not.
-func (s *Session) sayGateway(plan engine.Plan) {
+func (s *Session) sayGateway(plan runplan.Plan) {
 	name := plan.Policy.Agent
 	ag := plan.Agents[name]
 	var to []string

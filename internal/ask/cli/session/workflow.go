@@ -6,8 +6,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/config"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
+
 	flow "github.com/pawl-dev/pawl/internal/do/workflow/run"
 )
 
@@ -40,7 +41,7 @@ func WorkflowSession(ctx context.Context, a *command.App, w *config.Workflow, f 
 			}
 			return flowOf(below), nil
 		},
-		Procedure: func(name string) (engine.Plan, error) { return s.innerPlan(name, f) },
+		Procedure: func(name string) (runplan.Plan, error) { return s.innerPlan(name, f) },
 	})
 	return s, nil
 }
@@ -56,7 +57,7 @@ func flowOf(w *config.Workflow) *flow.Flow {
 
 // innerPlan is the plan of a procedure that a step drives. The workflow's box and
 // limits apply to it.
-func (s *Session) innerPlan(name string, f planner.Flags) (engine.Plan, error) {
+func (s *Session) innerPlan(name string, f planner.Flags) (runplan.Plan, error) {
 	inner := planner.Flags{Safety: f.Safety, Agent: f.Agent, AgentCmd: f.AgentCmd}
 	plan, err := s.App.Planner(s.Config, inner).Procedure(name)
 	if err != nil {

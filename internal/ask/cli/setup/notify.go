@@ -19,7 +19,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/safety"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/hook"
 	"github.com/pawl-dev/pawl/internal/do/reexec"
@@ -114,7 +114,7 @@ func hookSession(ctx context.Context, a *command.App) (*session.Session, error) 
 	if err != nil {
 		return nil, fmt.Errorf("cannot find pawl's own program: %v", err)
 	}
-	plan := engine.Plan{Name: "notify", Root: c.Root, Safety: c.Loop.Safety, Exe: exe, Args: []string{reexec.Supervise}}
+	plan := runplan.Plan{Name: "notify", Root: c.Root, Safety: c.Loop.Safety, Exe: exe, Args: []string{reexec.Supervise}}
 	plan.Environ, _ = safety.Level(c.Loop.Safety).Environ(a.Env, nil, planner.Variables(c))
 	s := &session.Session{App: a, Config: c, Plan: plan, StateDir: config.StateDir(c.Root, a.Env)}
 	s.Screen = console.New(a.Terminal(), plan.Name)

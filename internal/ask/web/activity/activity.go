@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/do/engine/attemptdir"
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/keep/spool"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -245,7 +246,7 @@ func (o *watchedRun) gateStates(specs []view.GateSpec) []view.Gate {
 		file := fmt.Sprintf("gate-%d", i+1)
 		switch {
 		case fileExists(o.root, file+".result.json"):
-			check := engine.Check{Name: spec.Name, Required: spec.Required}
+			check := runplan.Check{Name: spec.Name, Required: spec.Required}
 			if r, ok := engine.ReadGate(o.root, i+1, check); ok {
 				g.Elapsed, g.ExitCode, g.Status = view.Seconds(r.Elapsed), r.ExitCode, string(r.Status)
 			}

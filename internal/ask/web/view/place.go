@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/stats"
 	"github.com/pawl-dev/pawl/internal/decide/trial"
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -98,8 +98,8 @@ type ProcedureSpec struct {
 }
 
 // StoredChecks are the checks that are stored with a run.
-func StoredChecks(checks []engine.Check) []GateSpec {
-	return lists.Each(checks, func(c engine.Check) GateSpec {
+func StoredChecks(checks []runplan.Check) []GateSpec {
+	return lists.Each(checks, func(c runplan.Check) GateSpec {
 		if c.Origin == loop.Sealed {
 			c.Command = "" // a person reads it at the task
 		}

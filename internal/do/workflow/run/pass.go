@@ -84,7 +84,7 @@ func newPass(h *engine.StepContext, c loop.Command, o Options, history map[strin
 	p.slot = make(chan struct{}, slotCount(o.Flow.Plan, &pol, c))
 	if c.Limits.Wall > 0 {
 		p.deadline = time.Now().Add(c.Limits.Wall)
-		p.timeUp = h.Plan().TimeUp(c.Limits.Wall)
+		p.timeUp = h.Plan().FailureOfTime(c.Limits.Wall)
 	}
 	for _, list := range history { // order does not show: a sum
 		for _, e := range list {

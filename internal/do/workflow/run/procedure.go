@@ -9,6 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -52,7 +53,7 @@ func (d *activeAttempt) runProcedure(ctx context.Context) error {
 }
 
 // boundPlan holds the procedure to what the workflow has left.
-func (d *activeAttempt) boundPlan(plan *engine.Plan, left loop.CommandLimits, wall time.Duration) {
+func (d *activeAttempt) boundPlan(plan *runplan.Plan, left loop.CommandLimits, wall time.Duration) {
 	plan.Kind, plan.Name = "procedure", d.s.p.h.Plan().Name+"."+folderName(d.n.id)
 	plan.Environ = append(plan.Environ[:len(plan.Environ):len(plan.Environ)], d.n.given.envWith("PAWL_STEP="+d.n.id)...)
 	pol := &plan.Policy

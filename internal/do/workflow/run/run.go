@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/workflow"
 	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/do/engine/lanes"
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 )
 
 // Flow is a workflow with those that its steps run.
@@ -31,7 +32,7 @@ type Options struct {
 	// the folder of the file that names it.
 	Load func(dir, name string) (*Flow, error)
 	// Procedure makes the plan of a procedure that a step drives.
-	Procedure func(name string) (engine.Plan, error)
+	Procedure func(name string) (runplan.Plan, error)
 }
 
 // Runner runs a workflow. It is an [engine.Work].

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/agent/script"
 	"github.com/pawl-dev/pawl/internal/do/egress"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/reexec"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
 	"github.com/pawl-dev/pawl/internal/do/workflow/run"
@@ -69,10 +70,10 @@ func (s *story) options(steps string) engine.Options {
 	scenario := filepath.Join(s.dir, "scenario.yaml")
 	s.must(os.WriteFile(scenario, []byte("turns:"+s.agent+"\n"), 0o600))
 	return engine.Options{
-		Plan: engine.Plan{
+		Plan: runplan.Plan{
 			Kind: "workflow", Name: "flow", Root: root, Policy: s.policy, Safety: "permissive", Lease: time.Minute,
 			Environ: os.Environ(), Exe: os.Args[0], Args: []string{reexec.Supervise},
-			Agents: map[string]engine.Agent{"script": {Adapter: script.Adapter{Executable: os.Executable}, Command: []string{scenario}, Account: "script"}},
+			Agents: map[string]runplan.Agent{"script": {Adapter: script.Adapter{Executable: os.Executable}, Command: []string{scenario}, Account: "script"}},
 		},
 		Work: run.New(run.Options{Flow: flow, Load: load}), StateDir: filepath.Join(s.dir, "state"), Store: s.store,
 	}

@@ -1,17 +1,23 @@
-package engine
+// Package runplan is what a run is made of: everything resolved from configuration and
+// flags, nothing left to look up. The planner makes it, and the engine carries it out.
+package runplan
 
 import (
 	"cmp"
-	"context"
-	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
+	_ "time/tzdata" // a slim machine has no table of its own
 
+	"github.com/pawl-dev/pawl/internal/decide/failure"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/prompt"
+	"github.com/pawl-dev/pawl/internal/decide/safety"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/gate"
 	"github.com/pawl-dev/pawl/internal/do/trust"
-	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
 // Plan is what a run is made of: everything resolved, nothing left to look up.
@@ -86,8 +92,8 @@ type Plan struct {
 	SnapshotMaxFile int64
 }
 
-// project is the root that the run belongs to.
-func (p *Plan) project() string { return cmp.Or(p.Project, p.Root) }
+// ProjectRoot is the root that the run belongs to.
+func (p *Plan) ProjectRoot() string { return cmp.Or(p.Project, p.Root) }
 
 // Agent is one program that may work on the run.
 type Agent struct {
@@ -118,33 +124,33 @@ type Agent struct {
 	Idle time.Duration
 }
 
-// usableGuards leaves out the guards that cannot judge the agent's output: the lines of a
+// UsableGuards leaves out the guards that cannot judge the agent's output: the lines of a
 // text are no turns.
-func (a Agent) usableGuards(g agent.Guards) agent.Guards {
+func (a Agent) UsableGuards(g agent.Guards) agent.Guards {
 	if !a.Adapter.Structured() {
 		g.Repeats = 0
 	}
 	return g
 }
 
-// agentGateway returns the gateway of the agent's model calls; nil where they do not go
+// GatewayOf returns the gateway of the agent's model calls; nil where they do not go
 // through one.
-func (a Agent) agentGateway(p *Plan, dayDir string) *agent.Gateway {
+func (a Agent) GatewayOf(p *Plan, dayDir string) *agent.Gateway {
 	if len(a.Routes) == 0 {
 		return nil
 	}
 	return &agent.Gateway{Routes: a.Routes, CA: p.GatewayCA, DayDir: dayDir, Day: p.Day}
 }
 
-// countsTools reports whether a running tool counts as a sign of life. It does where the
+// CountsTools reports whether a running tool counts as a sign of life. It does where the
 // program is known and the user set no limit of silence.
-func (a Agent) countsTools() bool {
+func (a Agent) CountsTools() bool {
 	_, known := a.Adapter.(agent.Patient)
 	return known && a.Idle == 0
 }
 
-// idle is how long the agent may be silent; 0 is without end.
-func (a Agent) idle(policy time.Duration) time.Duration {
+// IdleLimit is how long the agent may be silent; 0 is without end.
+func (a Agent) IdleLimit(policy time.Duration) time.Duration {
 	if a.Idle > 0 {
 		return a.Idle
 	}
@@ -154,53 +160,92 @@ func (a Agent) idle(policy time.Duration) time.Duration {
 	return policy
 }
 
-// Kernel decides for a run whose state is kept elsewhere, as loop.Step does for
-// one that is kept here. The driver stores what it decides, and carries it out.
-// While such a run waits nobody drives it: [Start] and [Resume] return
-// [ErrWaits], and whoever keeps the state resumes it when the wait is over.
-type Kernel interface {
-	// Step returns the state after e, and the command. s is the state here, and
-	// counts only where the kernel has none yet. After an error nothing is stored,
-	// and the driver ends with it.
-	Step(ctx context.Context, run string, s loop.State, e loop.Event) (loop.State, loop.Command, error)
-	// Pending is what was decided last, which may not be stored here; nil for none.
-	Pending() *loop.Decision
+// SafetyRules judge the run's tool calls and commands.
+func (p Plan) SafetyRules() safety.Rules {
+	return safety.Rules{Level: safety.Level(p.Safety), Root: p.Root, Home: p.Home}
 }
 
-// ErrWaits is that a run waits whose state is kept elsewhere.
-var ErrWaits = errors.New("the run waits")
-
-func (d *Driver) step(ctx context.Context, s loop.State, e loop.Event) (loop.State, loop.Command, error) {
-	if k := d.o.Kernel; k != nil {
-		return k.Step(ctx, d.id, s, e)
+// RefusedGate is the first gate whose command the run's safety level forbids,
+// with what it is.
+func (p Plan) RefusedGate() (name string, f safety.Finding, refused bool) {
+	for _, g := range p.Gates {
+		if f, refused = p.SafetyRules().Command(g.Command); refused {
+			if name = g.Name; name == "" {
+				name = g.Command
+			}
+			return name, f, true
+		}
 	}
-	after, c := loop.Step(s, e)
-	return after, c, nil
+	return "", f, false
 }
 
-// pendingDecision returns what was decided before this driver began; nil for none.
-func (d *Driver) pendingDecision() *loop.Decision {
-	if d.o.Kernel == nil {
+// InheritedEnviron is what the program inherits, K=V.
+func (a Agent) InheritedEnviron(p Plan) []string {
+	if a.Environ != nil {
+		return a.Environ
+	}
+	return p.Environ
+}
+
+// NameKey adds to a refused key the variable that the program has it from. The gateway does so itself.
+func (a Agent) NameKey(f *failure.Analysis, p Plan) {
+	pointed, ok := a.Adapter.(agent.Pointed)
+	if !ok || f == nil || f.Class != failure.Auth || len(a.Routes) > 0 {
+		return
+	}
+	in := agent.Invocation{Env: slices.Concat(a.InheritedEnviron(p), a.Env)}
+	routes, _ := pointed.Routes(true, func(name string) string { return in.Value(nil, name) })
+	if variables := lists.Each(routes, func(r agent.Route) string { return r.KeyIn }); len(variables) > 0 {
+		f.Summary += "; its key is in " + strings.Join(variables, " or ") + ": set another there"
+	}
+}
+
+// FailureOfTime is the failure of an iteration that ended at a limit of time which no
+// strategy can raise: the safety level's, or what was left of the run's own.
+// Nil when the limit was the iteration's own.
+func (p Plan) FailureOfTime(wall time.Duration) *failure.Analysis {
+	pol := &p.Policy
+	var why, advice string
+	switch {
+	case pol.IterationCeiling > 0 && wall == pol.IterationCeiling:
+		why = fmt.Sprintf("the safety level %s allows an iteration %s", p.Safety, wall)
+		advice = "Raise safety.limits." + p.Safety + ".max_duration_per_iteration, or do less in one iteration."
+	case pol.IterationTimeout > 0 && wall < pol.IterationTimeout:
+		why = "it had only the rest of the run's time, " + wall.Round(time.Millisecond).String()
+		advice = "Give the run more time."
+	default:
 		return nil
 	}
-	return d.o.Kernel.Pending()
-}
-
-// followPending stores what was decided before this driver began, if the one
-// before had not. It is false when nothing was.
-func (d *Driver) followPending(ctx context.Context) bool {
-	p := d.pendingDecision()
-	switch {
-	case p == nil:
-	case p.State.Seq > d.state.Seq:
-		d.worker.missing = false
-		d.follow(ctx, input{event: p.Event}, p.State, p.Whole())
-	default: // whoever stored it may have begun it, perhaps on another machine
-		d.worker.missing = d.state.Status == loop.Running
+	return &failure.Analysis{
+		Class: failure.LimitExceeded, Kind: failure.Work, Severity: failure.Medium, Fingerprint: "limit-time",
+		Summary: "ended by pawl: " + why, Actions: []string{advice},
 	}
-	return p != nil
 }
 
-// mayStillDrive reports whether another owner may be driving the run. Where the state is
-// kept elsewhere, the run belongs to the pawl that it was given to.
-func (d *Driver) mayStillDrive(o store.Owner) bool { return d.o.Kernel == nil && Alive(o) }
+// Review is how green work is reviewed by an agent.
+type Review struct {
+	Fragment prompt.Fragment // what to look for
+	Purpose  string          // of the work, in a line
+}
+
+// Check is what is stored of a gate. Timeout 0 is none of its own.
+type Check struct {
+	Name     string        `json:"name"`
+	Command  string        `json:"command"`
+	Required bool          `json:"required"`
+	Timeout  time.Duration `json:"timeout"`
+	Origin   string        `json:"origin,omitempty"` // see [loop.OfTask]
+}
+
+// StoredChecks are the plan's gates as they are stored; never nil.
+func (p *Plan) StoredChecks() []Check {
+	list := make([]Check, len(p.Gates))
+	for i, g := range p.Gates {
+		list[i] = Check{Name: cmp.Or(g.Name, g.Command), Command: g.Command, Required: g.Required, Timeout: g.Timeout,
+			Origin: g.Origin}
+		if g.Origin == loop.Sealed { // what is known of a run is read by many
+			list[i].Command = ""
+		}
+	}
+	return list
+}
