@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/control"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
 	"github.com/pawl-dev/pawl/internal/keep/store"
@@ -89,7 +89,7 @@ func TestWhatResumeTakesUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	self.Boot = "an earlier one"
-	dead := engine.OwnerOf(self)
+	dead := storedrun.OwnerOf(self)
 	old := named(t, p, "r1", loop.State{Status: loop.Running}, dead)
 	last := named(t, p, "r2", loop.State{Status: loop.Running}, dead)
 	if why := p.AsIs(t.Context(), old).Why; why != "its pawl process has ended" {
@@ -139,7 +139,7 @@ func TestARunIsLetGoOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := runOf(t, p, loop.State{Status: loop.Paused, Iteration: 1}, engine.OwnerOf(self))
+	r := runOf(t, p, loop.State{Status: loop.Paused, Iteration: 1}, storedrun.OwnerOf(self))
 	type answer struct {
 		run store.Run
 		err error
@@ -335,7 +335,7 @@ func TestRedirect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Owner = engine.OwnerOf(self)
+	r.Owner = storedrun.OwnerOf(self)
 	refused(t, p.Redirect(t.Context(), r, to), "no autopilot is running here")
 	if _, err := p.Store.TakeAutopilot(t.Context(), store.Autopilot{Session: "s", Owner: r.Owner, StartedAt: noon, State: json.RawMessage(`{}`)}, func(store.Owner) bool { return false }); err != nil {
 		t.Fatal(err)
@@ -382,7 +382,7 @@ func TestResumeFollowsAPause(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := store.Autopilot{Session: "s", Phase: "running", Owner: engine.OwnerOf(self), StartedAt: noon, State: json.RawMessage(`{}`)}
+	a := store.Autopilot{Session: "s", Phase: "running", Owner: storedrun.OwnerOf(self), StartedAt: noon, State: json.RawMessage(`{}`)}
 	if _, err := p.Store.TakeAutopilot(t.Context(), a, func(store.Owner) bool { return false }); err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -113,7 +114,7 @@ func (p *Operator) Answer(ctx context.Context, r store.Run, step string, words [
 		}
 		return false, refuseEnded(r, "run %s asks nothing: it is %s", r.ID, r.Status)
 	}
-	s, err := engine.StateOf(r)
+	s, err := storedrun.StateOf(r)
 	if err != nil {
 		return false, err
 	}
@@ -259,7 +260,7 @@ func (p *Operator) undoDelivery(ctx context.Context, r store.Run, to int) error 
 	run, err := p.Store.Run(ctx, r.ID)
 	if err == nil && len(SetupOf(run).Deliveries) == 0 && SetupOf(run).Private != "" {
 		p.Say("Nothing of it was delivered: your files are unchanged.")
-		return engine.DropUndelivered(ctx, p.Store, r.ID)
+		return storedrun.DropUndelivered(ctx, p.Store, r.ID)
 	}
 	if err == nil {
 		err = p.Rollback(ctx, run, BackTo{N: to})
@@ -268,5 +269,5 @@ func (p *Operator) undoDelivery(ctx context.Context, r store.Run, to int) error 
 		return fault.Of(fault.Failed, fmt.Errorf("the files were not restored: %w", err)).
 			Hint("%s", fmt.Sprintf("Try again: pawl rollback %s --to %d", r.ID, to))
 	}
-	return engine.DropUndelivered(ctx, p.Store, r.ID)
+	return storedrun.DropUndelivered(ctx, p.Store, r.ID)
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/decide/safety"
 	"github.com/pawl-dev/pawl/internal/do/delivery"
-	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/gate"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/trust"
@@ -64,7 +64,7 @@ func (p *Runs) Apply(ctx context.Context, r store.Run, o ApplyOptions) (Applicat
 		return Application{}, p.suggestForTask(ctx,
 			fault.Refuse("run %s worked on %s, whose work lands through the queue", r.ID, r.Name), r)
 	}
-	if loop.Status(r.Status).Active() && engine.Alive(r.Owner) {
+	if loop.Status(r.Status).Active() && storedrun.Alive(r.Owner) {
 		return Application{}, fault.Refuse("run %s is still running, and has no result yet", r.ID).
 			Hint("Stop it first: pawl stop %s", r.ID)
 	}
@@ -81,7 +81,7 @@ func (p *Runs) Apply(ctx context.Context, r store.Run, o ApplyOptions) (Applicat
 		return Application{}, err
 	}
 	if !o.Check && a.Kind == deliver.Deliver && a.Before != "" {
-		err = engine.RecordDelivery(ctx, p.Store, r.ID, a.Delivered)
+		err = storedrun.RecordDelivery(ctx, p.Store, r.ID, a.Delivered)
 	}
 	out := applicationOf(r.ID, a, confirm, o)
 	out.only = only
@@ -194,7 +194,7 @@ func (p *Runs) recordFinished(ctx context.Context, w *delivery.Workspace) error 
 	if !ok {
 		return nil
 	}
-	return engine.RecordDelivery(ctx, p.Store, run, d)
+	return storedrun.RecordDelivery(ctx, p.Store, run, d)
 }
 
 // OpenPrivate takes the private workspace of runs with an id, for a configuration. Nothing

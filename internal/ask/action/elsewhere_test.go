@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
 	"github.com/pawl-dev/pawl/internal/keep/store"
@@ -44,7 +44,7 @@ func worked(t *testing.T, p *action.Operator, kind loop.Kind, name, host, place 
 	if err != nil {
 		t.Fatal(err)
 	}
-	setup, err := json.Marshal(action.Setup{Setup: engine.Setup{Host: host, Place: place}})
+	setup, err := json.Marshal(action.Setup{Setup: storedrun.Setup{Host: host, Place: place}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestARunWhoseWorkerIsGone(t *testing.T) {
 		t.Errorf("without an autopilot: %q", why)
 	}
 	on := store.Autopilot{Session: "one", State: []byte("{}"), Options: []byte("{}")}
-	if _, err := p.Store.TakeAutopilot(t.Context(), on, engine.Alive); err != nil {
+	if _, err := p.Store.TakeAutopilot(t.Context(), on, storedrun.Alive); err != nil {
 		t.Fatal(err)
 	}
 	if why := p.AsIs(t.Context(), r).Why; why != "its worker is gone; the autopilot gives it to another one" {

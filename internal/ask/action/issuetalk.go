@@ -11,7 +11,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/forge"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -135,7 +135,7 @@ func (s *issueSync) describeTask(ctx context.Context, n int64, c board.Case) (st
 	switch c.Status {
 	case board.Blocked:
 		why := c.Why
-		if state, err := engine.StateOf(run); err == nil && state.Question != nil {
+		if state, err := storedrun.StateOf(run); err == nil && state.Question != nil {
 			why = state.Question.Text
 		}
 		if may, err := s.mayQuoteAgent(ctx, n); err != nil || !may {

@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
 	"github.com/pawl-dev/pawl/internal/keep/store"
@@ -22,7 +22,7 @@ import (
 
 // IsDriven reports whether the run is active and its process is alive.
 func IsDriven(r store.Run) bool {
-	return loop.Status(r.Status).Active() && engine.Alive(r.Owner)
+	return loop.Status(r.Status).Active() && storedrun.Alive(r.Owner)
 }
 
 // Raise gives a run that works higher limits. Its process takes them, and the
@@ -103,7 +103,7 @@ const raiseWait = 10 * time.Second
 // askRaise asks the run's process, and waits until it has taken the limits: a
 // run that ends in the same moment is not reported to have them.
 func (p *Operator) askRaise(ctx context.Context, r store.Run, to journal.Limits, flags json.RawMessage) error {
-	id, err := engine.AskRaise(ctx, p.Store, r.ID, to, flags)
+	id, err := storedrun.AskRaise(ctx, p.Store, r.ID, to, flags)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -76,7 +76,7 @@ func (p *Operator) Queue(ctx context.Context, target string) (QueueView, error) 
 		return v, err
 	}
 	v.Window = row.State.Window
-	if engine.Alive(row.Owner) {
+	if storedrun.Alive(row.Owner) {
 		doing := string(row.State.Command.Kind) + ": " + row.State.Command.Why
 		v.Working, v.Host, v.Doing = row.Owner.PID, row.Owner.Host, strings.TrimSuffix(doing, ": ")
 	} else {
@@ -196,7 +196,7 @@ func (p *Operator) Autopilot(ctx context.Context) (store.Autopilot, error) {
 	if err != nil {
 		return pilot, err
 	}
-	if on := engine.Alive(pilot.Owner) || pilot.On(); !ok || !on {
+	if on := storedrun.Alive(pilot.Owner) || pilot.On(); !ok || !on {
 		return pilot, fault.Refuse("no autopilot is running here").Hint("Start it: pawl autopilot")
 	}
 	return pilot, nil
@@ -205,7 +205,7 @@ func (p *Operator) Autopilot(ctx context.Context) (store.Autopilot, error) {
 func (p *Operator) awaitAutopilot(ctx context.Context, pilot store.Autopilot) error {
 	err := pollUntil(ctx, stopAutopilotWait, func() (bool, error) {
 		now, _, err := p.Store.Autopilot(ctx)
-		on := engine.Alive(now.Owner) || now.On()
+		on := storedrun.Alive(now.Owner) || now.On()
 		return now.Session != pilot.Session || !on, err
 	})
 	switch {

@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/delivery"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
@@ -63,7 +63,7 @@ func (p *Runs) Rollback(ctx context.Context, r store.Run, to BackTo) error {
 
 // rollback takes back what iterations after a number delivered, or undoes that.
 func (p *Runs) rollback(ctx context.Context, r store.Run, to BackTo, dry bool) (Back, error) {
-	if loop.Status(r.Status).Active() && engine.Alive(r.Owner) {
+	if loop.Status(r.Status).Active() && storedrun.Alive(r.Owner) {
 		return Back{}, fault.Refuse("run %s is running: its next delivery would go on top of the rollback",
 			r.ID).
 			Hint("Stop it first: pawl stop %s", r.ID)
@@ -279,7 +279,7 @@ func (p *Runs) Tree(ctx context.Context, r store.Run) (*workspace.Checkout, erro
 
 // Setup is how a run was started last, as far as others than its process need it.
 type Setup struct {
-	engine.Setup
+	storedrun.Setup
 	Flags planner.Flags `json:"flags"`
 }
 
@@ -315,7 +315,7 @@ func (s Setup) ListUndelivered(ctx context.Context, db *store.Store, top, run st
 // SetupOf reads it; of a run that has none it says nothing.
 func SetupOf(r store.Run) (s Setup) {
 	_ = json.Unmarshal(r.Setup, &s)
-	if s.Private != "" && s.Undelivered == "" && engine.DiedUndelivered(r) {
+	if s.Private != "" && s.Undelivered == "" && storedrun.DiedUndelivered(r) {
 		s.Undelivered = "pawl ended before it delivered the work; continue with: pawl resume " + r.ID
 		s.UndeliveredNeeds = true
 	}

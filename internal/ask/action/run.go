@@ -16,8 +16,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
-	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/do/engine/lanes"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/statefile"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
 
@@ -43,7 +43,7 @@ func refuseEnded(r store.Run, format string, args ...any) error {
 
 // Pause asks a run to rest at the end of its iteration.
 func (p *Runs) Pause(ctx context.Context, r store.Run) error {
-	if !loop.Status(r.Status).Active() || !engine.Alive(r.Owner) {
+	if !loop.Status(r.Status).Active() || !storedrun.Alive(r.Owner) {
 		return refuseEnded(r, "run %s is not running: it is %s", r.ID, r.Status)
 	}
 	if err := p.storeControl(ctx, r, store.ControlPause, ""); err != nil {
@@ -74,14 +74,14 @@ func (p *Runs) DiscardRun(ctx context.Context, r store.Run) error {
 	case r.Kind == "task":
 		return fault.Refuse("run %s belongs to %s, a task of the board", r.ID, r.Name).
 			Hint("Block the task:  pawl case block %s", r.Name).Hint("Remove the task: pawl case rm %s", r.Name)
-	case engine.Alive(r.Owner):
+	case storedrun.Alive(r.Owner):
 		return fault.Refuse("run %s is running in %v", r.ID, r.Owner).
 			Hint("Stop it first: pawl stop %s", r.ID)
 	case !CanDiscard(r):
 		return refuseEnded(r, "run %s is not waiting: it is %s", r.ID, r.Status)
 	}
 	if needsAttention(r) {
-		if err := engine.Archive(ctx, p.Store, r.ID, "discarded by a person"); err != nil {
+		if err := storedrun.Archive(ctx, p.Store, r.ID, "discarded by a person"); err != nil {
 			return err
 		}
 	}
@@ -90,7 +90,7 @@ func (p *Runs) DiscardRun(ctx context.Context, r store.Run) error {
 		err = statefile.Remove(r.Root, r.Name)
 	}
 	if err == nil {
-		err = engine.DropUndelivered(ctx, p.Store, r.ID)
+		err = storedrun.DropUndelivered(ctx, p.Store, r.ID)
 	}
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func (p *Runs) Undelivered(ctx context.Context) (found []store.Run, err error) {
 	runs, err := p.Store.Runs(ctx, store.RunQuery{Root: p.Root, Undelivered: true})
 	for _, r := range runs {
 		whole, rerr := p.Store.Run(ctx, r.ID)
-		if rerr == nil && engine.WaitsForDelivery(whole) {
+		if rerr == nil && storedrun.WaitsForDelivery(whole) {
 			found = append(found, whole)
 		}
 	}
@@ -135,7 +135,7 @@ func (p *Runs) InReview(ctx context.Context) (found []store.Run, why map[string]
 // ReasonNotDelivered also names the command that delivers the work. It is "" if the run
 // does not wait for delivery.
 func ReasonNotDelivered(r store.Run) string {
-	if !engine.WaitsForDelivery(r) {
+	if !storedrun.WaitsForDelivery(r) {
 		return ""
 	}
 	s := SetupOf(r)
@@ -158,7 +158,7 @@ func needsAttention(r store.Run) bool {
 	if r.EndedAt.IsZero() || loop.Status(r.Status) == loop.Aborted {
 		return true
 	}
-	if s, err := engine.StateOf(r); err == nil && s.Status == loop.FailedRun && s.Question != nil {
+	if s, err := storedrun.StateOf(r); err == nil && s.Status == loop.FailedRun && s.Question != nil {
 		return true
 	}
 	f, err := statefile.Read(statefile.Path(r.Root, r.Name))
@@ -176,7 +176,7 @@ func (p *Runs) Stop(ctx context.Context, r store.Run, wait bool) error {
 	if !loop.Status(r.Status).Active() {
 		return refuseEnded(r, "run %s is not running: it is %s", r.ID, r.Status)
 	}
-	if !engine.Alive(r.Owner) {
+	if !storedrun.Alive(r.Owner) {
 		return p.stopUnattended(ctx, r)
 	}
 	if err := p.storeControl(ctx, r, store.ControlStop, ""); err != nil {
@@ -196,7 +196,7 @@ func (p *Runs) awaitStop(ctx context.Context, r store.Run) error {
 	rests := func() bool { return !loop.Status(now.Status).Active() && now.Owner.PID == 0 }
 	err := pollUntil(ctx, stopWait, func() (over bool, err error) {
 		now, err = p.Store.Run(ctx, r.ID)
-		return err == nil && rests() && !engine.Alive(r.Owner), err
+		return err == nil && rests() && !storedrun.Alive(r.Owner), err
 	})
 	late := errors.Is(err, errLate)
 	switch {
@@ -218,7 +218,7 @@ func (p *Runs) awaitStop(ctx context.Context, r store.Run) error {
 func (p *Runs) WaitUntilReleased(ctx context.Context, r store.Run) (store.Run, error) {
 	here, _ := os.Hostname()
 	err := pollUntil(ctx, stopWait, func() (over bool, err error) {
-		if loop.Status(r.Status).Active() || r.Owner.Host != here || !engine.Alive(r.Owner) {
+		if loop.Status(r.Status).Active() || r.Owner.Host != here || !storedrun.Alive(r.Owner) {
 			return true, nil
 		}
 		r, err = p.Store.Run(ctx, r.ID)
@@ -264,7 +264,7 @@ func (p *Runs) stopUnattended(ctx context.Context, r store.Run) error {
 // AsIs says how a run really is: one whose pawl died runs unattended for as long
 // as its lease lasts, and is interrupted after that.
 func (p *Runs) AsIs(ctx context.Context, r store.Run) store.Run {
-	if !loop.Status(r.Status).Active() || engine.Alive(r.Owner) {
+	if !loop.Status(r.Status).Active() || storedrun.Alive(r.Owner) {
 		return r
 	}
 	r.Owner = store.Owner{Host: r.Owner.Host}
@@ -290,7 +290,7 @@ func (p *Runs) autopilotResumes(ctx context.Context, r store.Run) bool {
 		return false
 	}
 	pilot, ok, err := p.Store.Autopilot(ctx)
-	if err != nil || !ok || !pilot.On() && !engine.Alive(pilot.Owner) {
+	if err != nil || !ok || !pilot.On() && !storedrun.Alive(pilot.Owner) {
 		return false
 	}
 	c, err := p.Store.Case(ctx, r.Name)
@@ -322,8 +322,8 @@ func Unattended(ctx context.Context, stateDir, run string) (string, bool) {
 // Message leaves words for the next prompt of a run; from says where they come
 // from.
 func (p *Runs) Message(ctx context.Context, r store.Run, text, from string) error {
-	err := engine.LeaveMessage(ctx, p.Store, r, text, from)
-	if errors.Is(err, engine.ErrNoReader) {
+	err := storedrun.LeaveMessage(ctx, p.Store, r, text, from)
+	if errors.Is(err, storedrun.ErrNoReader) {
 		return refuseEnded(r, "%v", err)
 	}
 	if err != nil {
@@ -395,7 +395,7 @@ func withAsked(e *fault.Error, run string, open, asked []loop.Asks) *fault.Error
 
 // unansweredSteps returns the questions of steps that no answer waits for.
 func unansweredSteps(asked []loop.Asks, rows []store.Control) []loop.Asks {
-	e, _ := engine.Replies(rows, nil)
+	e, _ := storedrun.Replies(rows, nil)
 	return slices.DeleteFunc(slices.Clone(asked), func(q loop.Asks) bool {
 		return slices.ContainsFunc(e.Replies, func(r loop.Asks) bool { return r.Step == q.Step })
 	})

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 	"github.com/pawl-dev/pawl/internal/keep/store"
@@ -55,7 +55,7 @@ func (p *Operator) Redirect(ctx context.Context, r store.Run, to string) error {
 	if r.Kind != string(loop.Task) {
 		return fault.Refuse("run %s has no slot: it is a %s", r.ID, r.Kind).Hint("Stop it: pawl stop %s", r.ID)
 	}
-	if !loop.Status(r.Status).Active() || !engine.Alive(r.Owner) {
+	if !loop.Status(r.Status).Active() || !storedrun.Alive(r.Owner) {
 		return fault.Refuse("run %s of %s has no slot: it is not running", r.ID, r.Name).
 			Hint("Start the other task: pawl case start %s", to)
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/delivery"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -165,7 +165,7 @@ func (s actionHandlers) raiseAndResume(ctx context.Context, p *action.Operator, 
 	if done, err := p.ResumeElsewhere(ctx, r, f); done || err != nil {
 		return err
 	}
-	if engine.Alive(r.Owner) {
+	if storedrun.Alive(r.Owner) {
 		return fault.Refuse("run %s is already running: %v", r.ID, r.Owner)
 	}
 	_, err := s.o.Launch(ctx, append([]string{"resume", r.ID}, view.FlagsOf(raise)...),

@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/web/view"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/delivery"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -53,7 +53,7 @@ func (r *rig) rests(files, theirs map[string]string) {
 	if err := w.Release(ctx, "its run is paused"); err != nil {
 		r.t.Fatal(err)
 	}
-	setup, err := json.Marshal(action.Setup{Setup: engine.Setup{Private: id, Undelivered: "it is not verified"}})
+	setup, err := json.Marshal(action.Setup{Setup: storedrun.Setup{Private: id, Undelivered: "it is not verified"}})
 	if err != nil {
 		r.t.Fatal(err)
 	}

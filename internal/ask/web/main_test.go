@@ -26,7 +26,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/merge"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
@@ -280,7 +280,7 @@ func (r *rig) self() store.Owner {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return engine.OwnerOf(id)
+	return storedrun.OwnerOf(id)
 }
 
 // nobody is a process of an earlier boot of this machine.

@@ -24,7 +24,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -268,7 +268,7 @@ func (s *pilotHandlers) beginNext(ctx context.Context) error {
 		return err
 	}
 	pilot, ok, err := s.o.Store.Autopilot(ctx)
-	if err != nil || ok && (engine.Alive(pilot.Owner) || pilot.On()) {
+	if err != nil || ok && (storedrun.Alive(pilot.Owner) || pilot.On()) {
 		return err
 	}
 	cutOff := pilot.EndedAt.IsZero() || pilot.Exit >= stopped

@@ -20,7 +20,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -329,7 +329,7 @@ var urgency = []string{"question", "review", "conflict", "blocked", "failed", "t
 
 func (s placeHandlers) needOf(ctx context.Context, r store.Run) view.Need {
 	n := view.Need{Kind: "question", Title: r.Title(), Why: r.Why, Since: r.UpdatedAt, Run: new(s.viewOf(ctx, r))}
-	state, err := engine.StateOf(r)
+	state, err := storedrun.StateOf(r)
 	if err == nil {
 		rows, _ := s.o.Store.Controls(ctx, r.ID) // without them nothing counts as answered
 		n.Question = view.ShowQuestion(state.Question, rows)

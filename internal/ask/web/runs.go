@@ -21,7 +21,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/web/view"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
+
 	flow "github.com/pawl-dev/pawl/internal/do/workflow/run"
 	"github.com/pawl-dev/pawl/internal/keep/spool"
 	"github.com/pawl-dev/pawl/internal/keep/store"
@@ -101,7 +102,7 @@ func (s runHandlers) getRun(ctx context.Context, in *rest.RunPath) (*rest.Body[v
 	if err != nil {
 		return nil, err
 	}
-	state, err := engine.StateOf(r)
+	state, err := storedrun.StateOf(r)
 	if err != nil {
 		return nil, err
 	}

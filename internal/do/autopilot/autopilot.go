@@ -20,6 +20,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
 	"github.com/pawl-dev/pawl/internal/do/drive"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/merge"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
@@ -183,9 +184,9 @@ func beginPilot(ctx context.Context, o Options) (*pilot, error) {
 		slots:    map[string]*slot{},
 		late:     make(chan string, 1),
 		row: store.Autopilot{
-			Session: engine.NewID(), Phase: string(schedule.Running),
+			Session: storedrun.NewID(), Phase: string(schedule.Running),
 			Mode: string(o.Settings.Mode), MaxParallel: o.Settings.MaxParallel,
-			Owner: engine.OwnerOf(self), StartedAt: now, UpdatedAt: now, State: json.RawMessage(`{}`),
+			Owner: storedrun.OwnerOf(self), StartedAt: now, UpdatedAt: now, State: json.RawMessage(`{}`),
 		},
 	}
 	if o.GoOn {
@@ -195,7 +196,7 @@ func beginPilot(ctx context.Context, o Options) (*pilot, error) {
 	if o.Elsewhere != nil && o.HandsOn {
 		p.row.Options = encodeJSON(handed{o.Filter, o.Sprint, o.Asked})
 	}
-	p.row, err = o.Store.TakeAutopilot(ctx, p.row, engine.Alive)
+	p.row, err = o.Store.TakeAutopilot(ctx, p.row, storedrun.Alive)
 	return p, err
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/agent/script"
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
 	"github.com/pawl-dev/pawl/internal/do/egress"
-	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/merge"
 	"github.com/pawl-dev/pawl/internal/do/process"
@@ -110,7 +110,7 @@ func (d *desk) queue(repo *git.Repo, state string) func(context.Context, func(qu
 		return merge.Open(ctx, merge.Options{
 			Store: d.store, Repo: repo, Dir: filepath.Join(state, "queue"), Target: "main", Environ: os.Environ(), Local: true,
 			Policy: queue.Policy{Batch: 1, Retries: 1, Timeout: time.Hour},
-			Exe:    os.Args[0], Args: []string{reexec.Supervise}, Lease: time.Minute, Owner: engine.OwnerOf(self), Alive: engine.Alive, Notify: tell,
+			Exe:    os.Args[0], Args: []string{reexec.Supervise}, Lease: time.Minute, Owner: storedrun.OwnerOf(self), Alive: storedrun.Alive, Notify: tell,
 		})
 	}
 }

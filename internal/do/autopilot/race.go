@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
-	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/do/engine/lanes"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -107,7 +107,7 @@ func endLeft(ctx context.Context, db *store.Store, root, stateDir, name string) 
 	if errors.Is(err, store.ErrNotFound) {
 		return nil
 	}
-	if err != nil || !loop.Status(run.Status).Active() || engine.Alive(run.Owner) {
+	if err != nil || !loop.Status(run.Status).Active() || storedrun.Alive(run.Owner) {
 		return err
 	}
 	return lanes.EndUnattended(ctx, runDir(stateDir, run.ID), run.ID)

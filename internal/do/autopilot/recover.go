@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
 	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/do/engine/lanes"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
 	"github.com/pawl-dev/pawl/internal/keep/store"
@@ -66,7 +67,7 @@ func (p *attempts) recoverActive(ctx context.Context) (adopt []string, err error
 
 // byHand reports whether the owner of the run is alive, and no worker.
 func byHand(o store.Owner, workers []store.Worker) bool {
-	return o.PID != 0 && engine.Alive(o) && !slices.ContainsFunc(workers, func(w store.Worker) bool {
+	return o.PID != 0 && storedrun.Alive(o) && !slices.ContainsFunc(workers, func(w store.Worker) bool {
 		return w.PID == o.PID && w.Host == o.Host
 	})
 }
@@ -90,7 +91,7 @@ func (p *attempts) endLost(ctx context.Context, workers []store.Worker) error {
 		works, err := p.o.Elsewhere.Works(ctx, task)
 		if err == nil && !works {
 			nobody := func(store.Owner) bool { return false } // drives it: the engine says so
-			err = engine.ArchiveOf(ctx, p.o.Store, r.ID, "its end is missing from the database", nobody)
+			err = storedrun.ArchiveOf(ctx, p.o.Store, r.ID, "its end is missing from the database", nobody)
 		}
 		if err != nil {
 			return err
@@ -112,7 +113,7 @@ func (p *attempts) endStrays(ctx context.Context, active []board.Case) error {
 			continue
 		}
 		run, err := p.o.Store.Run(ctx, l.Run)
-		byHand := run.Owner.PID != 0 && engine.Alive(run.Owner)
+		byHand := run.Owner.PID != 0 && storedrun.Alive(run.Owner)
 		if err != nil || byHand {
 			continue // err: it is forgotten
 		}
@@ -157,7 +158,7 @@ func (p *attempts) findRun(ctx context.Context, name string, f *schedule.Found) 
 	if err != nil {
 		return run, err
 	}
-	s, err := engine.StateOf(run)
+	s, err := storedrun.StateOf(run)
 	if err != nil || p.wentDark(run, s) {
 		return run, err
 	}
@@ -199,7 +200,7 @@ func (p *attempts) resumption(ctx context.Context, run string, mode schedule.Sta
 	}
 	rows, err := p.o.Store.Controls(ctx, run)
 	for _, r := range rows {
-		if a, ok := engine.Reply(r, pol); ok {
+		if a, ok := storedrun.Reply(r, pol); ok {
 			e = a
 		}
 	}

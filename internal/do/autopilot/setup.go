@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/loop"
-	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
@@ -75,7 +75,7 @@ func setupCommand(ctx context.Context, client *supervisor.Client, dir string, i 
 		env, box = slices.Concat(plan.Environ, plan.Box.Caches, plan.Marks), &plan.Box.Setup
 	}
 	// The id is new each time: a set-up that failed is tried again.
-	id := strconv.Itoa(i+1) + "-" + engine.NewID()
+	id := strconv.Itoa(i+1) + "-" + storedrun.NewID()
 	res, err := client.Run(ctx, supervisor.Job{
 		ID: id, Files: filepath.Join(dir, strconv.Itoa(i+1)), Args: []string{"sh", "-c", line},
 		Dir: w.Dir, Env: env, Merge: true, Box: box,

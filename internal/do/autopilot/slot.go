@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
 	"github.com/pawl-dev/pawl/internal/keep/store"
@@ -391,7 +392,7 @@ func (p *attempts) gatherTask(ctx context.Context, l *slot, w pool.Workspace) (T
 
 // pastRun reads the result of the task's last run, and whether a person answered.
 func (p *reporter) pastRun(ctx context.Context, last store.Run, past *schedule.Past) error {
-	s, err := engine.StateOf(last)
+	s, err := storedrun.StateOf(last)
 	if err != nil {
 		return err
 	}

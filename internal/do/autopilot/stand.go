@@ -11,7 +11,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
 	"github.com/pawl-dev/pawl/internal/do/drive"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -32,11 +32,11 @@ func HandOver(ctx context.Context, o Options) error {
 	now := time.Now()
 	state, _ := schedule.Step(schedule.State{}, schedule.Event{Kind: schedule.Began, At: now, Settings: o.Settings})
 	_, err := o.Store.TakeAutopilot(ctx, store.Autopilot{
-		Session: engine.NewID(), Phase: string(state.Phase), Mode: string(state.Mode),
+		Session: storedrun.NewID(), Phase: string(state.Phase), Mode: string(state.Mode),
 		MaxParallel: o.Settings.MaxParallel,
 		StartedAt:   now, UpdatedAt: now, State: encodeJSON(state),
 		Options: encodeJSON(handed{o.Filter, o.Sprint, o.Asked}),
-	}, engine.Alive)
+	}, storedrun.Alive)
 	return err
 }
 
@@ -65,7 +65,7 @@ func standBy(ctx context.Context, db *store.Store, log *slog.Logger, open opener
 			return // the worker says so
 		}
 		a, _, err := db.Autopilot(ctx)
-		if driven := engine.Alive(a.Owner) && a.Owner != engine.OwnerOf(self); err == nil && a.On() && !driven {
+		if driven := storedrun.Alive(a.Owner) && a.Owner != storedrun.OwnerOf(self); err == nil && a.On() && !driven {
 			err = goOn(ctx, open)
 		}
 		if err != nil && ctx.Err() == nil {
@@ -91,7 +91,7 @@ func goOn(ctx context.Context, open opener) error {
 
 // inheritState begins where the process before ended.
 func (p *pilot) inheritState(ctx context.Context) (err error) {
-	if p.row, err = p.o.Store.GoOnAutopilot(ctx, p.row.Owner, engine.Alive); err != nil {
+	if p.row, err = p.o.Store.GoOnAutopilot(ctx, p.row.Owner, storedrun.Alive); err != nil {
 		return err
 	}
 	var h handed

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -102,7 +102,7 @@ func IdleOf(ctx context.Context, db *store.Store) (i Idle, err error) {
 		return i, err
 	}
 	a, ok, err := db.Autopilot(ctx)
-	if isOn := a.On() || engine.Alive(a.Owner); err != nil || !ok || !isOn {
+	if isOn := a.On() || storedrun.Alive(a.Owner); err != nil || !ok || !isOn {
 		return i, err
 	}
 	var s schedule.State
@@ -244,7 +244,7 @@ func Status(ctx context.Context, db *store.Store, root string) (View, error) {
 		if err := json.Unmarshal(a.State, &state); err != nil {
 			return v, err
 		}
-		v.Session, v.PID, v.Host, v.Running = a.Session, a.Owner.PID, a.Owner.Host, engine.Alive(a.Owner)
+		v.Session, v.PID, v.Host, v.Running = a.Session, a.Owner.PID, a.Owner.Host, storedrun.Alive(a.Owner)
 		v.Waits = a.On() && !v.Running
 		v.Phase, v.Mode, v.Why, v.Exit, v.PauseEnds = a.Phase, a.Mode, a.Why, a.Exit, state.Ends
 		v.Sprint, v.StartedAt, v.EndedAt = a.Sprint, a.StartedAt, a.EndedAt
@@ -369,7 +369,7 @@ func (v *View) readNeeds(ctx context.Context, db *store.Store, root string) erro
 // ofRun adds what the last run of the task came to.
 func (n *Need) ofRun(r store.Run) {
 	n.Run = r.ID
-	s, err := engine.StateOf(r)
+	s, err := storedrun.StateOf(r)
 	if err != nil {
 		return // the rest is shown without it
 	}

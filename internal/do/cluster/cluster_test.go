@@ -30,6 +30,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/egress"
 	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/merge"
 	"github.com/pawl-dev/pawl/internal/do/process"
@@ -210,7 +211,7 @@ func (s site) options(ctx context.Context) (o autopilot.Options, err error) {
 			Travel: o.Remote, Store: o.Store, Repo: o.Repo, Dir: filepath.Join(s.State, "queue"), Target: "main",
 			Environ: os.Environ(), Local: s.Store == "",
 			Policy: queue.Policy{Batch: 1, Retries: 1, Timeout: time.Hour, Push: s.Store != ""},
-			Exe:    os.Args[0], Args: []string{reexec.Supervise}, Lease: time.Minute, Owner: engine.OwnerOf(self), Alive: engine.Alive, Notify: tell,
+			Exe:    os.Args[0], Args: []string{reexec.Supervise}, Lease: time.Minute, Owner: storedrun.OwnerOf(self), Alive: storedrun.Alive, Notify: tell,
 		})
 	}
 	return o, err
@@ -226,7 +227,7 @@ func (s site) open(ctx context.Context) (*store.Store, error) {
 		return nil, err
 	}
 	o := store.Shared{
-		Address: s.Store, Repository: boardName, Place: s.Repo, Lease: s.Lease, Boot: engine.OwnerOf(self).Boot,
+		Address: s.Store, Repository: boardName, Place: s.Repo, Lease: s.Lease, Boot: storedrun.OwnerOf(self).Boot,
 		Files: s.Files,
 	}
 	return store.OpenShared(ctx, o)
@@ -514,7 +515,7 @@ func TestATaskThatLandsMeanwhile(t *testing.T) {
 	must(t, <-ended)
 	run, err := d.store.Latest(t.Context(), d.Repo, "task-001")
 	must(t, err)
-	s, err := engine.StateOf(run)
+	s, err := storedrun.StateOf(run)
 	must(t, err)
 	if s.Status != loop.Stopped || !s.Command.Settled {
 		t.Errorf("its run is %s: %s", s.Status, s.Why)

@@ -21,7 +21,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/signal"
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
 	"github.com/pawl-dev/pawl/internal/do/cluster"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
@@ -700,7 +700,7 @@ echo "<promise>COMPLETE</promise>"
 	owner, err := process.Identify(worker.Process.Pid)
 	must(t, err)
 	now := time.Now()
-	run := engine.NewID() // who takes a run over ends all of its name, in a test beside this one too
+	run := storedrun.NewID() // who takes a run over ends all of its name, in a test beside this one too
 	_, err = m.store.MoveCase(t.Context(), "task-001", board.Change{Action: board.Start, By: board.Pawl, At: now})
 	must(t, err)
 	s, _ := loop.Step(loop.State{}, loop.Event{Kind: loop.Started, At: now, Policy: &loop.Policy{Kind: loop.Task, MaxIterations: 3, Agent: "script"}})
@@ -710,7 +710,7 @@ echo "<promise>COMPLETE</promise>"
 	must(t, err)
 	must(t, m.store.Create(t.Context(), store.Run{
 		ID: run, Kind: "task", Name: "task-001", Status: string(s.Status), State: state, Setup: json.RawMessage(`{}`),
-		Owner: engine.OwnerOf(owner), StartedAt: now, UpdatedAt: now,
+		Owner: storedrun.OwnerOf(owner), StartedAt: now, UpdatedAt: now,
 	}, e, func(store.Owner) bool { return false }))
 	if res := m.pilot(0)(); res.Tally.Landed != 1 {
 		t.Errorf("it ended with %+v", res)
@@ -736,7 +736,7 @@ echo one > one.txt
 echo "<promise>COMPLETE</promise>"
 `)
 	now := time.Now()
-	run := engine.NewID() // who takes a run over ends all of its name, in a test beside this one too
+	run := storedrun.NewID() // who takes a run over ends all of its name, in a test beside this one too
 	_, err := m.store.MoveCase(t.Context(), "task-001", board.Change{Action: board.Start, By: board.Pawl, At: now})
 	must(t, err)
 	s, _ := loop.Step(loop.State{}, loop.Event{Kind: loop.Started, At: now, Policy: &loop.Policy{
@@ -749,7 +749,7 @@ echo "<promise>COMPLETE</promise>"
 	must(t, err)
 	self, err := process.Self()
 	must(t, err)
-	dead := engine.OwnerOf(self)
+	dead := storedrun.OwnerOf(self)
 	dead.Start = "1"
 	must(t, m.store.Create(t.Context(), store.Run{
 		ID: run, Kind: "task", Name: "task-001", Status: string(s.Status), State: state, Setup: json.RawMessage(`{}`),

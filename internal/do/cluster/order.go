@@ -13,6 +13,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
+
 	enums "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
@@ -23,7 +25,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
 	"github.com/pawl-dev/pawl/internal/do/drive"
-	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -221,7 +222,7 @@ func believeOrder(ctx context.Context, db *store.Store, placed store.Order, o *f
 	if err != nil || o.Decision == nil {
 		return err
 	}
-	s, err := engine.StateOf(run)
+	s, err := storedrun.StateOf(run)
 	if err != nil {
 		return err
 	}

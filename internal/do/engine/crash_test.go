@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/statefile"
 )
 
@@ -371,7 +372,7 @@ func TestArchiveEndsWhatIsLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = opts.Store.Close() }()
-	if err := Archive(context.Background(), opts.Store, w.run(), "left behind"); err != nil {
+	if err := storedrun.Archive(context.Background(), opts.Store, w.run(), "left behind"); err != nil {
 		t.Fatal(err)
 	}
 	w.nothingRuns()

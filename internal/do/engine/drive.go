@@ -21,13 +21,13 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/engine/attemptdir"
 	"github.com/pawl-dev/pawl/internal/do/engine/lanes"
 	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/do/ratelimit"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
 	"github.com/pawl-dev/pawl/internal/do/trust"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/keep/files"
-	"github.com/pawl-dev/pawl/internal/keep/journal"
 	"github.com/pawl-dev/pawl/internal/keep/outputs"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -100,7 +100,7 @@ type Driver struct {
 
 	state   loop.State
 	n       int64 // number of the last event
-	setup   Setup
+	setup   storedrun.Setup
 	fresh   bool        // setup differs from the stored one
 	foreign bool        // the run comes from a state file, and did nothing here
 	from    string      // the status that the run was resumed from
@@ -190,7 +190,7 @@ func newDriver(o Options, id string) (*Driver, error) {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	runDir := filepath.Join(o.StateDir, "runs", id)
 	s := &session{
-		o: o, plan: o.Plan, id: id, self: self, owner: OwnerOf(self), runDir: runDir,
+		o: o, plan: o.Plan, id: id, self: self, owner: storedrun.OwnerOf(self), runDir: runDir,
 		watched: o.Plan.Root, hasty: context.Background(),
 	}
 	if s.o.after == nil {
@@ -286,7 +286,7 @@ type input struct {
 	lost     error   // another pawl has the run
 	messages []int64 // control rows that the agent was told
 	control  int64   // the row that it came in
-	raise    *raise
+	raise    *storedrun.Raise
 	ask      bool
 	flush    bool // nothing happened, and what waits is to be stored
 }
@@ -418,20 +418,6 @@ func optionOf(q *loop.Question, n int) string {
 	return q.Options[n-1]
 }
 
-// rest is the journal's kind of event for a run that came to rest, and whether
-// the run is over.
-func rest(s loop.Status) (kind string, over bool) {
-	switch s {
-	case loop.Paused:
-		return journal.Paused, false
-	case loop.Pending, loop.Blocked:
-		return journal.QuestionAsked, false
-	case loop.Interrupted:
-		return journal.Finished, false
-	}
-	return journal.Finished, true
-}
-
 // finish stores how the run came to rest and gives it up.
 func (d *Driver) finish(ctx context.Context) error {
 	d.deliverAtRest(ctx)
@@ -440,7 +426,7 @@ func (d *Driver) finish(ctx context.Context) error {
 		d.warn(err.Error())
 	}
 	now := time.Now()
-	kind, over := rest(d.state.Status)
+	kind, over := storedrun.RestOf(d.state.Status)
 	end := d.row(now)
 	if over {
 		end.EndedAt = now

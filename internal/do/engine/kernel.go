@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -57,4 +58,4 @@ func (d *Driver) followPending(ctx context.Context) bool {
 
 // mayStillDrive reports whether another owner may be driving the run. Where the state is
 // kept elsewhere, the run belongs to the pawl that it was given to.
-func (d *Driver) mayStillDrive(o store.Owner) bool { return d.o.Kernel == nil && Alive(o) }
+func (d *Driver) mayStillDrive(o store.Owner) bool { return d.o.Kernel == nil && storedrun.Alive(o) }

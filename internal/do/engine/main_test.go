@@ -24,6 +24,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/delivery"
 	"github.com/pawl-dev/pawl/internal/do/egress"
 	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/gate"
 	"github.com/pawl-dev/pawl/internal/do/ratelimit"
 	"github.com/pawl-dev/pawl/internal/do/reexec"
@@ -120,7 +121,7 @@ func (o order) takeWorkspace(ctx context.Context, db *store.Store) (*delivery.Wo
 		Person: person, Pool: clones, ID: pool.RunPrefix + "build", StateDir: o.State, When: deliver.Each, Confirm: []string{".envrc"},
 	})
 	if err == nil {
-		_, err = FinishEarlier(ctx, db, w)
+		_, err = storedrun.FinishEarlier(ctx, db, w)
 	}
 	return w, err
 }
@@ -415,7 +416,7 @@ func (w *world) stored() (store.Run, []loop.Record, loop.State) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	s, err := StateOf(run)
+	s, err := storedrun.StateOf(run)
 	if err != nil {
 		w.t.Fatal(err)
 	}

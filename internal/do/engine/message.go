@@ -9,7 +9,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,8 +18,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/signal"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/engine/attemptdir"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/keep/files"
-	"github.com/pawl-dev/pawl/internal/keep/journal"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -30,28 +29,6 @@ import (
 // taken when its iteration is recorded. So a crash loses none, and an attempt that a
 // limit of the provider cut off leaves them for the next one. Of a workflow, the agent
 // step that starts next is told.
-
-// ErrNoReader is that no prompt of a run follows that a message could be in.
-var ErrNoReader = errors.New("no agent would read it")
-
-// LeaveMessage keeps what a person says to the agent of a run, whether it runs
-// or rests, for the next prompt. by is where it comes from, e.g. "cli".
-func LeaveMessage(ctx context.Context, db *store.Store, r store.Run, text, by string) error {
-	text = strings.TrimSpace(text)
-	switch {
-	case text == "":
-		return errors.New("the message is empty")
-	case r.Status == string(loop.Completed):
-		return fmt.Errorf("%w: run %s is completed", ErrNoReader, r.ID)
-	}
-	now := time.Now()
-	c := store.Control{Run: r.ID, Kind: store.ControlMessage, Text: text, At: now}
-	if _, err := db.AddControl(ctx, c); err != nil {
-		return err
-	}
-	_, err := journal.Append(ctx, db, r.ID, now, journal.MessageLeft, journal.Asked{Text: text, By: by})
-	return err
-}
 
 // waitingMessages returns the messages that wait, oldest first, and their rows. When the
 // database cannot be read there are none, and they come later.
@@ -149,7 +126,7 @@ func (d *Driver) controls(ctx context.Context) []input {
 		case store.ControlPause:
 			in.event = loop.Event{Kind: loop.PauseAsked}
 		case store.ControlLimits:
-			in.event, in.raise = loop.Event{Kind: loop.Raised}, &raise{}
+			in.event, in.raise = loop.Event{Kind: loop.Raised}, &storedrun.Raise{}
 			if json.Unmarshal([]byte(row.Text), in.raise) != nil {
 				continue // of another version
 			}
@@ -161,93 +138,10 @@ func (d *Driver) controls(ctx context.Context) []input {
 	return asks
 }
 
-// Reply is a person's answer, as it waits in the database, as an event; false
-// for a row that is none.
-func Reply(c store.Control, p *loop.Policy) (loop.Event, bool) {
-	e := loop.Event{Kind: loop.Answered, Policy: p, Text: c.Text}
-	switch c.Kind {
-	case store.ControlAnswer:
-		return e, true
-	case store.ControlChoice:
-		number, text, _ := strings.Cut(c.Text, " ")
-		e.Choice, _ = strconv.Atoi(number)
-		e.Text = text
-		return e, true
-	case store.ControlReply:
-		var to loop.Asks
-		if json.Unmarshal([]byte(c.Text), &to) != nil || to.Step == "" {
-			return loop.Event{}, false
-		}
-		e.Text, e.Replies = "", []loop.Asks{to}
-		return e, true
-	}
-	return loop.Event{}, false
-}
-
-// Replies are all answers that wait for a run, oldest first, as one event: the
-// newest, and of those to steps the newest to each. False is none.
-func Replies(rows []store.Control, p *loop.Policy) (all loop.Event, ok bool) {
-	for _, row := range rows {
-		e, is := Reply(row, p)
-		if !is {
-			continue
-		}
-		if len(e.Replies) > 0 && len(all.Replies) > 0 {
-			e.Replies = append(e.Replies, all.Replies...) // the first to a step counts
-		}
-		all, ok = e, true
-	}
-	return all, ok
-}
-
-// A person can raise the limits of a run while it works, by a control row. The process
-// that drives the run takes it at its next look: from then on the kernel decides by the
-// new limits, and the flags that are stored with the run change, so that a later resume
-// keeps them. The iteration under way keeps the limits that it began with.
-
-// raise is such a row.
-type raise struct {
-	journal.Limits
-	// Flags are those that the limits came from, to be merged by name into the
-	// run's own; empty for a task, whose limits are stored with the case.
-	Flags map[string]json.RawMessage `json:"flags,omitempty"`
-}
-
-// AskRaise asks the process that drives a run for higher limits, and returns
-// the id of the row. flags is a JSON object, or nil.
-func AskRaise(ctx context.Context, db *store.Store, run string, to journal.Limits, flags json.RawMessage,
-) (int64, error) {
-	r := raise{Limits: to}
-	if len(flags) > 0 {
-		if err := json.Unmarshal(flags, &r.Flags); err != nil {
-			return 0, fmt.Errorf("cannot read the flags of run %s: %v", run, err)
-		}
-	}
-	return db.AddControl(ctx, store.Control{Run: run, Kind: store.ControlLimits, Text: string(encode(r)),
-		At: time.Now()})
-}
-
-// over is the policy with the limits that were named.
-func over(p loop.Policy, l journal.Limits) *loop.Policy {
-	if l.MaxIterations != nil {
-		p.MaxIterations = *l.MaxIterations
-	}
-	if l.MaxCost != nil {
-		p.MaxCost = *l.MaxCost
-	}
-	if l.Timeout > 0 {
-		p.Timeout = l.Timeout
-	}
-	if l.TaskTimeout > 0 {
-		p.TaskTimeout = l.TaskTimeout
-	}
-	return &p
-}
-
 // allow completes what was asked with the policy, and keeps its flags with the
 // run's.
 func (d *Driver) allow(a *input) {
-	a.event.Policy = over(d.state.Policy, a.raise.Limits)
+	a.event.Policy = storedrun.RaisedPolicy(d.state.Policy, a.raise.Limits)
 	if len(a.raise.Flags) == 0 {
 		return
 	}
@@ -256,26 +150,7 @@ func (d *Driver) allow(a *input) {
 		return // of a version that stores them otherwise
 	}
 	maps.Copy(flags, a.raise.Flags)
-	d.setup.Flags, d.fresh = encode(flags), true
-}
-
-// RaisedText says what a run may from now on.
-func RaisedText(l journal.Limits) string {
-	var parts []string
-	if n := l.MaxIterations; n != nil && *n > 0 {
-		parts = append(parts, fmt.Sprintf("%d iterations", *n))
-	} else if n != nil {
-		parts = append(parts, "any number of iterations")
-	}
-	if l.MaxCost != nil {
-		parts = append(parts, l.MaxCost.String())
-	}
-	for _, t := range []time.Duration{l.Timeout, l.TaskTimeout} {
-		if t > 0 {
-			parts = append(parts, loop.Duration(t))
-		}
-	}
-	return strings.Join(parts, ", ")
+	d.setup.Flags, d.fresh = storedrun.Encode(flags), true
 }
 
 // layOut makes the folder from which pawl's tools tell an agent of its task. What an

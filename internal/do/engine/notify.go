@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/agent"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
 )
 
@@ -32,7 +32,7 @@ func (d *Driver) notifyOf(in input, c loop.Command) {
 	e, record := in.event, c.Record
 	if in.raise != nil {
 		d.o.Log.Info("limits raised", "run", d.id, "limits", in.raise.Limits)
-		d.notify(Notice{Kind: LimitsRaised, Text: RaisedText(in.raise.Limits)})
+		d.notify(Notice{Kind: LimitsRaised, Text: storedrun.RaisedText(in.raise.Limits)})
 	}
 	if e.Kind == loop.Resumed || e.Kind == loop.Answered {
 		d.notify(Notice{Kind: RunResumed, Text: d.from})
@@ -162,15 +162,6 @@ func (d *Driver) newEvent(kind string, at time.Time, data any) journal.Event {
 		panic(err)
 	}
 	return e
-}
-
-// encode is for our own structs, which always encode.
-func encode(v any) json.RawMessage {
-	data, err := json.Marshal(v)
-	if err != nil {
-		panic(err)
-	}
-	return data
 }
 
 // answersIn returns what a person answered, one line for each step.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/deliver"
@@ -12,6 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/delivery"
 	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
 )
 
@@ -37,7 +37,7 @@ func (d *Driver) enterNew(ctx context.Context) error {
 // delivered. That work is kept; the workspace becomes the new run's.
 func (d *Driver) warnOfUndelivered(ctx context.Context, id string) {
 	run, err := d.o.Store.Run(ctx, id)
-	if err == nil && undeliveredOf(run) != "" {
+	if err == nil && storedrun.ReasonUndelivered(run) != "" {
 		d.notify(Notice{Kind: Note, Text: fmt.Sprintf("work of %s is not in your files; see it: pawl show %s --diff; "+
 			"apply it: pawl apply %s; discard it: pawl discard %s", id, id, id, id)})
 	}
@@ -163,18 +163,6 @@ func (w *worker) whyToRest(d deliver.Decision) string {
 	return d.Why + "; " + d.ResumeHint(w.id)
 }
 
-// lastVerdict is what is known of the work after the last iteration that ended.
-func lastVerdict(s loop.State) delivery.Verdict {
-	v := delivery.Verdict{Iteration: s.Iteration, Completed: s.Status == loop.Completed}
-	for _, p := range slices.Backward(s.Recent) {
-		if p.Outcome != loop.Neutral || p.Cut {
-			v.Green, v.Gated = p.Outcome == loop.Success && !p.Cut, p.Score >= 0
-			break
-		} // it changed nothing, and the gates were not red
-	}
-	return v
-}
-
 // combineTries is how often work and what a person commits meanwhile are put together.
 const combineTries = 3
 
@@ -189,7 +177,7 @@ func (w *worker) deliverWork(ctx context.Context, s loop.State) (rest string) {
 		w.noteDelivered(delivery.Delivered{Decision: deliver.Decision{Kind: deliver.Nothing}})
 		return ""
 	}
-	v := lastVerdict(s)
+	v := storedrun.LastVerdict(s)
 	v.Gated = len(w.plan.Gates) > 0
 	for range combineTries {
 		d, err := p.Deliver(ctx, v)
@@ -313,7 +301,7 @@ func (d *Driver) keepDeliveries(ctx context.Context) {
 	for _, one := range list {
 		before := d.setup.Undelivered
 		d.fresh = true
-		d.setup.noteDelivery(one)
+		d.setup.NoteDelivery(one)
 		switch one.Kind {
 		case deliver.Deliver:
 			d.store(ctx, d.newEvent(journal.WorkDelivered, time.Now(), one), nil, nil)
@@ -325,21 +313,6 @@ func (d *Driver) keepDeliveries(ctx context.Context) {
 				d.notify(Notice{Kind: Warning, Text: "the work is not delivered: " + one.Why})
 			}
 		}
-	}
-}
-
-// noteDelivery keeps what became of the work.
-func (s *Setup) noteDelivery(d delivery.Delivered) {
-	asked := d.Kind == deliver.Ask && len(d.Paths) > 0
-	s.UndeliveredFiles, s.Undelivered, s.Only = d.Files, d.Why, d.Only
-	s.Choose = d.Kind == deliver.Settle
-	needing := []deliver.Kind{deliver.Settle, deliver.Wait, deliver.Rest, deliver.Combine}
-	s.UndeliveredNeeds = asked || slices.Contains(needing, d.Kind)
-	switch {
-	case d.Kind == deliver.Deliver:
-		s.Deliveries, s.Undelivered = append(s.Deliveries, d), ""
-	case d.Kind == deliver.Nothing && d.Files == 0 && d.Commits == 0:
-		s.Undelivered = ""
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/strategy"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 )
 
 // privateWorld makes a world whose run works in a private workspace, and whose gate is
@@ -30,7 +31,7 @@ func committed(name, text string) string {
 }
 
 // setup is what is stored of the last run beside its state.
-func (w *world) setup() (s Setup) {
+func (w *world) setup() (s storedrun.Setup) {
 	w.t.Helper()
 	run, _, _ := w.stored()
 	if err := json.Unmarshal(run.Setup, &s); err != nil {
@@ -302,7 +303,7 @@ func TestKilledBeforeTheLastDelivery(t *testing.T) {
 			p.await(w.o.Hold)
 			p.kill()
 			first := w.run()
-			if run, _, _ := w.stored(); !DiedUndelivered(run) || w.subjects("main") != "first" {
+			if run, _, _ := w.stored(); !storedrun.DiedUndelivered(run) || w.subjects("main") != "first" {
 				t.Fatalf("it was not killed in time: %s, %q", run.Status, w.subjects("main"))
 			}
 			want := "one first"
@@ -316,7 +317,7 @@ func TestKilledBeforeTheLastDelivery(t *testing.T) {
 				t.Errorf("the branch has %q", got)
 			}
 			w.know(first)
-			if run, _, _ := w.stored(); DiedUndelivered(run) || run.EndedAt.IsZero() || len(w.setup().Deliveries) != 1 {
+			if run, _, _ := w.stored(); storedrun.DiedUndelivered(run) || run.EndedAt.IsZero() || len(w.setup().Deliveries) != 1 {
 				t.Errorf("it ended at %s, with %+v", run.EndedAt, w.setup())
 			}
 		})

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/gate"
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
@@ -25,22 +25,10 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/spool"
 )
 
-// NewID makes a run id of eight letters and digits, by chance: any few of its
-// first characters tell the runs of a repository apart.
-func NewID() string {
-	const alphabet = "0123456789abcdefghjkmnpqrstvwxyz"
-	var b [8]byte
-	_, _ = rand.Read(b[:])
-	for i := range b {
-		b[i] = alphabet[b[i]%32]
-	}
-	return string(b[:])
-}
-
 // Start drives a new run to its end. A live run of the same name is refused
 // with a [store.RunningError].
 func Start(ctx context.Context, o Options) (*Driver, error) {
-	return StartAs(ctx, o, NewID())
+	return StartAs(ctx, o, storedrun.NewID())
 }
 
 // StartAs is [Start] with the run's id, which no run may have yet.
@@ -120,7 +108,7 @@ func (d *Driver) mayResume(ctx context.Context, e loop.Event) error {
 	if run.Owner.PID != 0 {
 		return nil // alive: Take refuses; dead: its end is to be stored first
 	}
-	s, err := StateOf(run)
+	s, err := storedrun.StateOf(run)
 	if err != nil {
 		return err
 	}

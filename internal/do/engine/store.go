@@ -2,59 +2,19 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/strategy"
-	"github.com/pawl-dev/pawl/internal/do/delivery"
-	"github.com/pawl-dev/pawl/internal/do/engine/lanes"
-	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
-	"github.com/pawl-dev/pawl/internal/do/process"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/statefile"
-	"github.com/pawl-dev/pawl/internal/do/supervisor"
-	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
-
-// Setup is what a resume needs beside the kernel's state. What is stored
-// outlives the code: fields can be added, but names must not change.
-type Setup struct {
-	Flags json.RawMessage `json:"flags,omitempty"`
-	// Sandbox says what is enforced by the operating system.
-	Sandbox string `json:"sandbox,omitempty"`
-	// Checks are the gates that the run's work goes through, in their order; nil of a run
-	// that was made from a state file.
-	Checks []runplan.Check `json:"checks"`
-	// Private is the id of the workspace that the run works in, where its work is delivered
-	// to the root; "" is none. Deliveries are those that were made.
-	Private    string               `json:"private,omitempty"`
-	Deliveries []delivery.Delivered `json:"deliveries,omitempty"`
-	// Undelivered says why verified work of the run is not in the checkout; "" is that there
-	// is none, or that it is there.
-	Undelivered      string `json:"undelivered,omitempty"`
-	UndeliveredFiles int    `json:"undelivered_files,omitempty"`
-	// Needs: it takes a person to bring it there.
-	UndeliveredNeeds bool `json:"undelivered_needs,omitempty"`
-	// Choose is true when a person has to choose between their lines and the agent's before anything else.
-	Choose bool `json:"choose,omitempty"`
-	// Only is what of the work is in the workspace alone.
-	Only []workspace.Conflict `json:"only,omitempty"`
-	// Host is the machine that has its work, and Place where its agents worked there, when
-	// that is not the run's root.
-	Host  string `json:"host,omitempty"`
-	Place string `json:"place,omitempty"`
-	// Base is the tree that tampering is measured against.
-	Base string `json:"base,omitempty"`
-	// TaskBase is the tree before the first run of its task; "" is that of a run without a task.
-	TaskBase string `json:"task_base,omitempty"`
-}
 
 // unsaved is a write that waits for the database: the run's creation or a step.
 type unsaved struct {
@@ -79,7 +39,7 @@ func (d *Driver) create(ctx context.Context, e journal.Event) error {
 	d.setup.TaskBase = d.plan.BaseTree
 	d.settle()
 	row := d.row(e.At)
-	row.Setup = encode(d.setup)
+	row.Setup = storedrun.Encode(d.setup)
 	created := unsaved{create: &row, step: store.Step{Event: e}}
 	err := d.write(ctx, created)
 	switch {
@@ -111,7 +71,7 @@ func (d *Driver) store(ctx context.Context, e journal.Event, r *loop.Record, end
 	e.N = d.n
 	step := store.Step{Run: d.row(e.At), Event: e, Record: r, Taken: d.taken, Learned: d.credits}
 	if d.fresh {
-		step.Run.Setup = encode(d.setup)
+		step.Run.Setup = storedrun.Encode(d.setup)
 	}
 	if end != nil {
 		step.Run.EndedAt, step.Release = end.EndedAt, true
@@ -220,7 +180,7 @@ func (d *Driver) row(at time.Time) store.Run {
 	}
 	return store.Run{
 		ID: d.id, Kind: d.plan.Kind, Name: d.plan.Name, Root: d.plan.ProjectRoot(), Status: string(s.Status), Why: why,
-		State: encode(s), Iteration: iteration, MaxIterations: s.Limit, Agent: agent,
+		State: storedrun.Encode(s), Iteration: iteration, MaxIterations: s.Limit, Agent: agent,
 		Cost: int64(s.Spent.Cost), CostKnown: s.Spent.CostKnown, CostPartial: s.Spent.CostPartial,
 		TokensIn: s.Spent.TokensIn, TokensOut: s.Spent.TokensOut,
 		Owner: d.owner, StartedAt: s.StartedAt, UpdatedAt: at, Elapsed: s.Spent.Wall,
@@ -276,142 +236,4 @@ func (d *Driver) stateFile() statefile.File {
 		f.Owner = &d.self
 	}
 	return f
-}
-
-// OwnerOf is a process as the database knows it.
-func OwnerOf(id process.Identity) store.Owner {
-	return store.Owner{PID: id.PID, Start: fmt.Sprint(id.Start), Boot: id.Boot + " " + id.Space, Host: id.Host}
-}
-
-// Alive says whether a run's owner lives, or may live.
-func Alive(o store.Owner) bool {
-	if o.PID == 0 {
-		return false
-	}
-	id := process.Identity{PID: o.PID, Host: o.Host}
-	if _, err := fmt.Sscan(o.Start, &id.Start); err != nil {
-		return true
-	}
-	id.Boot, id.Space, _ = strings.Cut(o.Boot, " ")
-	return process.Alive(id)
-}
-
-// Archive ends a run that nobody will go on with, and what of it still runs here.
-// Its history stays.
-func Archive(ctx context.Context, db *store.Store, id, why string) error {
-	return ArchiveOf(ctx, db, id, why, Alive)
-}
-
-// ArchiveOf is [Archive] for who knows better whether an owner may still drive the run.
-func ArchiveOf(ctx context.Context, db *store.Store, id, why string, drives func(store.Owner) bool) error {
-	self, err := process.Self()
-	if err != nil {
-		return fmt.Errorf("cannot archive run %s: %v", id, err)
-	}
-	run, err := db.Take(ctx, id, OwnerOf(self), drives)
-	if err != nil {
-		return err
-	}
-	if _, err := process.Sweep(ctx, supervisor.Mark(id), lanes.SweepGrace); err != nil {
-		return fmt.Errorf("cannot end what run %s left: %v", id, err)
-	}
-	now := time.Now()
-	if loop.Status(run.Status).Active() {
-		run.Status = string(loop.Interrupted)
-	} else if err := discard(&run, why); err != nil {
-		return err
-	}
-	run.Why, run.EndedAt, run.UpdatedAt = why, now, now
-	e, err := journal.New(id, run.N+1, now, journal.Finished, journal.End{Status: run.Status, Why: why,
-		Iteration: run.Iteration, Elapsed: run.Elapsed})
-	if err != nil {
-		return err
-	}
-	return db.Commit(ctx, store.Step{Run: run, Event: e, Release: true})
-}
-
-// discard lets a run at rest ask for nothing any more.
-func discard(run *store.Run, why string) error {
-	var s loop.State
-	err := json.Unmarshal(run.State, &s)
-	if err == nil {
-		s.Discard(why)
-		run.State, err = json.Marshal(s)
-	}
-	if err != nil {
-		return fmt.Errorf("cannot archive run %s: %v", run.ID, err)
-	}
-	run.Status = string(s.Status)
-	return nil
-}
-
-// Import makes a run of a state file of which the database knows nothing: the
-// database was lost, or another tool wrote the file. It has the file's counts
-// and its maximum, and can be resumed. [statefile.ErrNone] when there is none.
-func Import(ctx context.Context, db *store.Store, root, procedure string) (store.Run, error) {
-	f, err := statefile.Read(statefile.Path(root, procedure))
-	if err != nil {
-		return store.Run{}, err
-	}
-	st := loop.Status(f.Status)
-	if st.Active() {
-		if !f.OwnerDead() {
-			return store.Run{}, fmt.Errorf("the state file of %s says %q, and it may still be running", procedure,
-				f.Status)
-		}
-		st = loop.Interrupted
-	}
-	self, err := process.Self()
-	if err != nil {
-		return store.Run{}, fmt.Errorf("cannot import the state file: %v", err)
-	}
-	state := loop.State{
-		Status: st, Why: "imported from its state file", StartedAt: f.StartedAt,
-		LastAt: f.LastIterationAt, Iteration: f.Iteration,
-		Limit: f.MaxIterations, Strategy: "default", Best: loop.Best{Score: -1},
-		Guards: loop.Guards{Failures: f.ConsecutiveFailures},
-		Policy: loop.Policy{Kind: loop.Procedure, MaxIterations: f.MaxIterations},
-	}
-	for _, e := range f.ElapsedPerIteration {
-		if d, err := time.ParseDuration(e); err == nil {
-			state.Spent.Active += d
-		}
-	}
-	state.Spent.Wall = state.Spent.Active
-	return create(ctx, db, root, procedure, state, self)
-}
-
-// named is how a run was started whose maximum was named: it holds when the run
-// is resumed, whatever the configuration says.
-func named(maximum int) json.RawMessage {
-	return encode(map[string]any{"flags": map[string]string{"max_iterations": fmt.Sprint(maximum)}})
-}
-
-func create(ctx context.Context, db *store.Store, root, procedure string, state loop.State,
-	self process.Identity,
-) (store.Run, error) {
-	now := time.Now()
-	data, err := json.Marshal(state)
-	if err != nil {
-		return store.Run{}, err
-	}
-	run := store.Run{
-		ID: NewID(), Kind: "procedure", Name: procedure, Root: root, Setup: named(state.Limit),
-		Status: string(state.Status), Why: state.Why, State: data,
-		Iteration: state.Iteration, MaxIterations: state.Limit, Owner: OwnerOf(self),
-		StartedAt: state.StartedAt, UpdatedAt: now, Elapsed: state.Spent.Wall,
-	}
-	e, err := journal.New(run.ID, 1, now, journal.RunCreated, journal.Created{Kind: run.Kind, Name: procedure, Root: root,
-		MaxIterations: state.Limit})
-	if err != nil {
-		return run, err
-	}
-	if err := db.Create(ctx, run, e, Alive); err != nil {
-		return run, err
-	}
-	e, err = journal.New(run.ID, 2, now, journal.Warning, journal.Notice{Text: "imported from its state file"})
-	if err != nil {
-		return run, err
-	}
-	return run, db.Commit(ctx, store.Step{Run: run, Event: e, Release: true})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/strategy"
 	"github.com/pawl-dev/pawl/internal/do/engine/attemptdir"
 	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/gate"
 )
 
@@ -198,7 +199,7 @@ func TestAResumeKeepsItsFlags(t *testing.T) {
 	w.within().resume(loop.Event{Kind: loop.Resumed})
 	w.holds(loop.TimedOut, "1.1 success", "2.1 success")
 	run, _, _ := w.stored()
-	var s Setup
+	var s storedrun.Setup
 	if err := json.Unmarshal(run.Setup, &s); err != nil || string(s.Flags) != `{"max":"2"}` || s.Base == "" {
 		t.Errorf("set-up %s, %v", run.Setup, err)
 	}

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/engine/attemptdir"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -70,21 +70,9 @@ func (d *Driver) takeOver(ctx context.Context, run store.Run, e loop.Event) erro
 	return nil
 }
 
-// StateOf is the kernel's state of a run.
-func StateOf(run store.Run) (loop.State, error) {
-	var s loop.State
-	if err := json.Unmarshal(run.State, &s); err != nil {
-		return s, fmt.Errorf("cannot read the state of run %s: %v", run.ID, err)
-	}
-	if slices.Contains(s.Recent, nil) {
-		return s, fmt.Errorf("cannot read the state of run %s: an iteration is null; start over with --fresh", run.ID)
-	}
-	return s, nil
-}
-
 // load restores what the run knows.
 func (d *Driver) load(ctx context.Context, run store.Run) error {
-	s, err := StateOf(run)
+	s, err := storedrun.StateOf(run)
 	if err != nil {
 		return err
 	}
@@ -173,7 +161,7 @@ func (d *Driver) giveBack(ctx context.Context, run store.Run, why error) {
 	now := time.Now()
 	e := d.newEvent(journal.Warning, now, journal.Notice{Text: "not resumed: " + why.Error()})
 	if st := d.state.Status; st != "" && !st.Active() {
-		kind, over := rest(st)
+		kind, over := storedrun.RestOf(st)
 		if over && run.EndedAt.IsZero() {
 			run.EndedAt = run.UpdatedAt
 		}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -11,7 +12,7 @@ import (
 func TestAStateThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for _, state := range []string{`{"recent":[null]}`, `{"recent":{}}`, `[]`, ``} {
-		if _, err := StateOf(store.Run{ID: "7k3f", State: []byte(state)}); err == nil || !strings.Contains(err.Error(), "cannot read the state of run 7k3f") {
+		if _, err := storedrun.StateOf(store.Run{ID: "7k3f", State: []byte(state)}); err == nil || !strings.Contains(err.Error(), "cannot read the state of run 7k3f") {
 			t.Errorf("%q: %v", state, err)
 		}
 	}

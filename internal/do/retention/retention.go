@@ -19,7 +19,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
@@ -144,7 +144,7 @@ func (o *Options) sweepRuns(ctx context.Context, r *Report) error {
 // isAwaited reports whether verified work of the run is not in the person's files.
 func (o *Options) isAwaited(ctx context.Context, id string) bool {
 	run, err := o.Store.Run(ctx, id)
-	return err == nil && engine.WaitsForDelivery(run)
+	return err == nil && storedrun.WaitsForDelivery(run)
 }
 
 // isWorked reports whether the run has an owner who lives, or its agent may outlive a pawl that
@@ -155,7 +155,7 @@ func (o *Options) isWorked(run *store.EndedRun) bool {
 	if run.Owner.PID == 0 {
 		return false
 	}
-	return justNow || engine.Alive(run.Owner)
+	return justNow || storedrun.Alive(run.Owner)
 }
 
 // snapshotRefs by run.

@@ -22,7 +22,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -335,7 +335,7 @@ func withSprints(ctx context.Context, a *command.App, do func(live string, list 
 			return err
 		}
 		live := ""
-		if engine.Alive(pilot.Owner) {
+		if storedrun.Alive(pilot.Owner) {
 			live = pilot.Sprint
 		}
 		return do(live, list)

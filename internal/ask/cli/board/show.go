@@ -19,7 +19,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -249,7 +249,7 @@ func caseSpace(ctx context.Context, db *store.Store, id string) (*shownSpace, er
 		Why: r.Why}
 	_, err = os.Lstat(r.Dir)
 	s.Gone = errors.Is(err, os.ErrNotExist)
-	if engine.Alive(r.Owner) {
+	if storedrun.Alive(r.Owner) {
 		s.Process, s.Host = r.Owner.PID, r.Owner.Host
 	} else {
 		s.KeepUntil = r.KeepUntil

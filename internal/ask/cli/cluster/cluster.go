@@ -24,7 +24,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/config"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -199,7 +199,7 @@ func importBoard(ctx context.Context, a *command.App, c *config.Config, db *stor
 		return err
 	}
 	defer func() { _ = local.Close() }() // it was only read
-	rows, was, err := db.Import(ctx, local, time.Now(), engine.Alive)
+	rows, was, err := db.Import(ctx, local, time.Now(), storedrun.Alive)
 	switch {
 	case errors.Is(err, store.ErrRunning):
 		return fault.Of(fault.Refused, err).Hint("Wait for it, or stop it: pawl autopilot stop, pawl stop NAME")

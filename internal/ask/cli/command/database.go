@@ -22,7 +22,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/forge"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/process"
@@ -195,7 +195,7 @@ func sharedBy(ctx context.Context, c *config.Config) store.Shared {
 	host, _ := os.Hostname()
 	s := store.Shared{Address: c.Cluster.Store, Place: host + ":" + c.Root, Files: c.Cluster.Folder()}
 	if self, err := process.Self(); err == nil {
-		s.Boot = engine.OwnerOf(self).Boot
+		s.Boot = storedrun.OwnerOf(self).Boot
 	}
 	if u, err := url.Parse(s.Address); err == nil && u.Query().Has("repository") {
 		return s // it has the name itself

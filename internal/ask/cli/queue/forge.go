@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/config"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/forge"
 	"github.com/pawl-dev/pawl/internal/do/merge"
 	"github.com/pawl-dev/pawl/internal/keep/store"
@@ -65,7 +65,7 @@ func LookAtForge(ctx context.Context, a *command.App, p *action.Operator) error 
 		return err
 	}
 	row, _, err := p.Store.Queue(ctx, merge.Ref(target))
-	if err == nil && engine.Alive(row.Owner) {
+	if err == nil && storedrun.Alive(row.Owner) {
 		look := queue.Event{Kind: queue.Asked, Ask: &queue.Ask{Wish: queue.WishLook}}
 		_, err = p.Store.AskQueue(ctx, store.QueueAsk{Target: merge.Ref(target), Event: look, At: time.Now()})
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/delivery"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/retention"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -32,7 +32,7 @@ func answerCommand(a *command.App) *cobra.Command {
 			err := a.WithRun(ctx, args[0], func(p *action.Operator, r store.Run) (err error) {
 				run = r.ID
 				goesOn, err = p.Answer(ctx, r, step, args[1:])
-				drives := stay || engine.Alive(r.Owner)
+				drives := stay || storedrun.Alive(r.Owner)
 				if goesOn && drives {
 					goesOn = false
 					a.Say("Continue with: pawl resume %s", r.ID)

@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/do/engine/attemptdir"
 	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 
 	flow "github.com/pawl-dev/pawl/internal/do/workflow/run"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
@@ -109,7 +110,7 @@ func (s *story) printNew(ctx context.Context, follow bool) (rests bool, err erro
 		return false, err
 	}
 	s.run = now
-	if state, err := engine.StateOf(now); err == nil {
+	if state, err := storedrun.StateOf(now); err == nil {
 		s.state.Policy = state.Policy
 	}
 	over := false
@@ -129,7 +130,7 @@ func (s *story) printNew(ctx context.Context, follow bool) (rests bool, err erro
 	if !s.raw {
 		s.printLive(ctx)
 	}
-	drives := now.Owner.PID != 0 && engine.Alive(now.Owner)
+	drives := now.Owner.PID != 0 && storedrun.Alive(now.Owner)
 	rests = over || !drives && !loop.Status(now.Status).Active()
 	if gone := !drives && !rests; gone && follow {
 		s.a.Say("The pawl process of %s has ended, so nothing more appears here. Continue with: pawl resume %s",
@@ -258,7 +259,7 @@ func openStream(dir *os.Root, name string) *spool.Reader {
 
 // printGates prints which gate has begun, and how the one before it ended.
 func (s *story) printGates(now attempt) {
-	state, err := engine.StateOf(s.run)
+	state, err := storedrun.StateOf(s.run)
 	if err != nil || now == s.ended {
 		return
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
@@ -116,7 +116,7 @@ func reportInput(ctx context.Context, p *action.Operator, r store.Run) (in repor
 		Now:       time.Now(), Task: action.TaskOf(ctx, p.Store, r),
 		Changes: changesOf(ctx, p, r), Sandbox: action.SetupOf(r).Sandbox, Version: command.BuildVersion(),
 	}
-	if in.State, err = engine.StateOf(r); err != nil {
+	if in.State, err = storedrun.StateOf(r); err != nil {
 		return in, err
 	}
 	if in.Records, err = p.Store.Iterations(ctx, r.ID); err != nil {

@@ -29,6 +29,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/statefile"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -126,7 +127,7 @@ func resumeEvent(ctx context.Context, s *session.Session, run store.Run) (loop.E
 	if err != nil {
 		return loop.Event{}, err
 	}
-	if answer, ok := engine.Replies(rows, &s.Plan.Policy); ok {
+	if answer, ok := storedrun.Replies(rows, &s.Plan.Policy); ok {
 		return answer, nil
 	}
 	return loop.Event{Kind: loop.Resumed, Policy: &s.Plan.Policy}, nil

@@ -21,7 +21,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/ratelimit"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -154,7 +154,7 @@ func showRun(ctx context.Context, a *command.App, p *action.Operator, r store.Ru
 	if err != nil {
 		return err
 	}
-	state, err := engine.StateOf(r)
+	state, err := storedrun.StateOf(r)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/delivery"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
 	"github.com/pawl-dev/pawl/internal/keep/outputs"
 )
@@ -54,7 +55,7 @@ func (s *story) showEvent(ctx context.Context, e journal.Event) {
 		if to.MaxIterations != nil {
 			s.state.Limit = *to.MaxIterations
 		}
-		s.showNotice(e.At, engine.Notice{Kind: engine.LimitsRaised, Text: engine.RaisedText(to)})
+		s.showNotice(e.At, engine.Notice{Kind: engine.LimitsRaised, Text: storedrun.RaisedText(to)})
 	case journal.WorkDelivered:
 		s.showNotice(e.At, engine.Notice{Kind: engine.Delivered, Text: decodeData[delivery.Delivered](e).Text()})
 	case journal.Warning:
@@ -172,7 +173,7 @@ func (s *story) showRested(e journal.Event) {
 	s.state.Status, s.state.Why, s.state.Iteration = loop.Status(end.Status), end.Why, end.Iteration
 	s.state.Spent = loop.Spent{Wall: end.Elapsed, Cost: end.Cost, CostKnown: end.CostKnown}
 	then := s.state
-	if now, err := engine.StateOf(s.run); err == nil && now.Status == then.Status && now.Iteration == then.Iteration {
+	if now, err := storedrun.StateOf(s.run); err == nil && now.Status == then.Status && now.Iteration == then.Iteration {
 		s.state = now
 	}
 	s.decided.Why = end.Why

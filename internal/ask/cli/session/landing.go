@@ -20,8 +20,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
-	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/forge"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/merge"
@@ -94,7 +94,7 @@ func (l *Landing) QueueOptions(ctx context.Context, notify func(queue.Note)) (me
 		Environ: l.Plan.Environ, Environment: l.hashEnvironment(),
 		Regenerate: l.listRegenerations(),
 		Exe:        l.Plan.Exe, Args: l.Plan.Args, Lease: l.Plan.Lease,
-		Owner: engine.OwnerOf(self), Alive: engine.Alive, Notify: notify,
+		Owner: storedrun.OwnerOf(self), Alive: storedrun.Alive, Notify: notify,
 	}
 	o.Folder, _ = files.Below(l.Repo.Top, l.c.Root)
 	there := newTargetConfig(ctx, l.a, l.c, l.Repo, nil)

@@ -16,7 +16,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/boxpolicy"
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/config"
@@ -29,15 +28,12 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/decide/strategy"
-	"github.com/pawl-dev/pawl/internal/do/delivery"
 	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/hook"
-	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
-	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -448,47 +444,6 @@ func exitCode(s loop.State, cause loop.Cause) int {
 		return command.ExitInterrupted
 	}
 	return command.ExitFailed
-}
-
-// takeWorkspace takes the private workspace of the run; nil outside of git. A run before
-// it that is over, and whose process still ends, is waited for.
-func (s *Session) takeWorkspace(ctx context.Context) (*delivery.Workspace, error) {
-	if s.Tree == nil {
-		return nil, nil
-	}
-	open := func() (*delivery.Workspace, error) {
-		return action.OpenPrivate(ctx, s.Config, s.App.Env, s.Store, action.PrivateID(s.Plan.Name), s.printNote)
-	}
-	w, err := open()
-	for by := time.Now().Add(endsWithin); errors.Is(err, pool.ErrTaken) && time.Now().Before(by); w, err = open() {
-		last, lerr := s.Store.Latest(ctx, s.Config.Root, s.Plan.Name)
-		if lerr != nil || loop.Status(last.Status).Active() || !process.Sleep(ctx, endPause) {
-			break
-		}
-	}
-	if errors.Is(err, pool.ErrTaken) {
-		return nil, command.Usage("%s is already running, in the same workspace: %v", s.Plan.Name, err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	w.DeliverWhen(action.When(s.Config, s.Plan.Name, s.Plan.Safety))
-	if run, d, ok := w.Finished(); ok {
-		if err := engine.RecordDelivery(ctx, s.Store, run, d); err != nil {
-			s.App.Say("Warning: %v", err)
-		}
-	}
-	note, err := engine.FinishEarlier(ctx, s.Store, w)
-	if err != nil {
-		return nil, errors.Join(err, w.Release(ctx, "a run before it could not be finished"))
-	}
-	if note != "" {
-		s.App.Say("Note: %s.", note)
-	}
-	if err := CheckDelivery(ctx, s.Config, s.Plan.Safety, s.Repo); err != nil {
-		return nil, errors.Join(err, w.Release(ctx, "nothing could be delivered"))
-	}
-	return w, nil
 }
 
 // printNote shows what pawl does, without breaking the live line.

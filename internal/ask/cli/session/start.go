@@ -11,6 +11,9 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/pawl-dev/pawl/internal/do/delivery"
+	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
+
 	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/config"
@@ -20,8 +23,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/agent/agents"
-	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/git/checkout"
 	"github.com/pawl-dev/pawl/internal/do/merge"
@@ -54,7 +57,7 @@ func AdoptFile(ctx context.Context, db *store.Store, root, name string, last sto
 	if err := mayRun(file, name, path); err != nil {
 		return last, err
 	}
-	return engine.Import(ctx, db, root, name)
+	return storedrun.Import(ctx, db, root, name)
 }
 
 // MayStart refuses a second start, and asks before an earlier run that could
@@ -129,7 +132,7 @@ const (
 // awaitEnd waits for the process of a run that is over.
 func (s *Session) awaitEnd(ctx context.Context, r store.Run) (store.Run, error) {
 	var err error
-	for by := time.Now().Add(endsWithin); err == nil && engine.Alive(r.Owner) && time.Now().Before(by); {
+	for by := time.Now().Add(endsWithin); err == nil && storedrun.Alive(r.Owner) && time.Now().Before(by); {
 		if loop.Status(r.Status).Active() || !process.Sleep(ctx, endPause) {
 			break
 		}
@@ -148,7 +151,7 @@ func (s *Session) mayFollow(ctx context.Context, last store.Run, noFile, fresh b
 		return err
 	}
 	st := loop.Status(last.Status)
-	if engine.Alive(last.Owner) {
+	if storedrun.Alive(last.Owner) {
 		return command.Usage("%s is already running: run %s, %v", s.Plan.Name, last.ID, last.Owner).
 			Hint("Watch it: pawl logs %s -f", last.ID).Hint("Stop it:  pawl stop %s", last.ID)
 	}
@@ -165,7 +168,7 @@ func (s *Session) mayFollow(ctx context.Context, last store.Run, noFile, fresh b
 		return nil
 	}
 	if fresh {
-		return engine.Archive(ctx, s.Store, last.ID, "left behind by a fresh start")
+		return storedrun.Archive(ctx, s.Store, last.ID, "left behind by a fresh start")
 	}
 	if s.App.Interactive() {
 		return s.offerResume(ctx, last, st)
@@ -198,7 +201,7 @@ func (s *Session) offerResume(ctx context.Context, last store.Run, st loop.Statu
 	case "r", "resume":
 		return ErrResumeInstead
 	case "f", "fresh":
-		return engine.Archive(ctx, s.Store, last.ID, "left behind by a fresh start")
+		return storedrun.Archive(ctx, s.Store, last.ID, "left behind by a fresh start")
 	}
 	return command.StatusError(command.ExitUsage)
 }
@@ -354,4 +357,45 @@ func CheckDelivery(ctx context.Context, c *config.Config, level string, repo *gi
 		return nil
 	}
 	return checkout.CheckTakesWork(ctx, repo)
+}
+
+// takeWorkspace takes the private workspace of the run; nil outside of git. A run before
+// it that is over, and whose process still ends, is waited for.
+func (s *Session) takeWorkspace(ctx context.Context) (*delivery.Workspace, error) {
+	if s.Tree == nil {
+		return nil, nil
+	}
+	open := func() (*delivery.Workspace, error) {
+		return action.OpenPrivate(ctx, s.Config, s.App.Env, s.Store, action.PrivateID(s.Plan.Name), s.printNote)
+	}
+	w, err := open()
+	for by := time.Now().Add(endsWithin); errors.Is(err, pool.ErrTaken) && time.Now().Before(by); w, err = open() {
+		last, lerr := s.Store.Latest(ctx, s.Config.Root, s.Plan.Name)
+		if lerr != nil || loop.Status(last.Status).Active() || !process.Sleep(ctx, endPause) {
+			break
+		}
+	}
+	if errors.Is(err, pool.ErrTaken) {
+		return nil, command.Usage("%s is already running, in the same workspace: %v", s.Plan.Name, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	w.DeliverWhen(action.When(s.Config, s.Plan.Name, s.Plan.Safety))
+	if run, d, ok := w.Finished(); ok {
+		if err := storedrun.RecordDelivery(ctx, s.Store, run, d); err != nil {
+			s.App.Say("Warning: %v", err)
+		}
+	}
+	note, err := storedrun.FinishEarlier(ctx, s.Store, w)
+	if err != nil {
+		return nil, errors.Join(err, w.Release(ctx, "a run before it could not be finished"))
+	}
+	if note != "" {
+		s.App.Say("Note: %s.", note)
+	}
+	if err := CheckDelivery(ctx, s.Config, s.Plan.Safety, s.Repo); err != nil {
+		return nil, errors.Join(err, w.Release(ctx, "nothing could be delivered"))
+	}
+	return w, nil
 }

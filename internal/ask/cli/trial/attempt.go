@@ -22,6 +22,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/strategy"
 	"github.com/pawl-dev/pawl/internal/decide/trial"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 	"github.com/pawl-dev/pawl/internal/keep/store"
@@ -229,7 +230,7 @@ func (w *wallet) describeTask(ctx context.Context, t *trial.Task) error {
 		err = w.end(key, found.Cost, found)
 	} else {
 		var made map[string]store.TrialAttempt
-		if made, err = b.board.TrialAttempts(ctx, engine.Alive); err == nil {
+		if made, err = b.board.TrialAttempts(ctx, storedrun.Alive); err == nil {
 			err = json.Unmarshal(made[key].Result, &found)
 		}
 	}

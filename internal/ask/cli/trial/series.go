@@ -18,7 +18,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/decide/trial"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 	"github.com/pawl-dev/pawl/internal/keep/store"
@@ -79,7 +79,7 @@ const (
 
 func (b *bench) openWallet(ctx context.Context, keys []string) (*wallet, error) {
 	self, err := process.Self()
-	return &wallet{b: b, ctx: ctx, self: engine.OwnerOf(self), keys: keys}, err
+	return &wallet{b: b, ctx: ctx, self: storedrun.OwnerOf(self), keys: keys}, err
 }
 
 // choice is whether something begins now, and if not, why not.
@@ -114,7 +114,7 @@ func (w *wallet) reserve(p purchase) (most loop.MicroUSD, isOurs bool, err error
 		seen, looked = version, time.Now()
 		var c choice
 		if err == nil {
-			_, err = w.b.board.TakeTrialAttempt(w.ctx, one, engine.Alive,
+			_, err = w.b.board.TakeTrialAttempt(w.ctx, one, storedrun.Alive,
 				func(begun map[string]store.TrialAttempt) (kept int64, begins bool) {
 					c = w.choose(p, begun)
 					return int64(c.keeps(p)), c.begins
@@ -203,7 +203,7 @@ func (w *wallet) leave(key string) error {
 func (b *bench) makeAttempts(ctx context.Context, j *judge, p plan) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	before, err := b.board.TrialAttempts(ctx, engine.Alive)
+	before, err := b.board.TrialAttempts(ctx, storedrun.Alive)
 	if err != nil {
 		return err
 	}
@@ -234,7 +234,7 @@ func (b *bench) makeAttempts(ctx context.Context, j *judge, p plan) error {
 
 // explainMissing prints how many attempts are missing, where they are, and how to make them.
 func (b *bench) explainMissing(ctx context.Context, p plan, ended error) error {
-	begun, err := b.board.TrialAttempts(context.WithoutCancel(ctx), engine.Alive)
+	begun, err := b.board.TrialAttempts(context.WithoutCancel(ctx), storedrun.Alive)
 	missing, running, elsewhere := 0, 0, map[string]int{}
 	for _, one := range p.Attempts {
 		switch a, isBegun := begun[one.Key]; {
@@ -298,7 +298,7 @@ func (w *wallet) makeAttempt(j *judge, p plan, next planned) error {
 
 // sayNext names an attempt that begins, the money that is spent, and what the rest may take.
 func (b *bench) sayNext(ctx context.Context, p plan, next planned) error {
-	begun, err := b.board.TrialAttempts(ctx, engine.Alive)
+	begun, err := b.board.TrialAttempts(ctx, storedrun.Alive)
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/trial"
 	"github.com/pawl-dev/pawl/internal/do/agent/agents"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/forge"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/keep/files"
@@ -372,7 +372,7 @@ func (b *bench) completePlan(j *judge, one *planned) error {
 
 // attemptsOf are the attempts of a plan that were made.
 func (b *bench) attemptsOf(ctx context.Context, p plan) (made []trial.Attempt, err error) {
-	begun, err := b.board.TrialAttempts(ctx, engine.Alive)
+	begun, err := b.board.TrialAttempts(ctx, storedrun.Alive)
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/decide/safety"
 	"github.com/pawl-dev/pawl/internal/do/agent"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -161,7 +161,7 @@ type History struct {
 
 // CurrentOf returns the iteration under way; nil when the run rests.
 func CurrentOf(r store.Run) *Current {
-	state, err := engine.StateOf(r)
+	state, err := storedrun.StateOf(r)
 	if err != nil || !state.Status.Active() {
 		return nil
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -129,7 +129,7 @@ type RunPage struct {
 // ShowRun shows a run without what was asked of it.
 func ShowRun(r *store.Run) Run {
 	v := Run{
-		ID: r.ID, Kind: r.Kind, Name: r.Name, Work: r.Work, Status: r.Status, Why: r.Why, Live: engine.Alive(r.Owner),
+		ID: r.ID, Kind: r.Kind, Name: r.Name, Work: r.Work, Status: r.Status, Why: r.Why, Live: storedrun.Alive(r.Owner),
 		Iteration: r.Iteration, MaxIterations: r.MaxIterations, Agent: r.Agent,
 		CostUSD: loop.MicroUSD(r.Cost).Dollars(r.CostKnown), TokensIn: r.TokensIn, TokensOut: r.TokensOut,
 		Host:      r.Owner.Host,
@@ -197,7 +197,7 @@ func ShowQuestion(q *loop.Question, rows []store.Control) *Question {
 	}
 	out := &Question{Text: q.Text, Options: []Option{}, Attempts: append([]string{}, q.Attempts...), Pattern: q.Pattern,
 		Step: q.Step, Items: NonNil(q.Items), Asks: []Asks{}}
-	replies, _ := engine.Replies(rows, nil)
+	replies, _ := storedrun.Replies(rows, nil)
 	for _, a := range q.Asked() {
 		done := slices.ContainsFunc(replies.Replies, func(r loop.Asks) bool { return r.Step == a.Step })
 		out.Asks = append(out.Asks, Asks{Step: a.Step, Text: a.Text, Answered: done})

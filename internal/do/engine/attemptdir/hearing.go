@@ -18,6 +18,7 @@ type Hearing struct {
 	begun string // where it is kept
 }
 
+// Open lets messages be passed on to the agent whose job was begun so; path is where that is kept.
 func (h *Hearing) Open(b Begun, path string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -90,7 +91,7 @@ func (d *activeAttempt) startInner(ctx context.Context, o engine.Options) (*engi
 		}
 		d.resumed = true // it is stored by now
 	}
-	d.e.record.Inner = engine.NewID()
+	d.e.record.Inner = storedrun.NewID()
 	if err := d.storeAttempt(); err != nil {
 		return nil, err
 	}

@@ -1,30 +1,39 @@
-package engine
+package storedrun
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
+	"slices"
 
 	"github.com/pawl-dev/pawl/internal/decide/deliver"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/delivery"
-	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
-// This file is about what is stored of work that is not in the person's files.
+// LastVerdict is what is known of the work after the last iteration that ended.
+func LastVerdict(s loop.State) delivery.Verdict {
+	v := delivery.Verdict{Iteration: s.Iteration, Completed: s.Status == loop.Completed}
+	for _, p := range slices.Backward(s.Recent) {
+		if p.Outcome != loop.Neutral || p.Cut {
+			v.Green, v.Gated = p.Outcome == loop.Success && !p.Cut, p.Score >= 0
+			break
+		} // it changed nothing, and the gates were not red
+	}
+	return v
+}
 
 // WaitsForDelivery is true for a run that is over, whose verified work is not delivered.
 func WaitsForDelivery(run store.Run) bool {
-	why := undeliveredOf(run)
+	why := ReasonUndelivered(run)
 	return why != "" && why != deliver.NotVerified && why != deliver.TakenBack && !run.EndedAt.IsZero()
 }
 
-// undeliveredOf reads why work of a run is not delivered; "" is that there is none.
-func undeliveredOf(run store.Run) string {
+// ReasonUndelivered reads why work of a run is not delivered; "" is that there is none.
+func ReasonUndelivered(run store.Run) string {
 	var s Setup
 	_ = json.Unmarshal(run.Setup, &s) // a run without one has no workspace
 	return s.Undelivered
@@ -34,7 +43,7 @@ func undeliveredOf(run store.Run) string {
 // last iteration came to may not be delivered.
 func isCutOff(run store.Run) bool {
 	status := loop.Status(run.Status)
-	_, over := rest(status)
+	_, over := RestOf(status)
 	return over && !status.Active() && run.EndedAt.IsZero()
 }
 
@@ -63,10 +72,10 @@ func FinishEarlier(ctx context.Context, db *store.Store, w *delivery.Workspace) 
 	var d delivery.Delivered
 	state, err := StateOf(run)
 	if err = errors.Join(err, w.Continue(ctx, id)); err == nil {
-		d, err = w.Deliver(ctx, lastVerdict(state))
+		d, err = w.Deliver(ctx, LastVerdict(state))
 	}
 	if err == nil {
-		err = editSetup(ctx, db, id, journal.WorkDelivered, d, func(s *Setup) { s.noteDelivery(d) })
+		err = editSetup(ctx, db, id, journal.WorkDelivered, d, func(s *Setup) { s.NoteDelivery(d) })
 	}
 	switch {
 	case err != nil:
@@ -92,33 +101,5 @@ func DropUndelivered(ctx context.Context, db *store.Store, id string) error {
 
 // RecordDelivery notes that work of a run at rest was delivered.
 func RecordDelivery(ctx context.Context, db *store.Store, id string, d delivery.Delivered) error {
-	return editSetup(ctx, db, id, journal.WorkDelivered, d, func(s *Setup) { s.noteDelivery(d) })
-}
-
-// editSetup changes what is stored of a run at rest, with an event.
-func editSetup(ctx context.Context, db *store.Store, id, kind string, data any, edit func(*Setup)) error {
-	self, err := process.Self()
-	if err != nil {
-		return err
-	}
-	run, err := db.Take(ctx, id, OwnerOf(self), Alive)
-	if err != nil {
-		return err
-	}
-	var s Setup
-	if len(run.Setup) > 0 {
-		if err := json.Unmarshal(run.Setup, &s); err != nil {
-			return fmt.Errorf("cannot read the set-up of run %s: %v", id, err)
-		}
-	}
-	edit(&s)
-	run.Setup = encode(s)
-	if isCutOff(run) {
-		run.EndedAt = run.UpdatedAt
-	}
-	e, err := journal.New(id, run.N+1, time.Now(), kind, data)
-	if err != nil {
-		return err
-	}
-	return db.Commit(ctx, store.Step{Run: run, Event: e, Release: true})
+	return editSetup(ctx, db, id, journal.WorkDelivered, d, func(s *Setup) { s.NoteDelivery(d) })
 }
