@@ -2,7 +2,10 @@ package failure
 
 import (
 	"cmp"
-	_ "embed" // actions.json
+
+	"github.com/pawl-dev/pawl/internal/decide/failure/printed"
+
+	_ "embed"
 	"encoding/json"
 	"strings"
 	"sync"
@@ -10,6 +13,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/failure/words"
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
 )
+
+// actions.json
 
 // advice has possible actions of a person or an agent; see actions.json.
 type advice struct {
@@ -62,10 +67,10 @@ func formOf(c Class, k Kind, source, subject string) string {
 
 // actionsFor lists what to do, most useful first. subject is what the failure
 // is about, "" when it is not known.
-func actionsFor(v verdict, k Kind, source, subject string, t text) []string {
+func actionsFor(v verdict, k Kind, source, subject string, t printed.Text) []string {
 	table, said := advices(), ""
 	if v.line >= 0 {
-		said = words.Small(t.lineAt(v.line))
+		said = words.Small(t.LineAt(v.line))
 	}
 	for _, l := range table.Lines {
 		if words.HasAny(said, l.Words) {
@@ -262,8 +267,8 @@ func ownerOfMissing(e Evidence, h *hits, v verdict, subject string) flag {
 // namesPackageProgram reports whether a program of the project's own packages is missing: the shell
 // of npm, yarn or bundler names it, and no script of the project.
 func (h *hits) namesPackageProgram(line int) bool {
-	inScript := line >= 0 && scriptLine().MatchString(h.t.lineAt(line))
-	return !inScript && packageScript().MatchString(h.t.s)
+	inScript := line >= 0 && scriptLine().MatchString(h.t.LineAt(line))
+	return !inScript && packageScript().MatchString(h.t.All)
 }
 
 var (
@@ -275,10 +280,6 @@ var (
 	// program of the project's own packages.
 	packageScript = lazy.Regexp(`(?m)^> \S+@\S+ \S+$|^yarn run v|^bundler: command not found`)
 )
-
-// IsCompilerError reports whether TypeScript's compiler made the item. Its class is [Lint], since
-// the compiler only checks, but it is not about form.
-func (i Item) IsCompilerError() bool { return strings.HasPrefix(i.Message, "error TS") }
 
 // severityOf grades a failure for the run: critical stops it until a person
 // acts, high throws away what the iteration did, medium is work to repair, low

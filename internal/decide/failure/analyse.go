@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/decide/failure/printed"
+	"github.com/pawl-dev/pawl/internal/decide/failure/runners"
 	"github.com/pawl-dev/pawl/internal/decide/failure/words"
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
 )
@@ -17,9 +19,9 @@ func Analyse(e Evidence) Analysis {
 	if said != "" {
 		e.Output = said // nothing else that the program printed knows better
 	}
-	out := readOutput(boundOutput(e.Output))
-	t := splitText(out.text)
-	t.short = len(e.Output) > headMax+tailMax || strings.Contains(e.Output, " bytes in all …\n")
+	out := printed.Read(printed.Bound(e.Output))
+	t := printed.Split(out.Text)
+	t.Short = len(e.Output) > printed.HeadMax+printed.TailMax || strings.Contains(e.Output, " bytes in all …\n")
 	h := findHits(t)
 	h.own = said != ""
 	v := judgeOutput(e, h, out)
@@ -36,7 +38,7 @@ func (e Evidence) endedByProvider(h *hits, v verdict) bool {
 	if e.Source != "agent" || v.line < closingLines(h.t) || e.exitedCleanly() {
 		return false
 	}
-	line := h.t.lineAt(v.line)
+	line := h.t.LineAt(v.line)
 	if v.class == Network {
 		return !words.Has(words.Small(line), "localhost", "127.0.0.1", "[::1]", "docker", "podman")
 	}
@@ -68,9 +70,9 @@ func (v verdict) orHeavier(o verdict) verdict {
 	return v
 }
 
-func judgeOutput(e Evidence, h *hits, out reading) verdict {
+func judgeOutput(e Evidence, h *hits, out printed.Reading) verdict {
 	polite := e.Source == "agent" && e.exitedCleanly() && h.endsPolitely()
-	if out.prose || polite {
+	if out.Prose || polite {
 		return judgeProse(h)
 	}
 	v := byWords(h, func(Class) bool { return true })
@@ -84,7 +86,7 @@ func judgeOutput(e Evidence, h *hits, out reading) verdict {
 	if v.weight > floorWeight {
 		return v
 	}
-	if tests, ok := parseTests(h.t); ok && tests.Failed > 0 { // a runner that only counts
+	if tests, ok := runners.Read(h.t); ok && tests.Failed > 0 { // a runner that only counts
 		return verdict{class: TestFailure, weight: suiteWeight, line: -1}
 	}
 	if formed := byForm(h); formed.weight > 0 {
@@ -99,8 +101,8 @@ const floorWeight = 16
 // placeMissingCommand sets the line of a verdict that only the exit status made: the last line that
 // names a missing command.
 func (h *hits) placeMissingCommand(v verdict) verdict {
-	for i := h.t.lineCount() - 1; i >= closingLines(h.t) && v.line < 0 && v.class == MissingCommand; i-- {
-		if missingCommand(h.t.lineAt(i)) != "" {
+	for i := h.t.LineCount() - 1; i >= closingLines(h.t) && v.line < 0 && v.class == MissingCommand; i-- {
+		if missingCommand(h.t.LineAt(i)) != "" {
 			v.line = i
 		}
 	}
@@ -185,7 +187,7 @@ func byWords(h *hits, asked func(Class) bool) verdict {
 		if !asked(r.Class) || r.Flags&loading != 0 || early {
 			continue
 		}
-		line := h.t.lineAt(one.line)
+		line := h.t.LineAt(one.line)
 		if r.Flags&loud == 0 && isWarning(line) {
 			w -= warningPenalty
 		}
@@ -230,13 +232,13 @@ func correctVerdict(h *hits, v verdict) verdict {
 			return verdict{class: Auth, weight: v.weight, line: v.line}
 		}
 	}
-	if v.class == Dependency && fetchesPackage(h.t.lineAt(v.line)) {
+	if v.class == Dependency && fetchesPackage(h.t.LineAt(v.line)) {
 		// A package that could not be fetched is not a package that is not there.
 		if away := h.lastHit(func(r *rule) bool { return r.Class == Network && r.Weight >= 70 }, 0); away != nil {
 			return verdict{class: Network, weight: v.weight, flags: away.rule.Flags, line: away.line}
 		}
 	}
-	if v.class == Validation && words.Has(h.t.lineAt(v.line), ": dial tcp ", ": connection refused", "ECONNREFUSED") {
+	if v.class == Validation && words.Has(h.t.LineAt(v.line), ": dial tcp ", ": connection refused", "ECONNREFUSED") {
 		return verdict{class: Network, weight: v.weight, line: v.line} // what could not be asked was not refused
 	}
 	return v
@@ -251,7 +253,7 @@ const suiteWeight = 84
 func (h *hits) testVerdict() *hit {
 	for _, one := range slices.Backward(h.all) {
 		suite := one.rule.Class == TestFailure && one.rule.Weight >= suiteWeight
-		if suite && h.holdsAt(one) && !isWarning(h.t.lineAt(one.line)) {
+		if suite && h.holdsAt(one) && !isWarning(h.t.LineAt(one.line)) {
 			return one
 		}
 	}
@@ -312,10 +314,10 @@ func announcesRetry(line string) bool {
 
 // closingLines returns the number of the first of the last eight lines that
 // are not blank.
-func closingLines(t text) int {
+func closingLines(t printed.Text) int {
 	seen := 0
-	for i := t.lineCount() - 1; i >= 0; i-- {
-		if strings.TrimSpace(t.lineAt(i)) != "" {
+	for i := t.LineCount() - 1; i >= 0; i-- {
+		if strings.TrimSpace(t.LineAt(i)) != "" {
 			if seen++; seen == 8 {
 				return i
 			}
@@ -324,9 +326,9 @@ func closingLines(t text) int {
 	return 0
 }
 
-func lastLine(t text) int {
-	for i := t.lineCount() - 1; i >= 0; i-- {
-		if strings.TrimSpace(t.lineAt(i)) != "" {
+func lastLine(t printed.Text) int {
+	for i := t.LineCount() - 1; i >= 0; i-- {
+		if strings.TrimSpace(t.LineAt(i)) != "" {
 			return i
 		}
 	}

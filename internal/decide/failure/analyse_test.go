@@ -6,6 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/pawl-dev/pawl/internal/decide/failure/runners"
 	"github.com/pawl-dev/pawl/internal/decide/failure/waits"
 )
 
@@ -306,11 +307,11 @@ func TestStreams(t *testing.T) {
 }
 
 func check(t *testing.T, a Analysis) {
-	if a.Class == "" || a.Kind == "" || a.Severity == "" || len(a.Fingerprint) != 16 || len(a.Items) > maxItems || len(a.Summary) > maxSummary || a.Summary == "" || strings.Contains(a.Summary, "\n") {
+	if a.Class == "" || a.Kind == "" || a.Severity == "" || len(a.Fingerprint) != 16 || len(a.Items) > runners.MaxItems || len(a.Summary) > maxSummary || a.Summary == "" || strings.Contains(a.Summary, "\n") {
 		t.Errorf("%+v", a)
 	}
 	for _, i := range a.Items {
-		if len(i.Message) > maxMessage || len(i.Test) > 300 || len(i.File) > 300 || i.Line < 0 {
+		if len(i.Message) > runners.MaxMessage || len(i.Test) > 300 || len(i.File) > 300 || i.Line < 0 {
 			t.Errorf("%+v", i)
 		}
 	}

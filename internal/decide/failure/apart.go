@@ -1,7 +1,6 @@
 package failure
 
 import (
-	"cmp"
 	"path"
 	"strings"
 	"unicode/utf8"
@@ -16,9 +15,6 @@ import (
 var (
 	// fieldForm begins a line of a record: "line": 3, - file: a.yml, <finding line="2">.
 	fieldForm = lazy.Regexp(`^(?:- |<)?[\w ]{0,20}"?[\w-]{1,20}"?[:=] ?\S`)
-	// rowForm begins a line with its place in the file above it: " 12 message", " L6 |", " 3:4
-	// message".
-	rowForm = lazy.Regexp(`^[^\pL\d]{0,4}(?:L|[Ll]ine |[Rr]ow )?(\d{1,6})(?::(\d{1,6}))?(?:[:|)]| ?\||[ \t]+)[^\d]`)
 	// lineInSentence is a line that a sentence names far from its file.
 	lineInSentence = lazy.Regexp(`\b(?i:line|zeile|ligne|línea|linha|riga|regel|rad|linje|rivi) +(\d{1,6})\b|[(](\d{1,6}):\d{1,6}[)]\W*$`)
 )
@@ -35,7 +31,7 @@ func (o *outline) scatteredPlace(i int) (places.Place, bool) {
 	if p, ok := o.cellPlace(i); ok {
 		return p, true
 	}
-	if places.Heading(said) != "" && i+1 < o.t.lineCount() { // the first of the list is what it says of the file
+	if places.Heading(said) != "" && i+1 < o.t.LineCount() { // the first of the list is what it says of the file
 		i++
 	}
 	if p, ok := o.rowPlace(i); ok {
@@ -65,7 +61,7 @@ func (o *outline) recordAt(i int) string {
 	for from > max(0, i-8) && !starts(from) && field(from-1) {
 		from--
 	}
-	for to < min(o.t.lineCount(), i+6) && !starts(to) && field(to) {
+	for to < min(o.t.LineCount(), i+6) && !starts(to) && field(to) {
 		to++
 	}
 	all := ""
@@ -91,13 +87,13 @@ func (o *outline) rowPlace(i int) (places.Place, bool) {
 	if said := o.textAt(i); i > 0 && (strings.HasPrefix(said, "^") || strings.HasPrefix(said, "| ")) {
 		i--
 	}
-	deep, said := splitIndent(o.t.lineAt(i))
+	deep, said := splitIndent(o.t.LineAt(i))
 	line, col, end := rowIn(said)
 	if end == 0 || deep == 0 {
 		return places.Place{}, false
 	}
 	for j := i - 1; j >= max(0, i-2*aroundMax); j-- {
-		at, name := splitIndent(o.t.lineAt(j))
+		at, name := splitIndent(o.t.LineAt(j))
 		if name == "" || at >= deep {
 			continue
 		}
@@ -105,9 +101,9 @@ func (o *outline) rowPlace(i int) (places.Place, bool) {
 		if file == "" || places.IsForeign(file) {
 			break
 		}
-		inTree := strings.ContainsAny(o.t.lineAt(j), "├└╰")
+		inTree := strings.ContainsAny(o.t.LineAt(j), "├└╰")
 		for k := j - 1; inTree && k >= max(0, j-2*aroundMax) && at > 0; k-- {
-			up, folder := splitIndent(o.t.lineAt(k))
+			up, folder := splitIndent(o.t.LineAt(k))
 			if strings.ContainsAny(folder, " :") && up < at {
 				break
 			}
@@ -189,6 +185,10 @@ func (o *outline) comparedValues(i int) (want, got string) {
 	return "", ""
 }
 
+// rowForm begins a line with its place in the file above it: " 12 message", " L6 |", " 3:4
+// message".
+var rowForm = lazy.Regexp(`^[^\pL\d]{0,4}(?:L|[Ll]ine |[Rr]ow )?(\d{1,6})(?::(\d{1,6}))?(?:[:|)]| ?\||[ \t]+)[^\d]`)
+
 // rowIn reads the line and the column that said begins with; end is 0 for none. A number
 // without a column is a count, where only a blank follows.
 func rowIn(said string) (line, col, end int) {
@@ -205,174 +205,6 @@ func rowIn(said string) (line, col, end int) {
 
 // This file reads what the lines about one failure say of it: where it is, what was
 // expected, and what came.
-
-// body collects the lines of one failure: the first place in the project, what
-// was expected, and the first lines as the message.
-type body struct {
-	item   Item
-	n      int
-	silent bool    // the lines do not belong to the message
-	differ bool    // the lines of a difference follow
-	turned bool    // in which "+" is what was expected
-	value  *string // the value that a line of its own announced; nil for none
-	deep   int     // how far that line is indented
-	alone  bool    // values are on lines of their own
-	want   string  // what lines like "want 3" say; it counts when both are there
-	got    string
-}
-
-const bodyLines = 12
-
-func (b *body) setAt(p places.Place) { b.item.File, b.item.Line, b.item.Column = p.File, p.Line, p.Col }
-
-// standOwn takes the place that a line names, unless it is a library's.
-func (b *body) standOwn(l string) {
-	if p, ok := places.In(l); ok && !places.IsForeign(p.File) {
-		b.setAt(p)
-	}
-}
-
-func (b *body) readLine(l string) {
-	said := strings.TrimSpace(l)
-	said = strings.TrimSpace(strings.TrimPrefix(said, "│"))
-	if said == "" || strings.Trim(said, "-=_─⎯^~* ") == "" {
-		b.value = nil
-		return
-	}
-	mayBe := strings.IndexByte(">|0123456789gmr\xe2", said[0]) >= 0 // asking the first byte is cheap
-	isOther := func() bool { return sourceLine().MatchString(said) || runnerLine().MatchString(said) }
-	if mayBe && isOther() {
-		return
-	}
-	if said == "stacktrace:" { // it knows better than what came before
-		b.setAt(places.Place{})
-	}
-	p, ok := places.In(said)
-	if ok && !ofRuntime().MatchString(said) {
-		nearer := places.IsForeign(b.item.File) && !places.IsForeign(p.File)
-		if b.item.File == "" || nearer {
-			b.setAt(p)
-		}
-	}
-	if !b.readDifference(said) {
-		b.readExpectation(strings.TrimSpace(strings.TrimLeft(said, "#|;")), words.Indent(l))
-	}
-	panics := strings.HasSuffix(said, ":") && strings.Contains(said, " panicked at ") // Rust says why on the next line
-	if ok && onlyPlace().MatchString(said[:p.From]+"…"+p.Rest) {
-		return
-	}
-	if b.silent || panics || strings.HasPrefix(said, "at ") || strings.HasPrefix(said, "# ./") {
-		return
-	}
-	if b.n++; b.n > bodyLines || len(b.item.Message)+len(said) > maxMessage {
-		return
-	}
-	if b.item.Message != "" {
-		b.item.Message += "\n"
-	}
-	b.item.Message += said
-}
-
-// onlyPlace matches the text around a place in a line without a message.
-var onlyPlace = lazy.Regexp(`^(?:\((?:in|from) (?:test )?file )?…[),]?$`)
-
-// sourceLine shows a line of a file with its number in front: it names no place and is no message.
-var sourceLine = lazy.Regexp(`^(?:>|➜)? *\d+ *[|▕]|^\|$|^\| +\d`)
-
-// runnerLine matches messages of a runner about itself that name its own file.
-var runnerLine = lazy.Regexp(`^g?make(?:\[\d+\])?: |^rake aborted`)
-
-// readDifference reads "- what was expected" and "+ what was received" below a line that announces
-// a difference, and reports whether l belongs there.
-func (b *body) readDifference(l string) bool {
-	var m []string
-	if strings.Contains(l, "- ") || strings.Contains(l, "+ ") || strings.HasPrefix(l, "[Diff] ") {
-		m = differenceHead().FindStringSubmatch(l)
-	}
-	if m != nil {
-		b.turned = m[2] != ""
-		b.differ = b.item.Expected == "" && b.item.Received == ""
-		return true
-	}
-	if !b.differ || len(l) < 2 || !strings.ContainsAny(l[:1], "+-") || strings.HasPrefix(l, "+++ ") {
-		return false
-	}
-	value := &b.item.Expected
-	if (l[0] == '+') != b.turned {
-		value = &b.item.Received
-	}
-	*value = joinLine(*value, strings.TrimSuffix(strings.TrimSpace(l[1:]), ","))
-	return true
-}
-
-// differenceHead says which lines of a difference were expected: "-", or "+".
-var differenceHead = lazy.Regexp(`(- Expected|\+ Received|\+ actual - expected|\+\+\+ Actual|\[Diff\] Expected / Actual|^--- \S*(?i:want|expect|golden|snap|reference))` +
-	`|(\+ expected|- actual|\[Diff\] Actual / Expected|^\+\+\+ \S*(?i:want|expect|golden|snap|reference))`)
-
-// joinLine appends a line to a value, shortened to 300 bytes.
-func joinLine(value, more string) string { return shortenText(strings.TrimSpace(value+" "+more), 300) }
-
-func (b *body) readExpectation(l string, deep int) {
-	if m := places.ValueLine().FindStringSubmatch(l); len(m) > 0 && m[3] == "" {
-		b.beginValue(m[1] != "", deep)
-		return
-	}
-	want, got := places.Values(l)
-	if b.value != nil && want+got == "" {
-		if first := *b.value == ""; first || deep > b.deep {
-			*b.value = joinLine(*b.value, l)
-			return
-		}
-	}
-	b.value = nil
-	if want+got == "" {
-		b.readSpoken(l)
-		return
-	}
-	b.item.Expected = cmp.Or(b.item.Expected, want)
-	b.item.Received = cmp.Or(b.item.Received, got)
-}
-
-// beginValue has the next lines read as the wanted or the received value.
-func (b *body) beginValue(wanted bool, deep int) {
-	b.alone = b.alone || b.item.Expected+b.item.Received == ""
-	value := &b.item.Received
-	if wanted {
-		value = &b.item.Expected
-	}
-	if b.value, b.deep = nil, deep; b.alone && *value == "" {
-		b.value = value
-	}
-}
-
-// readSpoken reads "want 3" and "have 2" on two lines, and "<3> expected but was" above "<2>".
-func (b *body) readSpoken(l string) {
-	if value, ok := strings.CutSuffix(l, " expected but was"); ok && b.item.Expected == "" {
-		b.item.Expected, b.value = places.Bare(value), &b.item.Received
-		return
-	}
-	if strings.Contains(l, ": ") {
-		l = programName().ReplaceAllString(l, "")
-	}
-	word, value, _ := strings.Cut(strings.TrimPrefix(l, "but "), " ")
-	switch word {
-	case "want", "wanted", "expected":
-		b.want = value
-	case "have", "got", "actual", "received", "found", "was":
-		b.got = value
-	default:
-		if _, value, ok := strings.Cut(l, " = "); ok { // f(x) = 2, and below it: want 3
-			b.got = value
-		}
-		return
-	}
-	if b.want != "" && b.got != "" && b.item.Expected+b.item.Received == "" {
-		b.item.Expected, b.item.Received = places.Bare(b.want), places.Bare(b.got)
-	}
-}
-
-// programName stands in front of what a program says.
-var programName = lazy.Regexp(`^[\w.-]+: +`)
 
 // This file finds what stopped a file of tests from being loaded: runners say only that the file failed.
 
@@ -413,8 +245,8 @@ func (o *outline) thrownIn(file string) int {
 		if !exception().MatchString(o.textAt(i)) {
 			continue
 		}
-		for j := max(0, i-aroundMax); j < min(o.t.lineCount(), i+aroundMax); j++ {
-			if strings.Contains(o.t.lineAt(j), file) {
+		for j := max(0, i-aroundMax); j < min(o.t.LineCount(), i+aroundMax); j++ {
+			if strings.Contains(o.t.LineAt(j), file) {
 				return i
 			}
 		}
@@ -424,7 +256,7 @@ func (o *outline) thrownIn(file string) int {
 
 // thrownAt is the place of the project at which an exception of line i was thrown: the first of the calls below it.
 func (o *outline) thrownAt(i int) (places.Place, bool) {
-	for j := i + 1; j < min(o.t.lineCount(), i+2*aroundMax) && o.textAt(j) != ""; j++ {
+	for j := i + 1; j < min(o.t.LineCount(), i+2*aroundMax) && o.textAt(j) != ""; j++ {
 		if p, ok := places.In(o.textAt(j)); ok && !places.IsForeign(p.File) {
 			return p, true
 		}

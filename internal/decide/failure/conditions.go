@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/failure/places"
+	"github.com/pawl-dev/pawl/internal/decide/failure/printed"
 	"github.com/pawl-dev/pawl/internal/decide/failure/waits"
 	"github.com/pawl-dev/pawl/internal/decide/failure/words"
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
@@ -230,7 +231,7 @@ func namesException(p spot) bool {
 		return false
 	}
 	if m[1] == "Error" { // also what programs put before a message
-		return p.line+1 < p.h.t.lineCount() && strings.HasPrefix(strings.TrimLeft(p.h.t.lineAt(p.line+1), " "), "at ")
+		return p.line+1 < p.h.t.LineCount() && strings.HasPrefix(strings.TrimLeft(p.h.t.LineAt(p.line+1), " "), "at ")
 	}
 	return true
 }
@@ -341,8 +342,8 @@ func isShortQuota(p spot) bool {
 // withLinesBelow returns the line and the few below it, since JSON may be printed over several.
 func withLinesBelow(p spot) string {
 	s := p.l
-	for i := p.line + 1; i < p.h.t.lineCount() && i < p.line+40 && len(s) < 2000; i++ {
-		s += "\n" + p.h.t.lineAt(i)
+	for i := p.line + 1; i < p.h.t.LineCount() && i < p.line+40 && len(s) < 2000; i++ {
+		s += "\n" + p.h.t.LineAt(i)
 	}
 	return s
 }
@@ -366,7 +367,7 @@ func hasStatusBehind(p spot, args []string) bool {
 
 // untilOf says until when the provider named a wait: typed, else in the words
 // of the message that decided.
-func untilOf(e Evidence, t text, v verdict) time.Time {
+func untilOf(e Evidence, t printed.Text, v verdict) time.Time {
 	if a := v.typed; a != nil {
 		switch {
 		case !a.ResetAt.IsZero():
@@ -378,8 +379,8 @@ func untilOf(e Evidence, t text, v verdict) time.Time {
 			return at
 		}
 	}
-	for i := max(0, v.line-1); v.line >= 0 && i < t.lineCount() && i <= v.line+3; i++ {
-		if at := e.resetTime(t.lineAt(i)); !at.IsZero() {
+	for i := max(0, v.line-1); v.line >= 0 && i < t.LineCount() && i <= v.line+3; i++ {
+		if at := e.resetTime(t.LineAt(i)); !at.IsZero() {
 			return at
 		}
 	}

@@ -5,15 +5,16 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/decide/failure/printed"
 	"github.com/pawl-dev/pawl/internal/decide/failure/words"
 )
 
 // ExitStatus reads from the end of a CI system's or a build tool's log which
 // exit status it reports for the command that failed; false when it does not.
 func ExitStatus(output string) (int, bool) {
-	t := newText(output)
-	for i, seen := t.lineCount()-1, 0; i >= 0 && seen < 12; i-- {
-		l := strings.TrimSpace(t.lineAt(i))
+	t := printed.Make(output)
+	for i, seen := t.LineCount()-1, 0; i >= 0 && seen < 12; i-- {
+		l := strings.TrimSpace(t.LineAt(i))
 		if l == "" {
 			continue
 		}
@@ -168,7 +169,7 @@ func byStop(typ string) Class {
 // byMessage separates causes that providers report under one status: a plan that is used up and a
 // rate (429), a prompt that is too long and a bad request (400).
 func byMessage(a APIError) Class {
-	h := findHits(splitText(a.Type + " " + words.Cut(a.Message, 2000)))
+	h := findHits(printed.Split(a.Type + " " + words.Cut(a.Message, 2000)))
 	best := byWords(h, func(c Class) bool { return c == QuotaExhausted || c == ContextLength || c == RateLimit })
 	if best.class == ContextLength && a.Status >= 500 {
 		return Unknown

@@ -9,8 +9,10 @@ package failure
 
 import (
 	"slices"
-	"strings"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/failure/printed"
+	"github.com/pawl-dev/pawl/internal/decide/failure/runners"
 )
 
 // Class is the sort of failure.
@@ -111,24 +113,10 @@ type Evidence struct {
 }
 
 // Item is one thing that an agent can act on.
-type Item struct {
-	File     string `json:"file,omitempty"`
-	Line     int    `json:"line,omitempty"`   // 1-based; 0 when not known
-	Column   int    `json:"column,omitempty"` // 1-based; 0 when not known
-	Test     string `json:"test,omitempty"`
-	Message  string `json:"message,omitempty"`
-	Expected string `json:"expected,omitempty"`
-	Received string `json:"received,omitempty"`
-}
+type Item = runners.Item
 
-// HasValuesBeyond reports whether the item has values that said, a part of its message, does not
-// contain. If not, showing them after said would repeat them.
-func (i Item) HasValuesBeyond(said string) bool {
-	if i.Expected == "" && i.Received == "" {
-		return false
-	}
-	return !strings.Contains(said, i.Expected) || !strings.Contains(said, i.Received)
-}
+// Tests is a test runner's summary.
+type Tests = runners.Tests
 
 // Analysis is the result for the evidence. It goes through JSON to the journal
 // and to users; fields can be added, but names must not change.
@@ -155,15 +143,6 @@ type Analysis struct {
 	Code string `json:"code,omitempty"`
 }
 
-// Tests is a test runner's summary.
-type Tests struct {
-	Runner  string `json:"runner"` // "go", "jest", "pytest", …
-	Passed  int    `json:"passed"`
-	Failed  int    `json:"failed"`
-	Skipped int    `json:"skipped"`
-	Items   []Item `json:"items,omitempty"`
-}
-
 // Classes lists all classes, in the order in which documents name them.
 func Classes() []Class {
 	return []Class{
@@ -187,3 +166,17 @@ func (a *Analysis) Advice() string {
 // Unanswered are the classes of a model that gave no answer to work with. The
 // first action says what the agent can do otherwise.
 func Unanswered() []Class { return []Class{RefusedByModel, OutputLimit, EmptyAnswer, MalformedAnswer} }
+
+// ParseTests reads what a test runner says in output: its counts and its
+// failing tests, at most 20. It knows go test (plain, -v and -json), jest,
+// vitest, Playwright, pytest, unittest, cargo test, JUnit's XML, TAP, node:test, mocha,
+// rspec, minitest, ExUnit, PHPUnit, Pest, surefire, Gradle, dotnet test, GoogleTest,
+// CTest, XCTest, Swift Testing, cargo nextest, zig, Deno and Bun. False
+// means that no runner's summary was recognised; true with Passed and Failed
+// both 0 means that a runner ran and executed no tests.
+//
+// go test without -v does not say how many tests passed: each package that
+// passed counts as one.
+func ParseTests(output string) (Tests, bool) {
+	return runners.Read(printed.Split(printed.Read(printed.Bound(output)).Text))
+}

@@ -257,7 +257,7 @@ func fingerprintLines(a Analysis, o *outline, at int) []string {
 	}
 	telling := o.errorLines(maxKey)
 	for _, i := range telling {
-		said := o.t.ownerOf(i) + o.withoutNumber(i)
+		said := o.t.OwnerOf(i) + o.withoutNumber(i)
 		if _, itself := places.In(said); !itself {
 			if p, ok := o.scatteredPlace(i); ok { // the same in another file is another failure
 				said = p.File + " " + said

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawl-dev/pawl/internal/decide/failure/printed"
 	"github.com/pawl-dev/pawl/internal/decide/failure/words"
 )
 
@@ -178,11 +179,11 @@ func FuzzPrefix(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, line string) {
 		line = strings.ReplaceAll(line, "\n", " ")
-		if n := prefixOf(line); n < 0 || n > len(line) {
+		if n := printed.PrefixOf(line); n < 0 || n > len(line) {
 			t.Errorf("%q: a prefix of %d", line, n)
 		}
-		if got := splitText(line + "\n" + line); got.lineCount() != 2 || got.lineAt(0) != got.lineAt(1) {
-			t.Errorf("%q: %d lines", line, got.lineCount())
+		if got := printed.Split(line + "\n" + line); got.LineCount() != 2 || got.LineAt(0) != got.LineAt(1) {
+			t.Errorf("%q: %d lines", line, got.LineCount())
 		}
 	})
 }

@@ -10,6 +10,8 @@ import (
 	"sort"
 	"strings"
 	"testing"
+
+	"github.com/pawl-dev/pawl/internal/decide/failure/printed"
 )
 
 // freshOutput is one output of testdata/fresh with its labels; the README there
@@ -100,7 +102,7 @@ func blamed(a Analysis) string {
 // plainly is a text as a headline is compared: without colours, the width of
 // blanks, and capitals.
 func plainly(s string) string {
-	return strings.ToLower(strings.Join(strings.Fields(readOutput(s).text), " "))
+	return strings.ToLower(strings.Join(strings.Fields(printed.Read(s).Text), " "))
 }
 
 // names tells whether a summary is the headline: it holds one of the accepted

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/failure/printed"
 )
 
 // The sets in testdata/labelled were written before the rules that they
@@ -101,7 +103,7 @@ func TestFreshSetsAreWhole(t *testing.T) {
 			ids[l.ID] = true
 			classes[l.Class]++
 			for _, f := range l.Feedback {
-				if out := readOutput(l.Output).text; !strings.Contains(out, f) && !strings.Contains(l.Output, f) {
+				if out := printed.Read(l.Output).Text; !strings.Contains(out, f) && !strings.Contains(l.Output, f) {
 					t.Errorf("%s: the fact %q is not in the output", l.ID, f)
 				}
 			}

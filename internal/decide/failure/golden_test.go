@@ -6,6 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pawl-dev/pawl/internal/decide/failure/printed"
+	"github.com/pawl-dev/pawl/internal/decide/failure/runners"
 )
 
 // read returns an output in testdata, which the named tool really printed.
@@ -104,7 +107,7 @@ func TestParseTestsOfFormats(t *testing.T) {
 
 func showProblems(output string) string {
 	var lines []string
-	for _, i := range parseProblems(newText(output)) {
+	for _, i := range parseProblems(printed.Make(output)) {
 		lines = append(lines, show(i))
 	}
 	return strings.Join(lines, "\n")
@@ -163,7 +166,7 @@ func TestClassesOfRealRuns(t *testing.T) {
 		if a.Severity == Low != (name == "eslint" || name == "govet") {
 			t.Errorf("%s: severity %s", name, a.Severity)
 		}
-		if len(a.Items) == 0 || len(a.Items) > maxItems || a.Summary == "" || strings.Contains(a.Summary, "\n") || len(a.Summary) > maxSummary {
+		if len(a.Items) == 0 || len(a.Items) > runners.MaxItems || a.Summary == "" || strings.Contains(a.Summary, "\n") || len(a.Summary) > maxSummary {
 			t.Errorf("%s: summary %q, %d items", name, a.Summary, len(a.Items))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/pawl-dev/pawl/internal/decide/failure/places"
+	"github.com/pawl-dev/pawl/internal/decide/failure/printed"
 	"github.com/pawl-dev/pawl/internal/decide/failure/words"
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
 )
@@ -34,7 +35,7 @@ const (
 
 // outline is the part of each line of a text.
 type outline struct {
-	t      text
+	t      printed.Text
 	parts  []part
 	usual  usual
 	strict bool // warnings are errors here
@@ -45,8 +46,8 @@ type outline struct {
 // "" when there is none.
 func outlineOf(h *hits, green string) *outline {
 	t := h.t
-	end := max(0, t.lineCount()-outlineLines)
-	o := &outline{t: t, parts: make([]part, t.lineCount()), usual: usualIn(green), strict: strictly().MatchString(t.s)}
+	end := max(0, t.LineCount()-outlineLines)
+	o := &outline{t: t, parts: make([]part, t.LineCount()), usual: usualIn(green), strict: strictly().MatchString(t.All)}
 	before, _ := slices.BinarySearch(h.alarms, end)
 	for _, i := range h.alarms[max(0, before-outlineLines):before] {
 		o.classifyLine(h, i)
@@ -61,8 +62,8 @@ var strictly = lazy.Regexp(`(?i)\b(?:in strict mode|warnings found and -Werror s
 func (o *outline) readBlocks(h *hits, end int) {
 	t := o.t
 	var b block
-	for i := end; i < t.lineCount(); i++ {
-		l := t.lineAt(i)
+	for i := end; i < t.LineCount(); i++ {
+		l := t.LineAt(i)
 		said := strings.TrimSpace(l)
 		switch {
 		case b.includesLine(l, said), said == "":
@@ -79,7 +80,7 @@ func (o *outline) readBlocks(h *hits, end int) {
 const shownMax = 240
 
 func (o *outline) classifyLine(h *hits, i int) {
-	whole := strings.TrimSpace(h.t.lineAt(i))
+	whole := strings.TrimSpace(h.t.LineAt(i))
 	p := h.weighLine(i, words.Cut(whole, shownMax))
 	if p == aside && o.strict && isWarning(whole) {
 		p = hinting
@@ -294,7 +295,7 @@ func (o *outline) firstOfGroup(i int) int {
 		}
 		break
 	}
-	for i > 0 && words.Indent(o.t.lineAt(i)) > 0 && valued().MatchString(o.textAt(i)) {
+	for i > 0 && words.Indent(o.t.LineAt(i)) > 0 && valued().MatchString(o.textAt(i)) {
 		i-- // what they belong to stands above
 	}
 	return i
@@ -319,7 +320,7 @@ func (o *outline) subjectAbove(i int) string {
 	return ""
 }
 
-func (o *outline) textAt(i int) string { return strings.TrimSpace(o.t.lineAt(i)) }
+func (o *outline) textAt(i int) string { return strings.TrimSpace(o.t.LineAt(i)) }
 
 // decisiveLine returns the number of the line that describes the verdict best: the one that
 // decided, unless that is a field, a frame or an echo, or no line decided.
@@ -331,10 +332,10 @@ func (o *outline) decisiveLine(h *hits, v verdict) int {
 		return v.line
 	}
 	if v.line >= 0 && o.parts[v.line] != aside && (o.parts[v.line] != result || v.weight >= 90) {
-		if o.t.lineAt(v.line)[0] == '\t' && o.parts[v.line-min(1, v.line)] >= erring { // it continues the line above
+		if o.t.LineAt(v.line)[0] == '\t' && o.parts[v.line-min(1, v.line)] >= erring { // it continues the line above
 			return v.line - 1
 		}
-		if strings.Contains(o.t.lineAt(v.line), " panicked at ") && v.line+1 < o.t.lineCount() && o.parts[v.line+1] >= plain {
+		if strings.Contains(o.t.LineAt(v.line), " panicked at ") && v.line+1 < o.t.LineCount() && o.parts[v.line+1] >= plain {
 			return v.line + 1 // Rust says why on the next line
 		}
 		if o.parts[v.line] >= erring {
@@ -422,7 +423,7 @@ var valueLabel = lazy.Regexp(`^(?i:expected|actual|received|got|want|passed in|f
 
 // isDetail reports whether a line continues the error above it.
 func (o *outline) isDetail(i int) bool {
-	l := o.t.lineAt(i)
+	l := o.t.LineAt(i)
 	if i > 0 && o.parts[i] == plain && valueLabel().MatchString(o.textAt(i-1)) {
 		return true
 	}

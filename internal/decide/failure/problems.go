@@ -7,31 +7,33 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/decide/failure/places"
+	"github.com/pawl-dev/pawl/internal/decide/failure/printed"
+	"github.com/pawl-dev/pawl/internal/decide/failure/runners"
 	"github.com/pawl-dev/pawl/internal/decide/failure/words"
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
 )
 
 // parseProblems reads what a compiler, a linter or a type checker reports, at
 // most 20 problems, errors before warnings.
-func parseProblems(t text) []Item {
+func parseProblems(t printed.Text) []Item {
 	p := readProblems(t)
 	items := slices.Concat(p.errors, p.warnings)
 	slices.SortStableFunc(items, func(a, b Item) int { // those of the project first
 		return strings.Compare(strconv.FormatBool(places.IsForeign(a.File)), strconv.FormatBool(places.IsForeign(b.File)))
 	})
-	return items[:min(len(items), maxItems)]
+	return items[:min(len(items), runners.MaxItems)]
 }
 
-func readProblems(t text) problems {
+func readProblems(t printed.Text) problems {
 	p := problems{t: t}
-	for p.i = 0; p.i < t.lineCount() && len(p.errors) < maxItems; p.i++ {
-		p.readLine(t.lineAt(p.i))
+	for p.i = 0; p.i < t.LineCount() && len(p.errors) < runners.MaxItems; p.i++ {
+		p.readLine(t.LineAt(p.i))
 	}
 	return p
 }
 
 type problems struct {
-	t        text
+	t        printed.Text
 	i        int
 	errors   []Item
 	warnings []Item
@@ -98,10 +100,10 @@ func (p *problems) readList(said string) bool {
 }
 
 func (p *problems) nextLine() string {
-	if p.i+1 >= p.t.lineCount() {
+	if p.i+1 >= p.t.LineCount() {
 		return ""
 	}
-	return p.t.lineAt(p.i + 1)
+	return p.t.LineAt(p.i + 1)
 }
 
 // headPlace matches the place of the first complaint about a file, behind its name.
@@ -114,7 +116,7 @@ func (p *problems) readRust(said string) bool {
 		return false
 	}
 	at, ok := places.In(said)
-	if message := aboveArrow(p.t.lineAt(p.i - 1)); ok && message != "" {
+	if message := aboveArrow(p.t.LineAt(p.i - 1)); ok && message != "" {
 		bare := strings.TrimSpace(marked().ReplaceAllString(message, ""))
 		p.addItem(Item{File: at.File, Line: at.Line, Column: at.Col, Message: bare}, isWarning(message))
 	}
@@ -150,20 +152,20 @@ func (p *problems) valuesOf(it Item) (want, got string) {
 	if want, got = places.Values(strings.Join(strings.Fields(it.Message), " ")); want != "" && got != "" {
 		return want, got
 	}
-	b := body{silent: true}
-	for j := p.i + 1; j < p.t.lineCount() && j < p.i+2*aroundMax; j++ {
-		l := p.t.lineAt(j)
-		if _, next := places.In(l); next || strings.HasPrefix(l, "error") || b.item.Expected != "" && b.item.Received != "" {
+	b := runners.Body{Silent: true}
+	for j := p.i + 1; j < p.t.LineCount() && j < p.i+2*aroundMax; j++ {
+		l := p.t.LineAt(j)
+		if _, next := places.In(l); next || strings.HasPrefix(l, "error") || b.Item.Expected != "" && b.Item.Received != "" {
 			break
 		}
 		if l = strings.Trim(l, " •|│"); l != "" {
-			b.readLine(l)
+			b.ReadLine(l)
 		}
 	}
-	if b.item.Expected == "" || b.item.Received == "" || b.item.Expected == b.item.Received {
+	if b.Item.Expected == "" || b.Item.Received == "" || b.Item.Expected == b.Item.Received {
 		return "", ""
 	}
-	return b.item.Expected, b.item.Received
+	return b.Item.Expected, b.Item.Received
 }
 
 // underFile reads lines like eslint's, "  3:8  error  message  rule", that
@@ -228,8 +230,8 @@ func (p *problems) readLocated(l, said string) bool {
 			return true
 		}
 	}
-	if bareError().MatchString(msg) && p.i+1 < p.t.lineCount() { // GHC says what on the next line
-		msg += " " + strings.TrimSpace(p.t.lineAt(p.i+1))
+	if bareError().MatchString(msg) && p.i+1 < p.t.LineCount() { // GHC says what on the next line
+		msg += " " + strings.TrimSpace(p.t.LineAt(p.i+1))
 	}
 	if said, ok := strings.CutSuffix(strings.TrimSpace(before), " at"); ok { // Perl says what, and then where
 		msg = strings.TrimRight(said+", "+msg, " ,.")
@@ -243,8 +245,8 @@ func (p *problems) readLocated(l, said string) bool {
 		msg = strings.TrimSpace(p.messageBelow() + " " + bare)
 	}
 	it := Item{File: at.File, Line: at.Line, Column: at.Col, Message: msg}
-	it.inProject()
-	below := p.i > 0 && l != said && isWarning(p.t.lineAt(p.i-1))
+	it.InProject()
+	below := p.i > 0 && l != said && isWarning(p.t.LineAt(p.i-1))
 	p.addItem(it, below || isWarning(said) || strings.HasPrefix(msg, "warning") ||
 		strings.HasPrefix(strings.TrimSpace(before), "info"))
 	return true
@@ -259,8 +261,8 @@ var bareError = lazy.Regexp(`^(?:error|warning):(?: \[[\w-]+\])*$`)
 // messageBelow returns the message of a place that stands alone on its line: the next line that
 // begins a sentence.
 func (p *problems) messageBelow() string {
-	for j := p.i + 1; j < p.t.lineCount() && j < p.i+8; j++ {
-		s := strings.TrimSpace(p.t.lineAt(j))
+	for j := p.i + 1; j < p.t.LineCount() && j < p.i+8; j++ {
+		s := strings.TrimSpace(p.t.LineAt(j))
 		if m := pointed().FindStringSubmatch(s); m != nil { // shellcheck
 			return m[1]
 		}

@@ -6,14 +6,14 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/decide/failure/places"
+	"github.com/pawl-dev/pawl/internal/decide/failure/printed"
+	"github.com/pawl-dev/pawl/internal/decide/failure/runners"
 	"github.com/pawl-dev/pawl/internal/decide/failure/words"
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
 )
 
 // Bounds of what a report holds.
 const (
-	maxItems   = 20
-	maxMessage = 500
 	maxSummary = 200
 	maxNotes   = 8
 	maxKey     = 60 // lines that go into the fingerprint
@@ -42,7 +42,7 @@ func makeAnalysis(e Evidence, h *hits, v verdict) Analysis {
 		a.Severity = Medium
 	}
 	a.Summary = summaryOf(e, t, v, a, tests)
-	if key := fingerprintLines(a, o, v.line); t.short && v.class == Unknown && slices.Max(o.parts) < hinting {
+	if key := fingerprintLines(a, o, v.line); t.Short && v.class == Unknown && slices.Max(o.parts) < hinting {
 		a.Fingerprint = Fingerprint(a, e.Output) // no cause was found: the same only when nothing differs
 	} else {
 		a.Fingerprint = Fingerprint(a, key...)
@@ -51,11 +51,11 @@ func makeAnalysis(e Evidence, h *hits, v verdict) Analysis {
 }
 
 // subjectOfVerdict reads the subject from the line that decided; "" if none did.
-func subjectOfVerdict(t text, v verdict) string {
+func subjectOfVerdict(t printed.Text, v verdict) string {
 	if v.line < 0 {
 		return ""
 	}
-	return subjectOf(v.class, t.lineAt(v.line))
+	return subjectOf(v.class, t.LineAt(v.line))
 }
 
 // itemsOf finds items that an agent can act on: failing tests, a compiler's or a linter's problems,
@@ -66,14 +66,14 @@ func itemsOf(h *hits, o *outline, v verdict) ([]Item, Tests) {
 	var tests Tests
 	switch v.class {
 	case TestFailure:
-		tests, _ = parseTests(t)
+		tests, _ = runners.Read(t)
 		tests.Items = o.explainLoads(tests.Items)
 		items = tests.Items
 	case CompileError, Lint:
 		items = parseProblems(t)
 	case Timeout, Dependency, Crash:
 		if h.lastHit(func(r *rule) bool { return r.Class == TestFailure }, 0) != nil {
-			parsed, _ := parseTests(t)
+			parsed, _ := runners.Read(t)
 			items = o.explainLoads(parsed.Items)
 		}
 	case Tampering, LimitExceeded:
@@ -83,7 +83,7 @@ func itemsOf(h *hits, o *outline, v verdict) ([]Item, Tests) {
 	switch v.class {
 	case TestFailure, CompileError, Lint:
 		if !sayEnough(items) && v.class == TestFailure {
-			if pasted := readExcerpt(t); sayEnough(pasted) {
+			if pasted := runners.ReadExcerpt(t); sayEnough(pasted) {
 				items = pasted
 			}
 		}
@@ -118,14 +118,14 @@ func boundItems(items []Item) []Item {
 			i = items[n+at]
 		}
 		i.File = words.Cut(i.File, 300)
-		i.Test = shortenText(i.Test, 300)
-		i.Message = shortenText(i.Message, maxMessage)
-		i.Expected = shortenText(i.Expected, 300)
-		i.Received = shortenText(i.Received, 300)
+		i.Test = printed.Shorten(i.Test, 300)
+		i.Message = printed.Shorten(i.Message, runners.MaxMessage)
+		i.Expected = printed.Shorten(i.Expected, 300)
+		i.Received = printed.Shorten(i.Received, 300)
 		if i == (Item{}) || slices.Contains(out, i) {
 			continue
 		}
-		if out = append(out, i); len(out) == maxItems {
+		if out = append(out, i); len(out) == runners.MaxItems {
 			break
 		}
 	}
@@ -138,12 +138,12 @@ func noteItems(h *hits, o *outline, v verdict) []Item {
 	t := h.t
 	var lines []int
 	add := func(i int) {
-		if i < 0 || i >= t.lineCount() || len(lines) >= maxNotes || strings.TrimSpace(t.lineAt(i)) == "" {
+		if i < 0 || i >= t.LineCount() || len(lines) >= maxNotes || strings.TrimSpace(t.LineAt(i)) == "" {
 			return
 		}
-		said := strings.TrimSpace(t.lineAt(i))
+		said := strings.TrimSpace(t.LineAt(i))
 		for _, j := range lines {
-			if strings.TrimSpace(t.lineAt(j)) == said {
+			if strings.TrimSpace(t.LineAt(j)) == said {
 				return
 			}
 		}
@@ -161,7 +161,7 @@ func noteItems(h *hits, o *outline, v verdict) []Item {
 	for _, i := range lines {
 		it := o.noteItem(i)
 		items = append(items, it)
-		for p, ok := places.In(o.t.lineAt(i)); ok && it.Line > 0; p, ok = places.In(p.Rest) { // a line may name several
+		for p, ok := places.In(o.t.LineAt(i)); ok && it.Line > 0; p, ok = places.In(p.Rest) { // a line may name several
 			if p.Line > 0 && p.File != it.File && !places.IsForeign(p.File) {
 				items = append(items, Item{File: p.File, Line: p.Line, Column: p.Col, Message: it.Message})
 			}
@@ -169,20 +169,20 @@ func noteItems(h *hits, o *outline, v verdict) []Item {
 	}
 	if p, said := projectFrame(t); said != "" && !places.IsForeign(p.File) {
 		if at, itself := places.In(o.textAt(max(0, v.line))); len(lines) > 0 && (!itself || places.IsForeign(at.File)) {
-			items[0].thrownAt(p, v.class)
+			setThrownAt(&items[0], p, v.class)
 		}
 		items = append(items, Item{File: p.File, Line: p.Line, Column: p.Col, Message: strings.TrimSpace(said)})
 	}
 	for _, i := range telling {
 		it := o.noteItem(i)
-		it.Message = strings.TrimSpace(t.lineAt(i))
+		it.Message = strings.TrimSpace(t.LineAt(i))
 		items = append(items, it)
 	}
 	return distinctItems(items)
 }
 
-// thrownAt takes the innermost call of the project as the place of an exception.
-func (i *Item) thrownAt(p places.Place, c Class) {
+// setThrownAt takes the innermost call of the project as the place of an exception.
+func setThrownAt(i *Item, p places.Place, c Class) {
 	if c == Crash || exception().MatchString(i.Message) {
 		i.File, i.Line, i.Column = p.File, p.Line, p.Col
 	}
@@ -194,7 +194,7 @@ var traceHead = lazy.Regexp(`^(?:Traceback |goroutine \d|The above exception was
 // noteItem makes an item of line i and of the lines that continue it.
 func (o *outline) noteItem(i int) Item {
 	t := o.t
-	l := strings.TrimSpace(t.lineAt(i))
+	l := strings.TrimSpace(t.LineAt(i))
 	it := Item{Message: strings.TrimPrefix(l, "E   ")}
 	if p, ok := places.In(l); ok && !places.IsForeign(p.File) {
 		it.File, it.Line, it.Column = p.File, p.Line, p.Col
@@ -202,12 +202,12 @@ func (o *outline) noteItem(i int) Item {
 	if from := importingFile(l); places.IsFile(from) {
 		it.File = from
 	}
-	it.inProject()
+	it.InProject()
 	if want, got := places.Values(l); want != "" && got != "" {
 		it.Expected, it.Received = want, got
 	}
-	for j := i + 1; j < t.lineCount() && j < i+4 && len(it.Message) < 300; j++ {
-		next := t.lineAt(j)
+	for j := i + 1; j < t.LineCount() && j < i+4 && len(it.Message) < 300; j++ {
+		next := t.LineAt(j)
 		if !strings.HasPrefix(next, "  ") && !strings.HasPrefix(next, "\t") ||
 			strings.HasPrefix(strings.TrimSpace(next), "at ") || strings.TrimSpace(next) == "" {
 			break
@@ -220,51 +220,36 @@ func (o *outline) noteItem(i int) Item {
 	return it
 }
 
-// ofProject ends a message of MSBuild with the project that is built.
-var ofProject = lazy.Regexp(` \[([^\[\]]+\.\w*proj)(?:::[^\[\]]*)?\]$`)
-
-// inProject takes the project off a message of MSBuild: it is the place, where the message is about a file of the SDK.
-func (i *Item) inProject() {
-	m := ofProject().FindStringSubmatchIndex(i.Message)
-	if len(m) == 0 {
-		return
-	}
-	if i.File == "" || places.IsForeign(i.File) || strings.HasSuffix(i.File, ".targets") || strings.HasSuffix(i.File, ".props") {
-		i.File, i.Line, i.Column = i.Message[m[2]:m[3]], 0, 0
-	}
-	i.Message = strings.TrimSpace(i.Message[:m[0]])
-}
-
 // aroundMax bounds how far from a line its place and its values are looked for.
 const aroundMax = 12
 
 // completeItem adds the place and the values that stand around line i.
 func (o *outline) completeItem(it *Item, i int) {
-	b := body{item: *it, silent: true}
-	b.readLine(o.t.lineAt(i))
-	for j := i + 1; j < o.t.lineCount() && j <= i+aroundMax && !o.beginsOther(i, j); j++ {
-		b.readLine(o.t.lineAt(j))
+	b := runners.Body{Item: *it, Silent: true}
+	b.ReadLine(o.t.LineAt(i))
+	for j := i + 1; j < o.t.LineCount() && j <= i+aroundMax && !o.beginsOther(i, j); j++ {
+		b.ReadLine(o.t.LineAt(j))
 	}
 	o.valuesAround(&b, i)
-	if it.File == "" && !places.IsForeign(b.item.File) {
-		it.File, it.Line, it.Column = b.item.File, b.item.Line, b.item.Column
+	if it.File == "" && !places.IsForeign(b.Item.File) {
+		it.File, it.Line, it.Column = b.Item.File, b.Item.Line, b.Item.Column
 	}
-	if b.item.Expected != "" && b.item.Received != "" && b.item.Expected != b.item.Received {
-		it.Expected, it.Received = b.item.Expected, b.item.Received
+	if b.Item.Expected != "" && b.Item.Received != "" && b.Item.Expected != b.Item.Received {
+		it.Expected, it.Received = b.Item.Expected, b.Item.Received
 	}
 	if p, ok := o.scatteredPlace(i); ok && it.Line == 0 {
 		it.File, it.Line, it.Column = p.File, p.Line, p.Col
 	}
 	for j := i - 1; it.File == "" && j >= max(0, i-3) && o.parts[j] < erring; j-- {
-		if p, ok := places.In(o.t.lineAt(j)); ok && !places.IsForeign(p.File) && !runnerLine().MatchString(o.t.lineAt(j)) {
+		if p, ok := places.In(o.t.LineAt(j)); ok && !places.IsForeign(p.File) && !runners.RunnerLine().MatchString(o.t.LineAt(j)) {
 			it.File, it.Line, it.Column = p.File, p.Line, p.Col
 		}
 	}
 	for _, j := range []int{i, i - 1, i + 1} {
-		if it.File != "" || j < 0 || j >= o.t.lineCount() {
+		if it.File != "" || j < 0 || j >= o.t.LineCount() {
 			break
 		}
-		if l := o.t.lineAt(j); (j <= i || places.IsFile(strings.TrimSpace(l))) && !passed().MatchString(l) {
+		if l := o.t.LineAt(j); (j <= i || places.IsFile(strings.TrimSpace(l))) && !passed().MatchString(l) {
 			it.File = places.FileIn(l)
 		}
 	}
@@ -274,22 +259,22 @@ func (o *outline) completeItem(it *Item, i int) {
 var passed = lazy.Regexp(`\bPASS(?:ED)?\b|^\s*(?:ok|✓|✔|√)\b| \.\.\. ok$`)
 
 // valuesAround looks for values in the columns of a table, and above line i.
-func (o *outline) valuesAround(b *body, i int) {
-	lacks := func() bool { return b.item.Expected == "" || b.item.Received == "" }
+func (o *outline) valuesAround(b *runners.Body, i int) {
+	lacks := func() bool { return b.Item.Expected == "" || b.Item.Received == "" }
 	if lacks() {
-		b.item.Expected, b.item.Received = o.comparedValues(i)
+		b.Item.Expected, b.Item.Received = o.comparedValues(i)
 	}
 	for j := max(0, i-3); j < i && lacks(); j++ {
 		if said := strings.TrimLeft(o.textAt(j), "#|;│ "); places.ValueLine().MatchString(said) {
-			b.readExpectation(said, 0)
+			b.ReadExpectation(said, 0)
 		}
 	}
 }
 
 // beginsOther reports whether line j begins another subject than that of line i.
 func (o *outline) beginsOther(i, j int) bool {
-	l := o.t.lineAt(j)
-	if o.parts[j] < hinting || words.Indent(l) > words.Indent(o.t.lineAt(i)) {
+	l := o.t.LineAt(j)
+	if o.parts[j] < hinting || words.Indent(l) > words.Indent(o.t.LineAt(i)) {
 		return false
 	}
 	want, got := places.Values(strings.TrimSpace(l))
@@ -313,7 +298,7 @@ next:
 }
 
 // summaryOf says it in one line.
-func summaryOf(e Evidence, t text, v verdict, a Analysis, tests Tests) string {
+func summaryOf(e Evidence, t printed.Text, v verdict, a Analysis, tests Tests) string {
 	said := ""
 	switch {
 	case v.typed != nil && v.typed.Message != "":
@@ -341,7 +326,7 @@ func summaryOf(e Evidence, t text, v verdict, a Analysis, tests Tests) string {
 			said = first.File + ":" + strconv.Itoa(first.Line) + ": " + said
 		}
 	case v.line >= 0:
-		said = t.lineAt(v.line)
+		said = t.LineAt(v.line)
 	}
 	said = strings.Join(strings.Fields(said), " ")
 	if said == "" {
@@ -352,14 +337,14 @@ func summaryOf(e Evidence, t text, v verdict, a Analysis, tests Tests) string {
 		if e.ExitCode > 1 && !strings.HasPrefix(said, "exit status") {
 			status = " (exit status " + strconv.Itoa(e.ExitCode) + ")"
 		}
-		return shortenText(said, maxSummary-len(status)) + status
+		return printed.Shorten(said, maxSummary-len(status)) + status
 	}
 	what := strings.ReplaceAll(string(v.class), "_", " ")
 	if len(said) > maxSummary && strings.Count(said, ": ") >= 3 { // of a chain of errors the last is the cause
-		start := shortenText(said, maxSummary/3)
+		start := printed.Shorten(said, maxSummary/3)
 		said = start + strings.ToValidUTF8(said[len(said)-(maxSummary-len(what)-len(start)-2):], "")
 	}
-	return shortenText(what+": "+said, maxSummary)
+	return printed.Shorten(what+": "+said, maxSummary)
 }
 
 // failedTests counts them, out of all where the runner says how many passed.
@@ -393,7 +378,7 @@ const maxLastLines = 1000
 // LastLines are the last lines of an output that say anything, without what colours them.
 func LastLines(output string, most int) string {
 	var lines []string
-	for _, line := range slices.Backward(strings.Split(readOutput(boundOutput(output)).text, "\n")) {
+	for _, line := range slices.Backward(strings.Split(printed.Read(printed.Bound(output)).Text, "\n")) {
 		if line = strings.TrimSpace(line); line != "" {
 			lines = append(lines, line)
 		}
@@ -402,7 +387,7 @@ func LastLines(output string, most int) string {
 		}
 	}
 	slices.Reverse(lines)
-	return shortenText(strings.Join(lines, "\n"), maxLastLines)
+	return printed.Shorten(strings.Join(lines, "\n"), maxLastLines)
 }
 
 func describeEnding(e Evidence) string {

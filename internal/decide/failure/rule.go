@@ -3,17 +3,21 @@ package failure
 import (
 	"bytes"
 	"cmp"
-	_ "embed" // rules.json
+
+	"github.com/pawl-dev/pawl/internal/decide/failure/printed"
+	"github.com/pawl-dev/pawl/internal/decide/failure/runners"
+
+	_ "embed"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/pawl-dev/pawl/internal/decide/failure/words"
-	"github.com/pawl-dev/pawl/internal/decide/lazy"
 )
+
+// rules.json
 
 // A rule says that a phrase in a certain context speaks for a class. Rules are
 // about tools and protocols; a rule about one program's one message is one too
@@ -36,23 +40,9 @@ type rule struct {
 	Weight int                 `json:"weight"`
 	Flags  flag                `json:"flags"`
 	Words  []string            `json:"words"`  // one of these, without regard to case, as whole words
-	Match  expression          `json:"match"`  // and the line matches
-	Unless expression          `json:"unless"` // and the line does not match
+	Match  runners.Expression  `json:"match"`  // and the line matches
+	Unless runners.Expression  `json:"unless"` // and the line does not match
 	When   map[string][]string `json:"when"`   // and these conditions hold, see [conditions]
-}
-
-// expression is a regular expression that is compiled when it is first used; the
-// zero value is none.
-type expression struct{ compiled func() *regexp.Regexp }
-
-// UnmarshalText reads it from rules.json.
-func (e *expression) UnmarshalText(source []byte) error {
-	e.compiled = lazy.Regexp(string(source))
-	return nil
-}
-
-func (e expression) matchesLine(l string) bool {
-	return e.compiled != nil && e.compiled().MatchString(l)
 }
 
 type flag uint16
@@ -156,7 +146,7 @@ func (p spot) textAfter() string  { return p.l[min(p.at, len(p.l)):] }
 // previousLine returns the line above that is not blank, "" at the start.
 func (p spot) previousLine() string {
 	for i := p.line - 1; i >= 0 && i > p.line-4; i-- {
-		if l := p.h.t.lineAt(i); strings.TrimSpace(l) != "" {
+		if l := p.h.t.LineAt(i); strings.TrimSpace(l) != "" {
 			return l
 		}
 	}
@@ -174,10 +164,10 @@ func (r *rule) matchesAt(p spot) bool {
 			return false
 		}
 	}
-	if r.Match.compiled != nil && !r.Match.matchesLine(p.l) {
+	if r.Match.Compiled != nil && !r.Match.MatchesLine(p.l) {
 		return false
 	}
-	return !r.Unless.matchesLine(p.l)
+	return !r.Unless.MatchesLine(p.l)
 }
 
 // hit is a place at which a word of a rule stands. Whether the rule holds there
@@ -197,7 +187,7 @@ const maxTries = 100
 
 // hits are the places at which words of rules stand in a text.
 type hits struct {
-	t      text
+	t      printed.Text
 	small  string // t.s in small letters
 	all    []*hit // in the order of the text
 	heavy  []*hit // the heaviest rule first, of equals the later place
@@ -210,12 +200,12 @@ type hits struct {
 
 // findHits returns where words of rules stand in t, at most one for a rule and
 // a line.
-func findHits(t text) *hits {
-	h := &hits{t: t, small: words.Small(t.s), tries: map[*rule]int{}, fences: fencesIn(t)}
+func findHits(t printed.Text) *hits {
+	h := &hits{t: t, small: words.Small(t.All), tries: map[*rule]int{}, fences: fencesIn(t)}
 	last := map[*rule]int{} // the line of a rule's last hit, plus one
 	line := 0
-	phrases().eachHit(t.s, h.small, func(r *rule, from, to int) {
-		line = t.lineNumberOf(line, from)
+	phrases().eachHit(t.All, h.small, func(r *rule, from, to int) {
+		line = t.LineNumberOf(line, from)
 		if last[r] == line+1 {
 			return
 		}
@@ -253,12 +243,12 @@ const windowMax = 600
 // spotOf returns a hit in its line, without the prefixes of CI systems. A long line is cut around
 // the hit.
 func (h *hits) spotOf(one *hit) spot {
-	from, to := h.t.lines[one.line].own, h.t.lines[one.line].end
+	from, to := h.t.Lines[one.line].Own, h.t.Lines[one.line].End
 	if to-from > windowMax {
 		from += min(max(0, one.from-from-windowMax/3), to-from-windowMax)
 		to = from + windowMax
 	}
-	return spot{l: h.t.s[from:to], small: h.small[from:to], at: max(0, one.from-from), size: one.to - one.from, h: h,
+	return spot{l: h.t.All[from:to], small: h.small[from:to], at: max(0, one.from-from), size: one.to - one.from, h: h,
 		line: one.line}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/decide/failure/printed"
 	"github.com/pawl-dev/pawl/internal/decide/failure/words"
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
 )
@@ -26,13 +27,13 @@ func usualIn(green string) usual {
 	u := usual{lines: map[string]bool{}, forms: map[string]bool{}, words: map[string]bool{},
 		counts: map[string]bool{}, rows: map[string][]string{}}
 	if green != "" {
-		t := splitText(readOutput(boundOutput(green)).text)
+		t := printed.Split(printed.Read(printed.Bound(green)).Text)
 		names := map[string]string{}
-		for i := range t.lineCount() {
-			line := strings.TrimSpace(t.lineAt(i))
+		for i := range t.LineCount() {
+			line := strings.TrimSpace(t.LineAt(i))
 			form := frameOf(normalizeLine(line))
 			u.lines[stableText(line)], u.forms[form] = true, true
-			row := strings.TrimSpace(t.lineAt(max(0, i-1)))
+			row := strings.TrimSpace(t.LineAt(max(0, i-1)))
 			if n := countColumns(line); i > 0 && n > 1 && n == countColumns(row) {
 				u.rows[form], u.rows[frameOf(normalizeLine(row))] = amountsIn(line, nil), amountsIn(row, nil)
 			}
@@ -193,7 +194,7 @@ func (p *spot) inQuotes() bool {
 // inDifference reports whether the line belongs to a difference of two files.
 func (p *spot) inDifference() bool {
 	for i := p.line; i >= max(0, p.line-maxTries); i-- {
-		l := p.h.t.lineAt(i)
+		l := p.h.t.LineAt(i)
 		switch {
 		case l == "" || !strings.ContainsAny(l[:1], "+-@ "):
 			return false
@@ -211,12 +212,12 @@ func (p *spot) inFence() bool {
 }
 
 // fencesIn are the lines that begin or end a block of code.
-func fencesIn(t text) (lines []int) {
-	if !strings.Contains(t.s, "```") {
+func fencesIn(t printed.Text) (lines []int) {
+	if !strings.Contains(t.All, "```") {
 		return nil
 	}
-	for i := range t.lineCount() {
-		if strings.HasPrefix(strings.TrimLeft(t.lineAt(i), " "), "```") {
+	for i := range t.LineCount() {
+		if strings.HasPrefix(strings.TrimLeft(t.LineAt(i), " "), "```") {
 			lines = append(lines, i)
 		}
 	}
@@ -230,18 +231,18 @@ func InformativeLines(output string, limit int) string {
 	if limit <= 0 {
 		return ""
 	}
-	t := splitText(readOutput(boundOutput(output)).text)
-	s := strings.TrimSpace(t.s)
+	t := printed.Split(printed.Read(printed.Bound(output)).Text)
+	s := strings.TrimSpace(t.All)
 	if len(s) <= limit {
 		return s
 	}
-	keep := make([]bool, t.lineCount())
+	keep := make([]bool, t.LineCount())
 	left := limit - 8
 	take := func(i int) bool {
-		if i < 0 || i >= t.lineCount() || keep[i] || strings.TrimSpace(t.lineAt(i)) == "" {
+		if i < 0 || i >= t.LineCount() || keep[i] || strings.TrimSpace(t.LineAt(i)) == "" {
 			return true
 		}
-		if n := len(words.Cut(t.lineAt(i), 300)) + 5; n <= left {
+		if n := len(words.Cut(t.LineAt(i), 300)) + 5; n <= left {
 			keep[i] = true
 			left -= n
 			return true
@@ -267,20 +268,20 @@ func InformativeLines(output string, limit int) string {
 	return joinKept(t, keep, limit)
 }
 
-func joinKept(t text, keep []bool, limit int) string {
+func joinKept(t printed.Text, keep []bool, limit int) string {
 	var b strings.Builder
 	gap := false
 	for i, k := range keep {
 		if !k {
-			gap = gap || strings.TrimSpace(t.lineAt(i)) != ""
+			gap = gap || strings.TrimSpace(t.LineAt(i)) != ""
 			continue
 		}
 		if gap {
 			b.WriteString("…\n")
 			gap = false
 		}
-		b.WriteString(words.Cut(t.lineAt(i), 300))
+		b.WriteString(words.Cut(t.LineAt(i), 300))
 		b.WriteByte('\n')
 	}
-	return shortenText(strings.TrimSpace(b.String()), limit)
+	return printed.Shorten(strings.TrimSpace(b.String()), limit)
 }

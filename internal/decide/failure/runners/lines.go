@@ -1,4 +1,4 @@
-package failure
+package runners
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/pawl-dev/pawl/internal/decide/failure/places"
+	"github.com/pawl-dev/pawl/internal/decide/failure/printed"
 	"github.com/pawl-dev/pawl/internal/decide/failure/words"
 )
 
@@ -20,20 +21,20 @@ type runner struct {
 	Words []string `json:"words"` // one of these is in what it prints
 	// Fails begins a failing test: its name, and what the line says of it, in
 	// groups called test, said and file.
-	Fails expression `json:"fails"`
-	Files expression `json:"files"` // names the file of the tests below it
-	Names expression `json:"names"` // names the test whose lines stand above
-	Says  expression `json:"says"`  // the place of the failure: what was said before is not its message
-	At    expression `json:"at"`    // nothing but a place; the first in the project is the failure's
-	Calls expression `json:"calls"` // a call of a trace; the last in the project is the failure's place
-	Noise expression `json:"noise"` // a line that says nothing of the test
-	Drops expression `json:"drops"` // the test has passed
-	Ends  expression `json:"ends"`  // the lines of the test end
+	Fails Expression `json:"fails"`
+	Files Expression `json:"files"` // names the file of the tests below it
+	Names Expression `json:"names"` // names the test whose lines stand above
+	Says  Expression `json:"says"`  // the place of the failure: what was said before is not its message
+	At    Expression `json:"at"`    // nothing but a place; the first in the project is the failure's
+	Calls Expression `json:"calls"` // a call of a trace; the last in the project is the failure's place
+	Noise Expression `json:"noise"` // a line that says nothing of the test
+	Drops Expression `json:"drops"` // the test has passed
+	Ends  Expression `json:"ends"`  // the lines of the test end
 	// Sum is a line of counts. Its groups are called passed, failed, skipped
 	// and all; digits behind a name do not count.
-	Sum  expression `json:"sum"`
+	Sum  Expression `json:"sum"`
 	Last bool       `json:"last"` // only the last sum counts, not all together
-	None expression `json:"none"` // tests were looked for, and there were none
+	None Expression `json:"none"` // tests were looked for, and there were none
 	// Numbered: the failures are numbered, "  1) name", up to Ends; Below: they stand
 	// below the counts.
 	Numbered bool `json:"numbered"`
@@ -41,7 +42,7 @@ type runner struct {
 }
 
 // readers read what no expression can, by the names of runners.
-var readers = map[string]func(t text) (Tests, bool){
+var readers = map[string]func(t printed.Text) (Tests, bool){
 	"go": goTests, "pytest": readPytest, "junit": readJUnit, "surefire": readSurefire, "node": nodeTest, "tap": readTAP,
 }
 
@@ -59,14 +60,14 @@ var runners = sync.OnceValue(func() (all []runner) {
 	return all
 })
 
-func (r runner) readTests(t text) (Tests, bool) {
+func (r runner) readTests(t printed.Text) (Tests, bool) {
 	if read := readers[r.Name]; read != nil {
 		return read(t)
 	}
 	counts, from := map[string]int{}, 0
-	seen := r.None.matchesLine(t.s)
-	for i := range t.lineCount() {
-		m := r.Sum.compiled().FindStringSubmatch(t.lineAt(i))
+	seen := r.None.MatchesLine(t.All)
+	for i := range t.LineCount() {
+		m := r.Sum.Compiled().FindStringSubmatch(t.LineAt(i))
 		if m == nil {
 			continue
 		}
@@ -76,7 +77,7 @@ func (r runner) readTests(t text) (Tests, bool) {
 		if r.Below {
 			from = i
 		}
-		for g, name := range r.Sum.compiled().SubexpNames() {
+		for g, name := range r.Sum.Compiled().SubexpNames() {
 			n, _ := words.Number(m[g], 0)
 			counts[strings.TrimRight(name, "0123456789")] += n
 		}
@@ -87,7 +88,7 @@ func (r runner) readTests(t text) (Tests, bool) {
 	out := Tests{Runner: r.Name, Failed: counts["failed"], Skipped: counts["skipped"]}
 	out.Passed = counts["passed"] + max(counts["all"]-out.Failed-out.Skipped, 0)
 	if r.Numbered {
-		out.Items = numberedFailures(t, from, r.Ends.matchesLine)
+		out.Items = numberedFailures(t, from, r.Ends.MatchesLine)
 	} else {
 		out.Items = r.failingItems(t)
 	}
@@ -95,17 +96,17 @@ func (r runner) readTests(t text) (Tests, bool) {
 }
 
 // failingItems returns the failing tests, with the lines of each.
-func (r runner) failingItems(t text) []Item {
+func (r runner) failingItems(t printed.Text) []Item {
 	started, file := map[string]bool{}, ""
 	items := failingTests(t, func(f *failing, l string) {
-		if r.Drops.matchesLine(l) {
+		if r.Drops.MatchesLine(l) {
 			f.b = nil
 		}
-		if r.Ends.matchesLine(l) {
+		if r.Ends.MatchesLine(l) {
 			f.endTest()
 		}
-		if r.Files.matchesLine(l) {
-			file = r.Files.compiled().FindStringSubmatch(l)[1]
+		if r.Files.MatchesLine(l) {
+			file = r.Files.Compiled().FindStringSubmatch(l)[1]
 		}
 		it, said, ok := r.readFailure(l)
 		if !ok {
@@ -125,18 +126,18 @@ func (r runner) failingItems(t text) []Item {
 
 // readFailure reads the first line of a failing test.
 func (r runner) readFailure(l string) (it Item, said string, ok bool) {
-	m := r.Fails.compiled().FindStringSubmatch(l)
+	m := r.Fails.Compiled().FindStringSubmatch(l)
 	if m == nil {
 		return it, "", false
 	}
 	group := func(name string) string {
-		if at := r.Fails.compiled().SubexpIndex(name); at > 0 {
+		if at := r.Fails.Compiled().SubexpIndex(name); at > 0 {
 			return m[at]
 		}
 		return ""
 	}
 	it = Item{Test: group("test"), File: group("file")}
-	if r.Fails.compiled().SubexpIndex("file") > 0 && it.File == "" && places.IsFile(it.Test) { // a whole file failed
+	if r.Fails.Compiled().SubexpIndex("file") > 0 && it.File == "" && places.IsFile(it.Test) { // a whole file failed
 		it.File = it.Test
 	}
 	return it, group("said"), true
@@ -145,35 +146,23 @@ func (r runner) readFailure(l string) (it Item, said string, ok bool) {
 // readLine reads a line that begins no test.
 func (r runner) readLine(f *failing, l string) {
 	switch {
-	case r.Names.matchesLine(l):
+	case r.Names.MatchesLine(l):
 		if f.b == nil {
 			f.beginTest(Item{})
 		}
-		f.b.item.Test = r.Names.compiled().FindStringSubmatch(l)[1]
+		f.b.Item.Test = r.Names.Compiled().FindStringSubmatch(l)[1]
 		f.endTest()
-	case f.b == nil || r.Noise.matchesLine(l):
-	case r.At.matchesLine(l):
-		if f.b.item.Line == 0 {
+	case f.b == nil || r.Noise.MatchesLine(l):
+	case r.At.MatchesLine(l):
+		if f.b.Item.Line == 0 {
 			f.b.standOwn(l)
 		}
-	case r.Calls.matchesLine(l):
+	case r.Calls.MatchesLine(l):
 		f.b.standOwn(l)
-	case f.b.item.File == "" && r.Says.matchesLine(l):
-		f.b.item.Message, f.b.n = "", 0
+	case f.b.Item.File == "" && r.Says.MatchesLine(l):
+		f.b.Item.Message, f.b.n = "", 0
 		f.b.standOwn(l)
 	default:
 		f.addLine(l)
 	}
-}
-
-// readHead reads the first line of a failure, and the place in front of it.
-func (b *body) readHead(l, said string) {
-	if p, ok := places.In(l); ok && said != "" && strings.HasSuffix(p.Rest, said) {
-		b.setAt(p)
-	}
-	if p, ok := places.In(said); ok && p.From == 0 {
-		b.setAt(p)
-		said = strings.TrimLeft(p.Rest, ": ")
-	}
-	b.readLine(said)
 }

@@ -1,20 +1,21 @@
-package failure
+package runners
 
 import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/decide/failure/places"
+	"github.com/pawl-dev/pawl/internal/decide/failure/printed"
 	"github.com/pawl-dev/pawl/internal/decide/failure/words"
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
 )
 
 // nodeTest reads the summary of node:test, of its spec and its TAP reporter:
 // "ℹ tests 5", "ℹ pass 3", "ℹ fail 2".
-func nodeTest(t text) (Tests, bool) {
+func nodeTest(t printed.Text) (Tests, bool) {
 	out := Tests{Runner: "node"}
 	seen := 0
-	for i := max(0, t.lineCount()-400); i < t.lineCount(); i++ {
-		l := t.lineAt(i)
+	for i := max(0, t.LineCount()-400); i < t.LineCount(); i++ {
+		l := t.LineAt(i)
 		rest, ok := strings.CutPrefix(l, "ℹ ")
 		if !ok {
 			if rest, ok = strings.CutPrefix(l, "# "); !ok {
@@ -49,7 +50,7 @@ func nodeTest(t text) (Tests, bool) {
 }
 
 // specFailures reads the part "✖ failing tests:" of node's spec reporter.
-func specFailures(t text) []Item {
+func specFailures(t printed.Text) []Item {
 	var at places.Place
 	found := false
 	return failingTests(t, func(f *failing, l string) {
@@ -71,27 +72,17 @@ func specFailures(t text) []Item {
 }
 
 // nodeValues reads the fields of an assertion error: "expected: 2,".
-func nodeValues(b *body, said string) {
-	b.readField(&b.item.Expected, said, "expected: ")
-	b.readField(&b.item.Received, said, "actual: ")
-}
-
-// readField takes a value from its field; a difference had only a part of it.
-func (b *body) readField(value *string, said, name string) {
-	v, ok := strings.CutPrefix(said, name)
-	whole := ok && v != "{" && v != "["
-	open := *value == "" || b.differ
-	if whole && open {
-		*value = strings.TrimSuffix(v, ",")
-	}
+func nodeValues(b *Body, said string) {
+	b.readField(&b.Item.Expected, said, "expected: ")
+	b.readField(&b.Item.Received, said, "actual: ")
 }
 
 // readTAP reads the Test Anything Protocol: a plan, and "ok" and "not ok" lines.
-func readTAP(t text) (Tests, bool) {
+func readTAP(t printed.Text) (Tests, bool) {
 	out := Tests{Runner: "tap"}
 	plan := false
-	for i := range t.lineCount() {
-		l := t.lineAt(i)
+	for i := range t.LineCount() {
+		l := t.LineAt(i)
 		switch {
 		case strings.HasPrefix(l, "1.."):
 			_, end := words.Number(l, 3)
@@ -121,7 +112,7 @@ func hasDirective(l, word string) bool {
 
 // tapItems reads the failures of TAP: the innermost "not ok" with what stands
 // below it in "#" lines or in a YAML block.
-func tapItems(t text) []Item {
+func tapItems(t printed.Text) []Item {
 	stack := false // the frames follow; the first one in the test's file is nearer than the test
 	return failingTests(t, func(f *failing, l string) {
 		said := strings.TrimSpace(l)
@@ -150,7 +141,7 @@ func tapItems(t text) []Item {
 			return
 		}
 		stack = stack || said == "stack: |-"
-		if p, ok := places.In(said); ok && stack && p.File == f.b.item.File {
+		if p, ok := places.In(said); ok && stack && p.File == f.b.Item.File {
 			f.b.setAt(p)
 			stack = false
 		}

@@ -1,4 +1,4 @@
-package failure
+package runners
 
 import (
 	"cmp"
@@ -6,16 +6,17 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/decide/failure/places"
+	"github.com/pawl-dev/pawl/internal/decide/failure/printed"
 	"github.com/pawl-dev/pawl/internal/decide/failure/words"
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
 )
 
 // readPytest reads "=== 4 failed, 3 passed in 0.11s ===", also without the rules.
-func readPytest(t text) (Tests, bool) {
+func readPytest(t printed.Text) (Tests, bool) {
 	out := Tests{Runner: "pytest"}
 	errors, ok := 0, false
-	for i := t.lineCount() - 1; i >= 0 && !ok; i-- {
-		s := strings.Trim(t.lineAt(i), "= ")
+	for i := t.LineCount() - 1; i >= 0 && !ok; i-- {
+		s := strings.Trim(t.LineAt(i), "= ")
 		if ok = strings.Contains(s, " in ") && pytestSum().MatchString(s); ok {
 			errors, out.Failed = countNear(s, " error"), countNear(s, " failed")
 			out.Passed = countNear(s, " passed") + countNear(s, " xpassed")
@@ -25,7 +26,7 @@ func readPytest(t text) (Tests, bool) {
 	if !ok {
 		return out, false
 	}
-	if !strings.Contains(t.s, "error during collection") && !strings.Contains(t.s, "errors during collection") {
+	if !strings.Contains(t.All, "error during collection") && !strings.Contains(t.All, "errors during collection") {
 		out.Failed += errors
 	}
 	out.Items = pytestItems(t)
@@ -36,7 +37,7 @@ var pytestSum = lazy.Regexp(`^(?:no tests ran|\d+ (?:passed|failed|errors?|skipp
 	`(?:, \d+ [a-z]+)*) in [\d.]+s\b`)
 
 // pytestItems reads the sections "____ test ____" and the short summary.
-func pytestItems(t text) []Item {
+func pytestItems(t printed.Text) []Item {
 	return failingTests(t, func(f *failing, l string) {
 		switch {
 		case strings.HasPrefix(l, "___") && strings.HasSuffix(strings.TrimSpace(l), "___"):
@@ -50,7 +51,7 @@ func pytestItems(t text) []Item {
 			f.addLine(l[1:])
 		case f.b != nil:
 			if p, ok := places.In(l); ok && p.From <= 1 && !places.IsForeign(p.File) {
-				f.b.item.File, f.b.item.Line = p.File, p.Line
+				f.b.Item.File, f.b.Item.Line = p.File, p.Line
 			}
 		}
 	})
@@ -71,7 +72,7 @@ func addPytestShort(items []Item, l string) []Item {
 			return items
 		}
 	}
-	if len(items) < maxItems {
+	if len(items) < MaxItems {
 		items = append(items, Item{Test: test, File: strings.TrimSpace(file), Message: msg})
 	}
 	return items
@@ -81,14 +82,14 @@ var surefireLevel = lazy.Regexp(`^(?:\[ERROR\] )?(?:\[INFO\] )?(?:\[WARNING\] )?
 
 // readSurefire reads maven's "Tests run: 2, Failures: 1, Errors: 0, Skipped: 0": the total where
 // there is one, else the sum over the classes.
-func readSurefire(t text) (Tests, bool) {
+func readSurefire(t printed.Text) (Tests, bool) {
 	out := Tests{Runner: "surefire"}
 	total, seen := false, false
-	for i := range t.lineCount() {
-		l := t.lineAt(i)
+	for i := range t.LineCount() {
+		l := t.LineAt(i)
 		l = l[len(surefireLevel().FindString(l)):]
 		if !strings.HasPrefix(l, "Tests run: ") {
-			if it, ok := surefireItem(l); ok && len(out.Items) < maxItems {
+			if it, ok := surefireItem(l); ok && len(out.Items) < MaxItems {
 				out.Items = append(out.Items, it)
 			}
 			continue
@@ -156,8 +157,8 @@ type junitResult struct {
 }
 
 // readJUnit reads JUnit's XML inside of an output.
-func readJUnit(t text) (Tests, bool) {
-	_, report, _ := strings.Cut(t.s, "<testsuite")
+func readJUnit(t printed.Text) (Tests, bool) {
+	_, report, _ := strings.Cut(t.All, "<testsuite")
 	d := xml.NewDecoder(strings.NewReader("<testsuite" + report))
 	d.Strict = false
 	var all junitSuite
@@ -188,20 +189,20 @@ func (t *Tests) addSuite(suite junitSuite) {
 }
 
 func (c junitCase) asItem() Item {
-	b := body{item: Item{Test: c.Name, File: c.File, Message: c.Failed.Message}}
-	b.item.Line, _ = words.Number(c.Line, 0)
+	b := Body{Item: Item{Test: c.Name, File: c.File, Message: c.Failed.Message}}
+	b.Item.Line, _ = words.Number(c.Line, 0)
 	if c.Class != "" && !strings.HasPrefix(c.Name, c.Class) {
-		b.item.Test = c.Class + "." + c.Name
+		b.Item.Test = c.Class + "." + c.Name
 	}
 	said := strings.TrimSpace(c.Failed.Text)
-	if b.item.Line == 0 {
-		lines := body{silent: true}
+	if b.Item.Line == 0 {
+		lines := Body{Silent: true}
 		for l := range strings.Lines(said) {
-			lines.readLine(strings.TrimRight(l, "\n"))
+			lines.ReadLine(strings.TrimRight(l, "\n"))
 		}
-		b.item.File, b.item.Line, b.item.Column = cmp.Or(lines.item.File, c.File), lines.item.Line, lines.item.Column
+		b.Item.File, b.Item.Line, b.Item.Column = cmp.Or(lines.Item.File, c.File), lines.Item.Line, lines.Item.Column
 	}
-	b.item.Message = cmp.Or(b.item.Message, words.Cut(said, maxMessage))
-	b.item.Expected, b.item.Received = places.Values(b.item.Message)
-	return b.item
+	b.Item.Message = cmp.Or(b.Item.Message, words.Cut(said, MaxMessage))
+	b.Item.Expected, b.Item.Received = places.Values(b.Item.Message)
+	return b.Item
 }

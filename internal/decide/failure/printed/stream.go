@@ -1,4 +1,4 @@
-package failure
+package printed
 
 import (
 	"encoding/json"
@@ -15,12 +15,12 @@ import (
 // for, so that the same rules read both: the streams of coding agents, and
 // `go test -json`.
 
-// reading is an output as people would read it.
-type reading struct {
-	text string
+// Reading is an output as people would read it.
+type Reading struct {
+	Text string
 	// prose is true when all that is left is the final message of an agent
 	// that reported no error of its own.
-	prose bool
+	Prose bool
 }
 
 // event has the fields that the streams of agents have in common. Fields that have
@@ -49,11 +49,11 @@ type event struct {
 
 const eventMax = 256 << 10 // a longer line is not decoded
 
-// readOutput makes the text of an output. Lines that are no JSON stay as they are.
-func readOutput(output string) reading {
+// Read makes the text of an output. Lines that are no JSON stay as they are.
+func Read(output string) Reading {
 	s := cleanOutput(output)
 	if !strings.Contains(s, `{"`) {
-		return reading{text: s}
+		return Reading{Text: s}
 	}
 	var (
 		b      strings.Builder
@@ -87,10 +87,10 @@ func readOutput(output string) reading {
 		at = next
 	}
 	if copied == 0 {
-		return reading{text: s}
+		return Reading{Text: s}
 	}
 	b.WriteString(s[copied:])
-	return reading{text: cleanOutput(b.String()), prose: final >= 0 && !other}
+	return Reading{Text: cleanOutput(b.String()), Prose: final >= 0 && !other}
 }
 
 // decodeEvent reads a line as an event of a known stream.
@@ -264,9 +264,9 @@ var prefix = lazy.Regexp(`^(?:` + strings.Join([]string{
 // level is the level of a log, which looks like the name of a program.
 var level = lazy.Regexp(`^\[(?:error|err|warn|warning|info|debug|trace|fatal|notice|fail|failed|ok|pass|e|w) *\]`)
 
-// prefixOf returns the length of what stands before the line that a program
+// PrefixOf returns the length of what stands before the line that a program
 // printed: a time stamp, then a name, then a command, and so on.
-func prefixOf(l string) int {
+func PrefixOf(l string) int {
 	n := 0
 	for range 4 {
 		rest := l[n:min(len(l), n+400)]

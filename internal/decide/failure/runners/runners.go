@@ -1,4 +1,6 @@
-package failure
+// Package runners reads what test runners print: which one it was, how many tests passed and
+// failed, and for each failing test where it is, what it expected and what it got.
+package runners
 
 import (
 	"cmp"
@@ -7,32 +9,20 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/decide/failure/places"
+	"github.com/pawl-dev/pawl/internal/decide/failure/printed"
 	"github.com/pawl-dev/pawl/internal/decide/failure/words"
 )
 
-// ParseTests reads what a test runner says in output: its counts and its
-// failing tests, at most 20. It knows go test (plain, -v and -json), jest,
-// vitest, Playwright, pytest, unittest, cargo test, JUnit's XML, TAP, node:test, mocha,
-// rspec, minitest, ExUnit, PHPUnit, Pest, surefire, Gradle, dotnet test, GoogleTest,
-// CTest, XCTest, Swift Testing, cargo nextest, zig, Deno and Bun. False
-// means that no runner's summary was recognised; true with Passed and Failed
-// both 0 means that a runner ran and executed no tests.
-//
-// go test without -v does not say how many tests passed: each package that
-// passed counts as one.
-func ParseTests(output string) (Tests, bool) {
-	return parseTests(splitText(readOutput(boundOutput(output)).text))
-}
-
-func parseTests(t text) (Tests, bool) {
+// Read reads the summary of whichever runner t has; false means that it has none.
+func Read(t printed.Text) (Tests, bool) {
 	for _, r := range runners() {
 		for _, w := range r.Words {
-			if !strings.Contains(t.s, w) {
+			if !strings.Contains(t.All, w) {
 				continue
 			}
 			if found, ok := r.readTests(t); ok {
-				if len(found.Items) > maxItems {
-					found.Items = found.Items[:maxItems]
+				if len(found.Items) > MaxItems {
+					found.Items = found.Items[:MaxItems]
 				}
 				return found, true
 			}
@@ -69,10 +59,10 @@ func countNear(s, word string) int {
 }
 
 // failingTests returns the failing tests that read finds, line by line.
-func failingTests(t text, read func(f *failing, l string)) []Item {
+func failingTests(t printed.Text, read func(f *failing, l string)) []Item {
 	var f failing
-	for i := range t.lineCount() {
-		read(&f, t.lineAt(i))
+	for i := range t.LineCount() {
+		read(&f, t.LineAt(i))
 	}
 	f.endTest()
 	return f.items
@@ -81,19 +71,19 @@ func failingTests(t text, read func(f *failing, l string)) []Item {
 // failing collects the failing tests of an output while its lines are read.
 type failing struct {
 	items []Item
-	b     *body // the test that the lines belong to; nil between two
+	b     *Body // the test that the lines belong to; nil between two
 }
 
 // beginTest ends the test before, and starts another.
 func (f *failing) beginTest(i Item) {
 	f.endTest()
-	f.b = &body{item: i}
+	f.b = &Body{Item: i}
 }
 
 // endTest keeps the test whose lines were read.
 func (f *failing) endTest() {
-	if f.b != nil && len(f.items) < maxItems {
-		f.items = append(f.items, f.b.item)
+	if f.b != nil && len(f.items) < MaxItems {
+		f.items = append(f.items, f.b.Item)
 	}
 	f.b = nil
 }
@@ -101,22 +91,22 @@ func (f *failing) endTest() {
 // addLine gives a line to the test that it belongs to.
 func (f *failing) addLine(l string) {
 	if f.b != nil {
-		f.b.readLine(l)
+		f.b.ReadLine(l)
 	}
 }
 
 // numberedFailures reads failures that a runner numbers, " 1) name", each with the lines up to the
 // next one. A name may continue over lines that are deeper indented and end in ":".
-func numberedFailures(t text, from int, isEnd func(l string) bool) []Item {
+func numberedFailures(t printed.Text, from int, isEnd func(l string) bool) []Item {
 	var f failing
 	naming := false
-	for i := from; i < t.lineCount(); i++ {
-		l := t.lineAt(i)
+	for i := from; i < t.LineCount(); i++ {
+		l := t.LineAt(i)
 		if name, ok := numberedName(l); ok {
 			f.beginTest(Item{Test: name})
 			// hspec says where above it
-			if p, ok := places.In(t.lineAt(max(0, i-1))); ok && strings.Trim(p.Rest, ": ") == "" {
-				f.b.standOwn(t.lineAt(i - 1))
+			if p, ok := places.In(t.LineAt(max(0, i-1))); ok && strings.Trim(p.Rest, ": ") == "" {
+				f.b.standOwn(t.LineAt(i - 1))
 			}
 			naming = !strings.HasSuffix(name, ":") || name == "Error:" || name == "Failure:"
 			continue
@@ -128,7 +118,7 @@ func numberedFailures(t text, from int, isEnd func(l string) bool) []Item {
 			continue
 		}
 		naming = naming && strings.TrimSpace(l) == ""
-		f.b.readLine(l)
+		f.b.ReadLine(l)
 	}
 	f.endTest()
 	return slices.DeleteFunc(f.items, func(i Item) bool { return i.Message == "" && i.File == "" })
@@ -136,20 +126,20 @@ func numberedFailures(t text, from int, isEnd func(l string) bool) []Item {
 
 // continueName reads a line as a part of the name of a test that its first line did not end, and
 // reports whether it is one.
-func continueName(b *body, l string, naming *bool) bool {
+func continueName(b *Body, l string, naming *bool) bool {
 	said := strings.TrimSpace(l)
-	if b.item.Test == "Error:" || b.item.Test == "Failure:" {
-		b.item.Test, *naming = strings.TrimSuffix(said, ":"), false
-		if p, ok := places.In(b.item.Test); ok { // minitest: T#test [file:4]
-			b.item.File, b.item.Line = p.File, p.Line
-			b.item.Test = strings.TrimRight(b.item.Test[:p.From], " [")
+	if b.Item.Test == "Error:" || b.Item.Test == "Failure:" {
+		b.Item.Test, *naming = strings.TrimSuffix(said, ":"), false
+		if p, ok := places.In(b.Item.Test); ok { // minitest: T#test [file:4]
+			b.Item.File, b.Item.Line = p.File, p.Line
+			b.Item.Test = strings.TrimRight(b.Item.Test[:p.From], " [")
 		}
 		return true
 	}
-	if !strings.HasPrefix(l, "       ") || said == "" || places.ValueLine().MatchString(said) || b.item.Message != "" {
+	if !strings.HasPrefix(l, "       ") || said == "" || places.ValueLine().MatchString(said) || b.Item.Message != "" {
 		return false
 	}
-	b.item.Test += " › " + strings.TrimSuffix(said, ":")
+	b.Item.Test += " › " + strings.TrimSuffix(said, ":")
 	*naming = !strings.HasSuffix(said, ":")
 	return true
 }
@@ -167,39 +157,39 @@ func numberedName(l string) (string, bool) {
 	return strings.TrimSpace(s[i+2:]), true
 }
 
-// readExcerpt reads failing tests from a piece of a runner's output that lacks its summary, as
+// ReadExcerpt reads failing tests from a piece of a runner's output that lacks its summary, as
 // people and agents paste it: a line that names a file or a test, and below it what was expected
 // and what was received.
-func readExcerpt(t text) []Item {
+func ReadExcerpt(t printed.Text) []Item {
 	var items []Item
-	var b body
+	var b Body
 	flush := func() {
-		if b.item.Expected != "" && b.item.Received != "" && len(items) < maxItems {
-			items = append(items, b.item)
+		if b.Item.Expected != "" && b.Item.Received != "" && len(items) < MaxItems {
+			items = append(items, b.Item)
 		}
 	}
-	for i := range t.lineCount() {
-		said := strings.TrimSpace(t.lineAt(i))
+	for i := range t.LineCount() {
+		said := strings.TrimSpace(t.LineAt(i))
 		if it, ok := readHeading(said); ok {
 			flush()
-			it.File = cmp.Or(it.File, b.item.File)
-			b = body{item: it}
+			it.File = cmp.Or(it.File, b.Item.File)
+			b = Body{Item: it}
 			continue
 		}
 		if said == "" {
 			b.value = nil
 			continue
 		}
-		if i > 0 && strings.HasPrefix(strings.TrimSpace(t.lineAt(i-1)), `File "`) { // the source of a call
+		if i > 0 && strings.HasPrefix(strings.TrimSpace(t.LineAt(i-1)), `File "`) { // the source of a call
 			continue
 		}
 		want, got := places.Values(said)
-		if b.item.Expected != "" && b.item.Received != "" && want+got != "" { // the next one
+		if b.Item.Expected != "" && b.Item.Received != "" && want+got != "" { // the next one
 			flush()
-			b = body{item: Item{File: b.item.File, Test: b.item.Test}}
+			b = Body{Item: Item{File: b.Item.File, Test: b.Item.Test}}
 		}
-		b.silent = b.item.File+b.item.Test == "" || b.silent // before the first heading anything may stand
-		b.readLine(said)
+		b.Silent = b.Item.File+b.Item.Test == "" || b.Silent // before the first heading anything may stand
+		b.ReadLine(said)
 	}
 	flush()
 	return items

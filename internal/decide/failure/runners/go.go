@@ -1,16 +1,17 @@
-package failure
+package runners
 
 import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/decide/failure/places"
+	"github.com/pawl-dev/pawl/internal/decide/failure/printed"
 )
 
 // goTests reads `go test`, plain and with -v.
-func goTests(t text) (Tests, bool) {
-	g := goReader{at: map[string]*body{}, of: map[*body]string{}}
-	for i := range t.lineCount() {
-		g.readLine(t.lineAt(i))
+func goTests(t printed.Text) (Tests, bool) {
+	g := goReader{at: map[string]*Body{}, of: map[*Body]string{}}
+	for i := range t.LineCount() {
+		g.readLine(t.LineAt(i))
 	}
 	if !g.seen {
 		return Tests{}, false
@@ -26,12 +27,12 @@ type goResult struct {
 type goReader struct {
 	seen     bool
 	results  []goResult
-	at       map[string]*body // what the tests said, by name
+	at       map[string]*Body // what the tests said, by name
 	current  string           // the test that speaks
 	panics   bool             // the lines belong to a stack trace
 	packages int              // that passed
 	seenIn   []string         // the packages, in their order
-	of       map[*body]string // the package of a test that failed
+	of       map[*Body]string // the package of a test that failed
 	since    int              // the first result of the current package
 	timedOut bool
 	races    []goAccess // of the race that was reported last
@@ -66,7 +67,7 @@ func (g *goReader) readLine(l string) {
 		g.addLine(l)
 		if said, ok := strings.CutPrefix(l, "panic: "); ok && !g.timedOut {
 			said, _, _ = strings.Cut(said, " [recovered")
-			g.currentBody().item.Expected, g.currentBody().item.Received = "no panic", said
+			g.currentBody().Item.Expected, g.currentBody().Item.Received = "no panic", said
 		}
 	case g.timedOut && strings.HasPrefix(l, "\t\t") && strings.HasSuffix(l, ")"): // running tests
 		name, _, _ := strings.Cut(said, " (")
@@ -102,14 +103,14 @@ func (g *goReader) readRace(l, said string) {
 }
 
 // placeRace gives the places of a race to the test in which it was found.
-func (g *goReader) placeRace(b *body) {
+func (g *goReader) placeRace(b *Body) {
 	for n, a := range g.races {
 		if a.did == "" || a.at.Line == 0 {
 			continue
 		}
-		if b.item.Line == 0 || places.IsForeign(b.item.File) {
+		if b.Item.Line == 0 || places.IsForeign(b.Item.File) {
 			b.setAt(a.at)
-		} else if n > 0 && (a.at.File != b.item.File || a.at.Line != b.item.Line) {
+		} else if n > 0 && (a.at.File != b.Item.File || a.at.Line != b.Item.Line) {
 			g.others = append(g.others, Item{File: a.at.File, Line: a.at.Line, Column: a.at.Col,
 				Message: strings.ToLower(a.did) + " of the same variable, without a lock between them"})
 		}
@@ -149,13 +150,13 @@ func (g *goReader) endPackage(l string) {
 	delete(g.at, "")
 }
 
-func (g *goReader) currentBody() *body {
+func (g *goReader) currentBody() *Body {
 	b := g.at[g.current]
 	if b == nil {
 		if len(g.at) > 10_000 {
-			return &body{}
+			return &Body{}
 		}
-		b = &body{}
+		b = &Body{}
 		g.at[g.current] = b
 	}
 	return b
@@ -165,41 +166,41 @@ func (g *goReader) addLine(l string) {
 	if file, rest, ok := strings.Cut(l, "Error Trace:"); ok && strings.TrimSpace(file) == "" { // testify
 		if p, ok := places.In(rest); ok {
 			b := g.currentBody()
-			b.item.File, b.item.Line = p.File, p.Line
+			b.Item.File, b.Item.Line = p.File, p.Line
 		}
 		return
 	}
 	b := g.currentBody()
 	p, ok := places.In(l)
 	if strings.HasSuffix(l, ": race detected during execution of test") {
-		b.n, b.item.Message = 0, ""
+		b.n, b.Item.Message = 0, ""
 		g.placeRace(b)
-		b.item.Message = "race detected during execution of test"
+		b.Item.Message = "race detected during execution of test"
 		return
 	}
 	if ok && p.From == 0 && strings.HasPrefix(p.Rest, ": ") {
-		if b.item.File == "" {
-			b.item.File, b.item.Line = p.File, p.Line
+		if b.Item.File == "" {
+			b.Item.File, b.Item.Line = p.File, p.Line
 		}
-		if rest := p.Rest[2:]; p.File == b.item.File && p.Line == b.item.Line {
+		if rest := p.Rest[2:]; p.File == b.Item.File && p.Line == b.Item.Line {
 			l = rest
 		}
 	}
-	b.readLine(l)
+	b.ReadLine(l)
 }
 
 // readFrame takes the first call of the project's own code in a panic.
 func (g *goReader) readFrame(said string) {
 	b := g.currentBody()
-	if p, ok := places.In(said); ok && !places.IsForeign(p.File) && b.item.File == "" {
-		b.item.File, b.item.Line = p.File, p.Line
+	if p, ok := places.In(said); ok && !places.IsForeign(p.File) && b.Item.File == "" {
+		b.Item.File, b.Item.Line = p.File, p.Line
 	}
 }
 
 // inPackage is the file of a test with the folder of its package below what all
 // packages of the output have in common: go test names only the file.
-func (g *goReader) inPackage(b *body) string {
-	file := b.item.File
+func (g *goReader) inPackage(b *Body) string {
+	file := b.Item.File
 	if file == "" || strings.Contains(file, "/") || len(g.seenIn) < 2 {
 		return file
 	}
@@ -244,7 +245,7 @@ func (g *goReader) countTests() Tests {
 			out.Failed++
 			it := Item{Test: r.name}
 			if b := g.at[r.name]; b != nil {
-				it = b.item
+				it = b.Item
 				it.Test = r.name
 				it.File = g.inPackage(b)
 			}
