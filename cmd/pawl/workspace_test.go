@@ -8,7 +8,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -20,7 +20,7 @@ func workspace(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	ctx := context.Background()
 	root := ts.MkAbs(".")
-	dir := config.StateDir(root, []string{"XDG_STATE_HOME=" + ts.Getenv("XDG_STATE_HOME")})
+	dir := statedir.Of(root, []string{"XDG_STATE_HOME=" + ts.Getenv("XDG_STATE_HOME")})
 	if args[0] == "of" {
 		ts.Setenv(args[1], filepath.Join(dir, "workspaces", "run-"+args[2]))
 		return

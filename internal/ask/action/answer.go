@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/control"
@@ -155,7 +155,7 @@ func (p *Operator) Answer(ctx context.Context, r store.Run, step string, words [
 // EndByOption carries out an option that ends the run. It needs no agent and no
 // configuration.
 func (p *Operator) EndByOption(ctx context.Context, r store.Run, rep Reply) error {
-	dir := config.StateDir(r.Root, p.Env)
+	dir := statedir.Of(r.Root, p.Env)
 	_, err := engine.Resume(ctx, engine.Options{
 		Settles: true, Plan: runplan.Plan{Kind: r.Kind, Name: r.Name, Root: PlaceOf(r), Project: r.Root}, StateDir: dir,
 		Store: p.Store, Log: p.Log(r.Root),

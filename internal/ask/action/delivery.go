@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/decide/deliver"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
@@ -147,7 +148,7 @@ func (p *Runs) workspaceOf(ctx context.Context, r store.Run) (*delivery.Workspac
 	if err != nil {
 		return nil, err
 	}
-	if left, ok := Unattended(ctx, config.StateDir(r.Root, p.Env), r.ID); ok && loop.Status(r.Status).Active() {
+	if left, ok := Unattended(ctx, statedir.Of(r.Root, p.Env), r.ID); ok && loop.Status(r.Status).Active() {
 		return nil, fault.Refuse("run %s runs unattended: its pawl has ended, the agent ends in %s", r.ID, left).
 			Hint("Resume it: pawl resume %s", r.ID)
 	}
@@ -213,7 +214,7 @@ func OpenPrivate(ctx context.Context, c *config.Config, env []string, db *store.
 }
 
 func privateOptions(ctx context.Context, c *config.Config, env []string, tell func(string)) (delivery.Options, error) {
-	o := delivery.Options{StateDir: config.StateDir(c.Root, env), MaxFile: int64(c.Snapshot.MaxFile),
+	o := delivery.Options{StateDir: statedir.Of(c.Root, env), MaxFile: int64(c.Snapshot.MaxFile),
 		Hide: hiddenPaths(c), When: deliver.Asked, Tell: tell, Confirm: ConfirmPatterns(c)}
 	var err error
 	o.Person, err = workspace.Open(ctx, c.Root,
@@ -223,7 +224,7 @@ func privateOptions(ctx context.Context, c *config.Config, env []string, tell fu
 
 // ConfirmPatterns are patterns of what runs by itself, and of what configures pawl.
 func ConfirmPatterns(c *config.Config) []string {
-	return slices.Concat(c.Safety.Confirm, []string{config.FileName},
+	return slices.Concat(c.Safety.Confirm, []string{statedir.FileName},
 		runplan.SourceNames(c.Root, c.Root, c.Root, c.Files))
 }
 
@@ -272,7 +273,7 @@ func checkHidden(ctx context.Context, c *config.Config, env []string) error {
 	if err != nil {
 		return err
 	}
-	if _, holds := files.Below(repo.Top, filepath.Join(config.Home(env), "file")); holds {
+	if _, holds := files.Below(repo.Top, filepath.Join(statedir.Home(env), "file")); holds {
 		return fault.Refuse("cannot work in %s, which contains your home folder: agents could read and write all of it",
 			repo.Top).
 			Hint("Work in a repository below it").Hint("Or allow it: --safety permissive")
@@ -449,7 +450,7 @@ func (p *Runs) InConflict(ctx context.Context, r store.Run) (bool, error) {
 	if err != nil || id == "" {
 		return false, err
 	}
-	return delivery.InConflict(row.Own, config.StateDir(r.Root, p.Env), r.ID)
+	return delivery.InConflict(row.Own, statedir.Of(r.Root, p.Env), r.ID)
 }
 
 // SettleConflict stores what a person chose for a path; of an edit, edit makes the text

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
@@ -105,7 +106,7 @@ func TestWorkOfAnotherMachine(t *testing.T) {
 	}
 	id := list[0].ID
 	worked(t, p, loop.Task, id, "node7", "/srv/w/"+id)
-	state := config.StateDir(p.Root, p.Env)
+	state := statedir.Of(p.Root, p.Env)
 	clones, err := pool.Open(t.Context(), pool.Options{Root: p.Root, StateDir: state, Store: p.Store})
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
@@ -106,7 +107,7 @@ func (p *Operator) openQueue(ctx context.Context) (*merge.Queue, error) {
 		return nil, err
 	}
 	o := merge.Options{Store: p.Store, Repo: repo, Target: target,
-		Dir: filepath.Join(config.StateDir(pl.Config.Root, p.Env), "queue")}
+		Dir: filepath.Join(statedir.Of(pl.Config.Root, p.Env), "queue")}
 	o.Policy.Push, o.Policy.Propose = pl.Config.Merge.Push, pl.Config.Merge.Mode == "pull-request"
 	if p.Store.BoardName() != "" && pl.Config.Cluster.Engine != "" {
 		o.Travel = pl.Config.Cluster.Remote

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
@@ -82,7 +83,7 @@ func (p *Runs) rollback(ctx context.Context, r store.Run, to BackTo, dry bool) (
 	}
 	o := delivery.BackOptions{
 		Key: delivery.ByHand, Steps: steps, Deliveries: deliveries, All: SetupOf(r).Deliveries, Dry: dry,
-		Hold: filepath.Join(config.StateDir(r.Root, p.Env), "queue", "checkout.lock"),
+		Hold: filepath.Join(statedir.Of(r.Root, p.Env), "queue", "checkout.lock"),
 	}
 	before, err := p.lookByHand(ctx, person)
 	if err != nil {
@@ -252,7 +253,7 @@ func snapshotName(n int) string {
 
 // RootTree is the tree of a root itself. It fails where there are no snapshots.
 func (p *Runs) RootTree(ctx context.Context, root string) (*workspace.Checkout, error) {
-	tree, err := workspace.Open(ctx, root, workspace.Options{StateDir: config.StateDir(root, p.Env)})
+	tree, err := workspace.Open(ctx, root, workspace.Options{StateDir: statedir.Of(root, p.Env)})
 	if err != nil {
 		return nil, fmt.Errorf("there are no snapshots: %v", err)
 	}
@@ -265,7 +266,7 @@ func Pool(ctx context.Context, c *config.Config, env []string, db *store.Store) 
 		return nil, err
 	}
 	return pool.Open(ctx, pool.Options{
-		Root: c.Root, StateDir: config.StateDir(c.Root, env), Dir: string(c.Workspace.Root), Store: db,
+		Root: c.Root, StateDir: statedir.Of(c.Root, env), Dir: string(c.Workspace.Root), Store: db,
 		Copy: c.Workspace.Copy, Setup: c.Workspace.Setup, Retention: c.Workspace.Retention.Std(),
 		KeepOnSuccess: c.Workspace.KeepOnSuccess, SignOff: c.Merge.Signoff, MaxFile: int64(c.Snapshot.MaxFile),
 		Warm: c.Autopilot.MaxParallel + 1, // the gates before a landing need one too

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
@@ -253,7 +253,7 @@ func pollUntil(ctx context.Context, limit time.Duration, over func() (bool, erro
 }
 
 func (p *Runs) stopUnattended(ctx context.Context, r store.Run) error {
-	dir := filepath.Join(config.StateDir(r.Root, p.Env), "runs", r.ID)
+	dir := filepath.Join(statedir.Of(r.Root, p.Env), "runs", r.ID)
 	if err := lanes.EndUnattended(ctx, dir, r.ID); err != nil {
 		return err
 	}
@@ -268,7 +268,7 @@ func (p *Runs) AsIs(ctx context.Context, r store.Run) store.Run {
 		return r
 	}
 	r.Owner = store.Owner{Host: r.Owner.Host}
-	if left, ok := Unattended(ctx, config.StateDir(r.Root, p.Env), r.ID); ok {
+	if left, ok := Unattended(ctx, statedir.Of(r.Root, p.Env), r.ID); ok {
 		r.Why = "unattended, ends in " + left
 		return r
 	}

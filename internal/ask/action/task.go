@@ -8,7 +8,7 @@ import (
 	"io/fs"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
@@ -242,7 +242,7 @@ func (p *Operator) Clean(ctx context.Context, clones *pool.Pool, ids []string, d
 	all, err := clones.Clean(ctx, ids, dry)
 	for _, v := range all {
 		if v.Remove && !dry && v.Kind == "task" {
-			_ = autopilot.Forget(config.StateDir(clones.Root(), p.Env), v.ID)
+			_ = autopilot.Forget(statedir.Of(clones.Root(), p.Env), v.ID)
 		}
 	}
 	return all, err

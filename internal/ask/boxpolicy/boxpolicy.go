@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/quantity"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/agent/agents"
@@ -100,7 +101,7 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 		place.Keep = append(slices.Clone(place.Keep), o.Plan.Exe)
 	}
 	sockets := socketPaths(m.getenv("DOCKER_HOST"), m.getenv("SSH_AUTH_SOCK"), m.getenv("CONTAINER_HOST"))
-	named := lists.Each(m.Config.Safety.Hide, func(p config.Path) string { return string(p) })
+	named := lists.Each(m.Config.Safety.Hide, func(p quantity.Path) string { return string(p) })
 	secret := slices.Concat(secrets, sockets, m.makeHidden(), named, m.clusterFiles(place.Root))
 	place.Shut = m.clusterPorts(v.Means, level)
 	place.Hide = slices.Concat(secret, agents.OthersFolders("", home, m.getenv))

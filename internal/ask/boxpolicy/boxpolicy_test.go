@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/quantity"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/agent/agents"
 	"github.com/pawl-dev/pawl/internal/do/agent/claude"
@@ -158,7 +159,7 @@ func TestSecretsBesideTools(t *testing.T) {
 			t.Errorf("%s is hidden", path)
 		}
 	}
-	r.o.Config.Safety.Show = []config.Path{config.Path(r.path("home/tools"))}
+	r.o.Config.Safety.Show = []quantity.Path{quantity.Path(r.path("home/tools"))}
 	if g := r.make(true).Run.Gates; slices.Contains(g.Hide, secret[0]) || !slices.Contains(g.Hide, secret[4]) {
 		t.Errorf("with what the person shows %q is hidden", g.Hide)
 	}
@@ -169,7 +170,7 @@ func TestWritable(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	there, gone := r.folder("shared"), r.path("gone")
-	r.o.Config.Safety.Write = []config.Path{config.Path(there), config.Path(gone)}
+	r.o.Config.Safety.Write = []quantity.Path{quantity.Path(there), quantity.Path(gone)}
 	g := r.make(true).Run.Gates
 	if !slices.Contains(g.Write, there) || slices.Contains(g.Write, gone) {
 		t.Errorf("gates may write %q", g.Write)
@@ -184,7 +185,7 @@ func TestHidden(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	path := r.path("home/.npmrc")
-	r.o.Config.Safety.Hide = []config.Path{config.Path(path)}
+	r.o.Config.Safety.Hide = []quantity.Path{quantity.Path(path)}
 	ad, _ := agents.Lookup("claude")
 	boxes := r.make(true)
 	for _, policy := range []sandbox.Policy{boxes.Run.Gates, boxes.Run.Setup, boxes.Agent("claude", runplan.Agent{Adapter: ad})} {
@@ -260,7 +261,7 @@ func TestUnsigned(t *testing.T) {
 	if len(r.said) != 1 || !strings.Contains(r.said[0], "not signed") {
 		t.Errorf("said: %q", r.said)
 	}
-	r.o.Config.Safety.Write = []config.Path{config.Path(r.folder("home/.gnupg"))}
+	r.o.Config.Safety.Write = []quantity.Path{quantity.Path(r.folder("home/.gnupg"))}
 	if caches := r.make(true).Run.Caches; slices.Contains(caches, want[1]) {
 		t.Errorf("with the keys: %q", caches)
 	}
@@ -372,7 +373,7 @@ func TestSettings(t *testing.T) {
 	if got := shown(); got != "fund=false\n" {
 		t.Errorf("shown is %q", got)
 	}
-	r.o.Config.Safety.Show = []config.Path{config.Path(npmrc)}
+	r.o.Config.Safety.Show = []quantity.Path{quantity.Path(npmrc)}
 	if got := shown(); got != "" || !slices.Contains(r.make(true).Run.Gates.Show, npmrc) {
 		t.Errorf("asked for, shown is %q", got)
 	}
@@ -417,7 +418,7 @@ func TestPathsInVariables(t *testing.T) {
 	}
 	r.folder("oc")
 	r.folder("alone/home2")
-	r.o.Config.Safety.Hide = []config.Path{config.Path(r.path("etc/secret.json"))}
+	r.o.Config.Safety.Hide = []quantity.Path{quantity.Path(r.path("etc/secret.json"))}
 	r.o.Env = append(r.o.Env, "OPENCODE_CONFIG="+r.path("etc/oc.json"), "OPENCODE_CONFIG_DIR="+r.path("oc"),
 		"OPENCODE_X="+r.dir, "OPENCODE_URL=http://"+r.path("etc/other.json"), "OTHERS="+r.path("etc/other.json"))
 	ad, _ := agents.Lookup("opencode")
@@ -562,11 +563,11 @@ func TestTheClusterIsOutOfReach(t *testing.T) {
 	r := newRig(t)
 	pass := r.path("home/secrets/pass")
 	r.o.Env = append(r.o.Env, "PGPASSFILE="+pass, "PGSERVICEFILE="+r.path("home/services"))
-	r.o.Config.Safety.Show = []config.Path{config.Path(r.folder("home/secrets")), "/etc", "/srv"}
+	r.o.Config.Safety.Show = []quantity.Path{quantity.Path(r.folder("home/secrets")), "/etc", "/srv"}
 	r.o.Config.Cluster = config.Cluster{
 		Store:  "postgres://pawl@db.example.com:6432/pawl?sslmode=verify-full&sslkey=/etc/pawl/db.key",
 		Engine: "temporal://temporal.example.com/pawl", Files: "file:///srv/pawl",
-		TLS: config.ClusterTLS{CA: config.Path(r.path("project/certs/engine-ca.pem")), Cert: "/etc/pawl/machine.pem", Key: "/etc/pawl/machine.key"},
+		TLS: config.ClusterTLS{CA: quantity.Path(r.path("project/certs/engine-ca.pem")), Cert: "/etc/pawl/machine.pem", Key: "/etc/pawl/machine.key"},
 	}
 	means := sandbox.Means{Mounts: true, Landlock: 4, Seccomp: true}
 	r.o.Plan.Agents = map[string]runplan.Agent{"one": {Adapter: command.New("one", []string{"sh"}, "text", command.Traits{})}}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/ask/config/quantity"
 	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
@@ -44,7 +45,7 @@ func (k *checker) checkAll() {
 	if a := k.Autopilot; max(a.Racers, len(a.Race)) > 5 { // board.MaxRacers
 		k.fail("autopilot.race", "", "autopilot.race: at most five agents can race for a task")
 	}
-	target, err := ParseTarget(k.Sprint.Target.Type, k.Sprint.Target.Value)
+	target, err := quantity.ParseTarget(k.Sprint.Target.Type, k.Sprint.Target.Value)
 	if err != nil {
 		k.fail("sprint.target.value", "", "sprint.target.value %v", err)
 	}
@@ -188,7 +189,7 @@ func (k *checker) completeGate(path string, g *Gate) bool {
 	case g.Forge != "":
 		g.Name = cmp.Or(g.Name, "checks")
 		if !timed {
-			g.Timeout = Duration(time.Hour)
+			g.Timeout = quantity.Duration(time.Hour)
 		}
 		return true
 	case !commanded:

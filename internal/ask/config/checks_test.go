@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/ask/config/quantity"
 )
 
 func TestTheForgesChecksAreAGate(t *testing.T) {
@@ -20,7 +22,7 @@ func TestTheForgesChecksAreAGate(t *testing.T) {
 	if g := c.Verification.Gates(); len(g) != 1 || !g[0].Required || g[0].Command != "go test ./..." {
 		t.Errorf("gates that run here: %+v", g)
 	}
-	want := Gate{Name: "ci", Forge: "checks", Checks: []string{"build", "test"}, Timeout: Duration(time.Hour),
+	want := Gate{Name: "ci", Forge: "checks", Checks: []string{"build", "test"}, Timeout: quantity.Duration(time.Hour),
 		When: "iteration"}
 	if got := c.Verification.Checks(); !reflect.DeepEqual(got, want) {
 		t.Errorf("checks: %+v, want %+v", got, want)

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"github.com/pawl-dev/pawl/internal/ask/config/quantity"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/trust"
 )
@@ -62,14 +63,14 @@ type Agents struct {
 
 // Agent is an own agent, or what is changed of a built-in one.
 type Agent struct {
-	Command Argv   `yaml:"command"`
-	Output  string `yaml:"output"`
-	Model   string `yaml:"model"`
+	Command quantity.Argv `yaml:"command"`
+	Output  string        `yaml:"output"`
+	Model   string        `yaml:"model"`
 	// Mode is for output: acp; "" is the widest that the program offers.
 	Mode string            `yaml:"mode"`
 	Env  map[string]string `yaml:"env"`
 	// IdleTimeout is nil where loop.idle_timeout holds.
-	IdleTimeout *Duration `yaml:"idle_timeout"`
+	IdleTimeout *quantity.Duration `yaml:"idle_timeout"`
 	// Endpoints are in the words of egress.ParseEndpoint.
 	Endpoints []string `yaml:"endpoints"`
 	Isolate   bool     `yaml:"isolate"`
@@ -80,7 +81,7 @@ type Agent struct {
 type Gateway struct {
 	Enabled string `yaml:"enabled" default:"auto" enum:"auto|always|never"`
 	// CA is a file of certificates to trust beside the system's.
-	CA Path `yaml:"ca"`
+	CA quantity.Path `yaml:"ca"`
 	// Keys are commands that print keys.
 	Keys GatewayKeys `yaml:"keys"`
 	// Fallback is where calls go when the provider does not answer.
@@ -122,10 +123,10 @@ type OwnLimits struct {
 	// PerDay is nil where there is no limit.
 	PerDay *loop.MicroUSD `yaml:"per_day"`
 	// PerTask is nil where only each run is limited.
-	PerTask *loop.MicroUSD `yaml:"per_task"`
-	Tokens  Counts         `yaml:"tokens"`
-	Calls   Counts         `yaml:"calls"`
-	Plan    Percent        `yaml:"plan" default:"100"`
+	PerTask *loop.MicroUSD   `yaml:"per_task"`
+	Tokens  Counts           `yaml:"tokens"`
+	Calls   Counts           `yaml:"calls"`
+	Plan    quantity.Percent `yaml:"plan" default:"100"`
 }
 
 // Counts limits tokens, or model calls; nil is no limit, and 0 allows nothing.
@@ -143,28 +144,28 @@ type Prompt struct {
 
 // Loop holds limits and guards. A duration or count of 0 is off where the key says so.
 type Loop struct {
-	MaxIterations      int      `yaml:"max_iterations" default:"0" min:"0"`
-	FailureThreshold   int      `yaml:"failure_threshold" default:"3" min:"0"`
-	IterationTimeout   Duration `yaml:"iteration_timeout" default:"30m"`
-	IdleTimeout        Duration `yaml:"idle_timeout" default:"10m"`
-	Timeout            Duration `yaml:"timeout" default:"0" flagms:"true"`
-	StuckThreshold     int      `yaml:"stuck_threshold" default:"5" min:"0"`
-	StuckLimit         int      `yaml:"stuck_limit" default:"10" min:"0"`
-	PauseOnStuck       bool     `yaml:"pause_on_stuck" default:"false"`
-	ThrashingThreshold int      `yaml:"thrashing_threshold" default:"5" min:"0"`
-	AdaptiveThresholds bool     `yaml:"adaptive_thresholds" default:"false"`
-	RepeatThreshold    int      `yaml:"repeat_threshold" default:"30" min:"0"`
-	MaxEmptyCalls      int      `yaml:"max_empty_calls" default:"30" min:"0"`
-	MaxRetries         int      `yaml:"max_retries" default:"20" min:"0"`
-	RetryTimeout       Duration `yaml:"retry_timeout" default:"4m"`
-	MaxTurns           int      `yaml:"max_turns" default:"1000" min:"0"`
-	MaxOutput          Bytes    `yaml:"max_output" default:"2 GB"`
-	MaxWaits           int      `yaml:"max_waits" default:"20" min:"0"`
-	MaxWait            Duration `yaml:"max_wait" default:"6h"`
-	Lease              Duration `yaml:"lease" default:"30s" min:"1s"`
-	Safety             string   `yaml:"safety" default:"normal" enum:"permissive|normal|paranoid"`
-	Strategy           string   `yaml:"strategy" default:"auto"`
-	CheckpointInterval int      `yaml:"checkpoint_interval" default:"1" min:"1"`
+	MaxIterations      int               `yaml:"max_iterations" default:"0" min:"0"`
+	FailureThreshold   int               `yaml:"failure_threshold" default:"3" min:"0"`
+	IterationTimeout   quantity.Duration `yaml:"iteration_timeout" default:"30m"`
+	IdleTimeout        quantity.Duration `yaml:"idle_timeout" default:"10m"`
+	Timeout            quantity.Duration `yaml:"timeout" default:"0" flagms:"true"`
+	StuckThreshold     int               `yaml:"stuck_threshold" default:"5" min:"0"`
+	StuckLimit         int               `yaml:"stuck_limit" default:"10" min:"0"`
+	PauseOnStuck       bool              `yaml:"pause_on_stuck" default:"false"`
+	ThrashingThreshold int               `yaml:"thrashing_threshold" default:"5" min:"0"`
+	AdaptiveThresholds bool              `yaml:"adaptive_thresholds" default:"false"`
+	RepeatThreshold    int               `yaml:"repeat_threshold" default:"30" min:"0"`
+	MaxEmptyCalls      int               `yaml:"max_empty_calls" default:"30" min:"0"`
+	MaxRetries         int               `yaml:"max_retries" default:"20" min:"0"`
+	RetryTimeout       quantity.Duration `yaml:"retry_timeout" default:"4m"`
+	MaxTurns           int               `yaml:"max_turns" default:"1000" min:"0"`
+	MaxOutput          quantity.Bytes    `yaml:"max_output" default:"2 GB"`
+	MaxWaits           int               `yaml:"max_waits" default:"20" min:"0"`
+	MaxWait            quantity.Duration `yaml:"max_wait" default:"6h"`
+	Lease              quantity.Duration `yaml:"lease" default:"30s" min:"1s"`
+	Safety             string            `yaml:"safety" default:"normal" enum:"permissive|normal|paranoid"`
+	Strategy           string            `yaml:"strategy" default:"auto"`
+	CheckpointInterval int               `yaml:"checkpoint_interval" default:"1" min:"1"`
 	// MaxCost is nil where only the safety level limits the cost.
 	MaxCost *loop.MicroUSD `yaml:"max_cost"`
 }
@@ -180,11 +181,11 @@ type IterationControl struct {
 
 // Safety changes the safety levels.
 type Safety struct {
-	Limits Limits    `yaml:"limits"`
-	Show   []Path    `yaml:"show"`
-	Write  []Path    `yaml:"write"`
-	Hide   []Path    `yaml:"hide"`
-	Env    SafetyEnv `yaml:"env"`
+	Limits Limits          `yaml:"limits"`
+	Show   []quantity.Path `yaml:"show"`
+	Write  []quantity.Path `yaml:"write"`
+	Hide   []quantity.Path `yaml:"hide"`
+	Env    SafetyEnv       `yaml:"env"`
 
 	Confirm       []string `yaml:"confirm" default:"what runs by itself"`
 	AllowUnpriced bool     `yaml:"allow_unpriced"`
@@ -202,14 +203,14 @@ type Limits struct {
 
 // Limit is what one level allows. Equal to the limit is allowed.
 type Limit struct {
-	MaxCostPerIteration     loop.MicroUSD `yaml:"max_cost_per_iteration"`
-	MaxTotalCost            loop.MicroUSD `yaml:"max_total_cost"`
-	MaxDurationPerIteration Duration      `yaml:"max_duration_per_iteration"`
-	MaxTotalDuration        Duration      `yaml:"max_total_duration"`
-	MaxAPICallsPerIteration int           `yaml:"max_api_calls_per_iteration" min:"0"`
-	MaxTotalAPICalls        int           `yaml:"max_total_api_calls" min:"0"`
-	MaxTokensPerIteration   int           `yaml:"max_tokens_per_iteration" min:"0"`
-	MaxTotalTokens          int           `yaml:"max_total_tokens" min:"0"`
+	MaxCostPerIteration     loop.MicroUSD     `yaml:"max_cost_per_iteration"`
+	MaxTotalCost            loop.MicroUSD     `yaml:"max_total_cost"`
+	MaxDurationPerIteration quantity.Duration `yaml:"max_duration_per_iteration"`
+	MaxTotalDuration        quantity.Duration `yaml:"max_total_duration"`
+	MaxAPICallsPerIteration int               `yaml:"max_api_calls_per_iteration" min:"0"`
+	MaxTotalAPICalls        int               `yaml:"max_total_api_calls" min:"0"`
+	MaxTokensPerIteration   int               `yaml:"max_tokens_per_iteration" min:"0"`
+	MaxTotalTokens          int               `yaml:"max_total_tokens" min:"0"`
 }
 
 // SafetyEnv adds to the levels' own lists. Entries are names; * stands for any characters.
@@ -220,29 +221,29 @@ type SafetyEnv struct {
 
 // Strategy is an own strategy.
 type Strategy struct {
-	Name              string   `yaml:"name"`
-	Description       string   `yaml:"description"`
-	Priority          int      `yaml:"priority" default:"0"`
-	ApplicableErrors  []string `yaml:"applicable_errors" names:"true"`
-	Instruction       string   `yaml:"instruction"`
-	Timeout           Duration `yaml:"timeout" default:"0"`
-	RetryBackoff      string   `yaml:"retry_backoff" default:"none" enum:"none|linear|exponential"`
-	Parallelism       int      `yaml:"parallelism" default:"0" min:"0"`
-	Agent             string   `yaml:"agent"`
-	FallbackProviders bool     `yaml:"fallback_providers" default:"false"`
-	StrongerAgent     bool     `yaml:"stronger_agent" default:"false"`
-	SkipOptionalSteps bool     `yaml:"skip_optional_steps" default:"false"`
-	UseCache          bool     `yaml:"use_cache" default:"true"`
-	Rewind            bool     `yaml:"rewind" default:"false"`
+	Name              string            `yaml:"name"`
+	Description       string            `yaml:"description"`
+	Priority          int               `yaml:"priority" default:"0"`
+	ApplicableErrors  []string          `yaml:"applicable_errors" names:"true"`
+	Instruction       string            `yaml:"instruction"`
+	Timeout           quantity.Duration `yaml:"timeout" default:"0"`
+	RetryBackoff      string            `yaml:"retry_backoff" default:"none" enum:"none|linear|exponential"`
+	Parallelism       int               `yaml:"parallelism" default:"0" min:"0"`
+	Agent             string            `yaml:"agent"`
+	FallbackProviders bool              `yaml:"fallback_providers" default:"false"`
+	StrongerAgent     bool              `yaml:"stronger_agent" default:"false"`
+	SkipOptionalSteps bool              `yaml:"skip_optional_steps" default:"false"`
+	UseCache          bool              `yaml:"use_cache" default:"true"`
+	Rewind            bool              `yaml:"rewind" default:"false"`
 }
 
 // Workspace is the private clone of a task.
 type Workspace struct {
-	Root          Path     `yaml:"root"`
-	Setup         []string `yaml:"setup"`
-	Copy          []string `yaml:"copy"`
-	Retention     Duration `yaml:"retention" default:"168h"`
-	KeepOnSuccess bool     `yaml:"keep_on_success" default:"false"`
+	Root          quantity.Path     `yaml:"root"`
+	Setup         []string          `yaml:"setup"`
+	Copy          []string          `yaml:"copy"`
+	Retention     quantity.Duration `yaml:"retention" default:"168h"`
+	KeepOnSuccess bool              `yaml:"keep_on_success" default:"false"`
 }
 
 // Run is what becomes of the work of procedures and workflows.
@@ -252,23 +253,23 @@ type Run struct {
 
 // Snapshot is what snapshots hold and how long they are kept.
 type Snapshot struct {
-	MaxFile Bytes    `yaml:"max_file" default:"50 MB"`
-	Keep    Duration `yaml:"keep" default:"720h"`
+	MaxFile quantity.Bytes    `yaml:"max_file" default:"50 MB"`
+	Keep    quantity.Duration `yaml:"keep" default:"720h"`
 }
 
 // Merge is how work lands.
 type Merge struct {
-	Mode              string   `yaml:"mode" default:"local" enum:"local|pull-request"`
-	Target            string   `yaml:"target"`
-	Auto              bool     `yaml:"auto" default:"true"`
-	AutoMerge         bool     `yaml:"auto_merge" default:"false"`
-	Push              bool     `yaml:"push" default:"false"`
-	Signoff           bool     `yaml:"signoff" default:"false"`
-	ConflictRetries   int      `yaml:"conflict_retries" default:"3" min:"0"`
-	Batch             int      `yaml:"batch" default:"8" min:"1"`
-	EscalationTimeout Duration `yaml:"escalation_timeout" default:"1h" min:"1s"`
-	EscalationAction  string   `yaml:"escalation_action" default:"defer" enum:"defer|skip|retry|notify"`
-	OnLateRed         string   `yaml:"on_late_red" default:"ask" enum:"ask|revert"`
+	Mode              string            `yaml:"mode" default:"local" enum:"local|pull-request"`
+	Target            string            `yaml:"target"`
+	Auto              bool              `yaml:"auto" default:"true"`
+	AutoMerge         bool              `yaml:"auto_merge" default:"false"`
+	Push              bool              `yaml:"push" default:"false"`
+	Signoff           bool              `yaml:"signoff" default:"false"`
+	ConflictRetries   int               `yaml:"conflict_retries" default:"3" min:"0"`
+	Batch             int               `yaml:"batch" default:"8" min:"1"`
+	EscalationTimeout quantity.Duration `yaml:"escalation_timeout" default:"1h" min:"1s"`
+	EscalationAction  string            `yaml:"escalation_action" default:"defer" enum:"defer|skip|retry|notify"`
+	OnLateRed         string            `yaml:"on_late_red" default:"ask" enum:"ask|revert"`
 
 	Regenerate []Regeneration `yaml:"regenerate"`
 }
@@ -302,41 +303,41 @@ type Cluster struct {
 
 // ClusterTLS are the files by which the engine is spoken to.
 type ClusterTLS struct {
-	CA   Path `yaml:"ca"`
-	Cert Path `yaml:"cert"`
-	Key  Path `yaml:"key"`
+	CA   quantity.Path `yaml:"ca"`
+	Cert quantity.Path `yaml:"cert"`
+	Key  quantity.Path `yaml:"key"`
 }
 
 // Retention is how long what is over is kept; 0 is for ever.
 type Retention struct {
-	Runs    Duration `yaml:"runs" default:"720h"`
-	MaxRuns int      `yaml:"max_runs" default:"200" min:"0"`
-	Output  Duration `yaml:"output" default:"168h"`
-	Events  Duration `yaml:"events" default:"720h"`
+	Runs    quantity.Duration `yaml:"runs" default:"720h"`
+	MaxRuns int               `yaml:"max_runs" default:"200" min:"0"`
+	Output  quantity.Duration `yaml:"output" default:"168h"`
+	Events  quantity.Duration `yaml:"events" default:"720h"`
 }
 
 // Regeneration is how some files are made anew.
 type Regeneration struct {
-	Files   []string `yaml:"files"`
-	Command string   `yaml:"command"`
-	Timeout Duration `yaml:"timeout" default:"5m" min:"1s"`
+	Files   []string          `yaml:"files"`
+	Command string            `yaml:"command"`
+	Timeout quantity.Duration `yaml:"timeout" default:"5m" min:"1s"`
 }
 
 // Autopilot is how the board is worked.
 type Autopilot struct {
-	MaxParallel    int      `yaml:"max_parallel" default:"3" min:"1"`
-	WIPLimit       int      `yaml:"wip_limit" default:"0" min:"0"`
-	MaxIterations  int      `yaml:"max_iterations" default:"50" min:"1"`
-	TaskTimeout    Duration `yaml:"task_timeout" default:"30m"`
-	ErrorThreshold int      `yaml:"error_threshold" default:"3" min:"0"`
-	PauseLimit     Duration `yaml:"pause_limit" default:"30m"`
-	Mode           string   `yaml:"mode" default:"auto" enum:"auto|semi-auto"`
-	OnRedTarget    string   `yaml:"on_red_target" default:"wait" enum:"wait|work"`
-	WaitForTarget  Duration `yaml:"wait_for_target" default:"12h"`
-	Procedure      string   `yaml:"procedure"`
-	Racers         int      `yaml:"race" default:"0" min:"0"`
-	Race           []string `yaml:"race" names:"true"`
-	Pick           string   `yaml:"pick" default:"first" enum:"first|best"`
+	MaxParallel    int               `yaml:"max_parallel" default:"3" min:"1"`
+	WIPLimit       int               `yaml:"wip_limit" default:"0" min:"0"`
+	MaxIterations  int               `yaml:"max_iterations" default:"50" min:"1"`
+	TaskTimeout    quantity.Duration `yaml:"task_timeout" default:"30m"`
+	ErrorThreshold int               `yaml:"error_threshold" default:"3" min:"0"`
+	PauseLimit     quantity.Duration `yaml:"pause_limit" default:"30m"`
+	Mode           string            `yaml:"mode" default:"auto" enum:"auto|semi-auto"`
+	OnRedTarget    string            `yaml:"on_red_target" default:"wait" enum:"wait|work"`
+	WaitForTarget  quantity.Duration `yaml:"wait_for_target" default:"12h"`
+	Procedure      string            `yaml:"procedure"`
+	Racers         int               `yaml:"race" default:"0" min:"0"`
+	Race           []string          `yaml:"race" names:"true"`
+	Pick           string            `yaml:"pick" default:"first" enum:"first|best"`
 }
 
 // RacingAgents are the agents that race for each task; "" is the task's own.
@@ -364,9 +365,9 @@ type Hooks struct {
 
 // Hook is one command. A plain text is its command.
 type Hook struct {
-	Command string   `yaml:"command"`
-	Timeout Duration `yaml:"timeout" default:"30s" min:"1ms"`
-	Sandbox bool     `yaml:"sandbox" default:"true"`
+	Command string            `yaml:"command"`
+	Timeout quantity.Duration `yaml:"timeout" default:"30s" min:"1ms"`
+	Sandbox bool              `yaml:"sandbox" default:"true"`
 }
 
 // Notification is one receiver: exactly one of Command, Webhook and Desktop is set.
@@ -378,7 +379,7 @@ type Notification struct {
 	Format  string            `yaml:"format" default:"json" enum:"json|text"`
 	Headers map[string]string `yaml:"headers"`
 	Desktop bool              `yaml:"desktop" default:"false"`
-	Timeout Duration          `yaml:"timeout" default:"10s" min:"1ms"`
+	Timeout quantity.Duration `yaml:"timeout" default:"10s" min:"1ms"`
 }
 
 // Price is in millionths of a dollar per million tokens. What goes through a
@@ -392,7 +393,7 @@ type Price struct {
 
 // Server is the web UI and API.
 type Server struct {
-	Address string `yaml:"address" default:"127.0.0.1:7295"`
-	TLSCert Path   `yaml:"tls_cert"`
-	TLSKey  Path   `yaml:"tls_key"`
+	Address string        `yaml:"address" default:"127.0.0.1:7295"`
+	TLSCert quantity.Path `yaml:"tls_cert"`
+	TLSKey  quantity.Path `yaml:"tls_key"`
 }

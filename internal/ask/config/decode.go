@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/pawl-dev/pawl/internal/ask/config/quantity"
 )
 
 // decoder fills a Config from trees, each over those before, collects the
@@ -241,7 +243,7 @@ func (d *decoder) decodeArgv(n *node, v reflect.Value, path string) {
 	var words []string
 	switch n.kind {
 	case textNode:
-		split, err := SplitWords(n.text)
+		split, err := quantity.SplitWords(n.text)
 		if err != nil {
 			d.fail(n.at, "", "%s %v", path, err)
 			return
@@ -266,7 +268,7 @@ func (d *decoder) decodeArgv(n *node, v reflect.Value, path string) {
 	if strings.ContainsRune(words[0], filepath.Separator) || strings.HasPrefix(words[0], "~/") {
 		words[0] = d.resolvePath(n.at.src, words[0])
 	}
-	v.Set(reflect.ValueOf(Argv(words)))
+	v.Set(reflect.ValueOf(quantity.Argv(words)))
 }
 
 // resolvePath makes a path absolute: relative to the file that names it, ~ is the
@@ -298,15 +300,15 @@ func (d *decoder) decodeScalar(sp *spec, n *node, v reflect.Value) error {
 	case durationShape:
 		return setDuration(sp, n, v)
 	case bytesShape:
-		b, err := ParseBytes(n.text)
+		b, err := quantity.ParseBytes(n.text)
 		v.SetInt(int64(b))
 		return err
 	case percentShape:
-		p, err := ParsePercent(n.text)
+		p, err := quantity.ParsePercent(n.text)
 		v.SetInt(int64(p))
 		return err
 	case usdShape:
-		m, err := ParseUSD(n.text)
+		m, err := quantity.ParseUSD(n.text)
 		v.SetInt(int64(m))
 		return err
 	case pathShape:
@@ -370,24 +372,24 @@ func setDuration(sp *spec, n *node, v reflect.Value) error {
 	if n.kind == boolNode {
 		return fmt.Errorf("must be a duration, not %s", n.kindName())
 	}
-	var value Duration
+	var value quantity.Duration
 	var err error
 	switch {
 	case sp.flagMS && n.at.src.layer == flags, sp.bare == "milliseconds":
-		value, err = flagDuration(n.text)
+		value, err = quantity.FlagDuration(n.text)
 	case sp.bare != "":
-		value, err = bareDuration(n.text, bareUnits[sp.bare])
-	case isNumber(n.text) && n.text != "0":
-		def, _ := ParseDuration(sp.def)
-		return fmt.Errorf("needs a unit: write %s", withUnits(n.text, def))
+		value, err = quantity.BareDuration(n.text, quantity.BareUnits[sp.bare])
+	case quantity.IsNumber(n.text) && n.text != "0":
+		def, _ := quantity.ParseDuration(sp.def)
+		return fmt.Errorf("needs a unit: write %s", quantity.WithUnits(n.text, def))
 	default:
-		value, err = ParseDuration(n.text)
+		value, err = quantity.ParseDuration(n.text)
 	}
 	if err != nil {
 		return err
 	}
 	if sp.min != "" {
-		if least, _ := ParseDuration(sp.min); value < least {
+		if least, _ := quantity.ParseDuration(sp.min); value < least {
 			return fmt.Errorf("must be %s or more, not %s", least, value)
 		}
 	}

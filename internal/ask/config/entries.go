@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/ask/config/quantity"
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 )
@@ -116,11 +117,11 @@ func renderValue(sp *spec, v reflect.Value) string {
 		}
 		return "[" + strings.Join(items, ", ") + "]"
 	case durationShape:
-		return Duration(v.Int()).String()
+		return quantity.Duration(v.Int()).String()
 	case bytesShape:
-		return Bytes(v.Int()).String()
+		return quantity.Bytes(v.Int()).String()
 	case usdShape:
-		return usdText(loop.MicroUSD(v.Int()))
+		return quantity.USDText(loop.MicroUSD(v.Int()))
 	case wholeShape, percentShape:
 		return strconv.FormatInt(v.Int(), 10)
 	case switchShape:

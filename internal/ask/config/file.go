@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/do/trust"
 )
 
@@ -39,15 +42,6 @@ func (t *texts) readFile(path string) ([]byte, error) {
 	return nil, errors.New(f.Why)
 }
 
-// bareReason takes operation and path off an error, which the message names by
-// itself; fs.ErrNotExist can still be found.
-func bareReason(err error) error {
-	if p, ok := errors.AsType[*fs.PathError](err); ok {
-		return p.Err
-	}
-	return err
-}
-
 // WriteNew writes a file that does not exist yet; one that exists, in any
 // form, is an error and stays as it is.
 func WriteNew(path string, data []byte) error {
@@ -56,7 +50,7 @@ func WriteNew(path string, data []byte) error {
 		return fmt.Errorf("cannot write %s: it exists already; edit it, or remove it first: %w", path, fs.ErrExist)
 	}
 	if err != nil {
-		return fmt.Errorf("cannot write %s: %v", path, bareReason(err))
+		return fmt.Errorf("cannot write %s: %v", path, statedir.BareReason(err))
 	}
 	_, err = f.Write(data)
 	if closed := f.Close(); err == nil {
@@ -64,7 +58,36 @@ func WriteNew(path string, data []byte) error {
 	}
 	if err != nil {
 		_ = os.Remove(path) // it is ours and half-written
-		return fmt.Errorf("cannot write %s: %v", path, bareReason(err))
+		return fmt.Errorf("cannot write %s: %v", path, statedir.BareReason(err))
 	}
 	return nil
+}
+
+// userFile is the user-wide file; "" if the environment names no place for it.
+func userFile(vars map[string]string) string {
+	switch {
+	case filepath.IsAbs(vars["XDG_CONFIG_HOME"]):
+		return filepath.Join(vars["XDG_CONFIG_HOME"], "pawl", "config.yaml")
+	case filepath.IsAbs(vars["HOME"]):
+		return filepath.Join(vars["HOME"], ".config", "pawl", "config.yaml")
+	}
+	return ""
+}
+
+// displayPath is a file as its reader would name it: relative to where they are
+// (or to the root, for what is in it), from ~, or absolute.
+func displayPath(path, dir, home string) string {
+	if rel, err := filepath.Rel(dir, path); err == nil {
+		up := strings.Count(rel, ".."+string(filepath.Separator))
+		ofRoot := filepath.Base(path) == statedir.FileName && up*3+len(statedir.FileName) == len(rel)
+		if up == 0 || ofRoot {
+			return rel
+		}
+	}
+	if home != "" {
+		if rel, ok := strings.CutPrefix(path, filepath.Clean(home)+string(filepath.Separator)); ok {
+			return "~" + string(filepath.Separator) + rel
+		}
+	}
+	return path
 }

@@ -6,12 +6,14 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 )
 
 func TestWriteNew(t *testing.T) {
 	t.Parallel()
 	dir := tempDir(t)
-	path := filepath.Join(dir, FileName)
+	path := filepath.Join(dir, statedir.FileName)
 	if err := WriteNew(path, []byte("first")); err != nil {
 		t.Fatal(err)
 	}

@@ -3,13 +3,15 @@ package config
 import (
 	"slices"
 	"testing"
+
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 )
 
 // In braces a name with a colon is a text, too.
 func TestNamesInBraces(t *testing.T) {
 	t.Parallel()
 	dir := write(t, tempDir(t), map[string]string{
-		FileName: "procedures:\n  build: {observe: [a.md, \"b.md\"], orient: [path: a.md], " +
+		statedir.FileName: "procedures:\n  build: {observe: [a.md, \"b.md\"], orient: [path: a.md], " +
 			"act: [ builtin:act/edit-and-test , builtin:act/edit-and-test], max_iterations: 3}\n",
 		"a.md": "x", "b.md": "x",
 	})

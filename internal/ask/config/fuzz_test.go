@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 )
 
 // Whatever a file holds, reading it does not panic, and each fault has a
@@ -44,7 +46,7 @@ func FuzzLoad(f *testing.F) {
 
 // loadBytes does what Load does with a project file that holds data.
 func loadBytes(dir string, data []byte) (*Config, error) {
-	src := &source{layer: project, name: FileName, dir: dir}
+	src := &source{layer: project, name: statedir.FileName, dir: dir}
 	l := newLoader(testOptions(dir), dir, dir)
 	n, err := parseYAML(src, data)
 	if err != nil {
@@ -59,7 +61,7 @@ func checkFuzzed(t *testing.T, err error, data []byte) {
 	text := strings.ReplaceAll(strings.TrimPrefix(string(data), "\xef\xbb\xbf"), "\r\n", "\n")
 	lines := strings.Split(text, "\n")
 	for _, e := range asErrors(err, "?") {
-		if e.File != FileName || e.Message == "" {
+		if e.File != statedir.FileName || e.Message == "" {
 			t.Errorf("no fault of the file: %+v", e)
 		}
 		if e.Line == 0 && strings.Contains(e.Message, "the parser failed") {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/do/trust"
 )
 
@@ -52,7 +53,7 @@ func Load(o Options) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot load the configuration: %v", err)
 	}
-	root, err := FindRoot(dir)
+	root, err := statedir.FindRoot(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +71,7 @@ func Load(o Options) (*Config, error) {
 	}
 	c.Files = slices.Clip(l.texts.read)
 	if o.File != "" { // the next start may take its commands from there
-		c.Files = append(c.Files, trust.Read(root, filepath.Join(root, FileName)))
+		c.Files = append(c.Files, trust.Read(root, filepath.Join(root, statedir.FileName)))
 	}
 	return c, nil
 }
@@ -86,7 +87,7 @@ type loader struct {
 
 func newLoader(o Options, dir, root string) *loader {
 	c := &Config{Root: root, from: map[string]position{}}
-	l := &loader{Options: o, dir: dir, root: root, vars: readVariables(o.Env), config: c,
+	l := &loader{Options: o, dir: dir, root: root, vars: statedir.ReadVariables(o.Env), config: c,
 		texts: &texts{root: root, pinned: o.Pinned}}
 	l.decoder = decoder{home: l.vars["HOME"], from: c.from}
 	l.fillDefaults(schema(), reflect.ValueOf(c).Elem(), "")
@@ -99,7 +100,7 @@ func (l *loader) loadLayers() {
 	if path := userFile(l.vars); path != "" {
 		l.addLayer(l.readLayer(path, userWide, false))
 	}
-	path, named := filepath.Join(l.root, FileName), l.File != ""
+	path, named := filepath.Join(l.root, statedir.FileName), l.File != ""
 	if named {
 		path = l.File
 		if !filepath.IsAbs(path) {

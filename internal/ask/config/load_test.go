@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 )
 
 var update = flag.Bool("update", false, "write the expected files anew")
@@ -88,7 +90,7 @@ func TestBadFiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			dir := write(t, tempDir(t), map[string]string{FileName: string(data), "a.md": "x", "prompts/other.md": ""})
+			dir := write(t, tempDir(t), map[string]string{statedir.FileName: string(data), "a.md": "x", "prompts/other.md": ""})
 			_, err = Load(testOptions(dir))
 			if err == nil {
 				t.Fatal("accepted")
@@ -109,7 +111,7 @@ func checkPlaces(t *testing.T, err error, text string) {
 		t.Errorf("%d errors", len(list))
 	}
 	for _, e := range list {
-		if e.File != FileName || e.Line < 1 || e.Line > len(lines) || e.Column < 1 || e.Column > len([]rune(lines[e.Line-1]))+1 {
+		if e.File != statedir.FileName || e.Line < 1 || e.Line > len(lines) || e.Column < 1 || e.Column > len([]rune(lines[e.Line-1]))+1 {
 			t.Errorf("no such place: %s:%d:%d (%s)", e.File, e.Line, e.Column, e.Message)
 		}
 	}
@@ -117,7 +119,7 @@ func checkPlaces(t *testing.T, err error, text string) {
 
 func TestErrorCanBeFound(t *testing.T) {
 	t.Parallel()
-	dir := write(t, tempDir(t), map[string]string{FileName: "lop: {}\nagnet: x\n"})
+	dir := write(t, tempDir(t), map[string]string{statedir.FileName: "lop: {}\nagnet: x\n"})
 	_, err := Load(testOptions(dir))
 	var one *Error
 	if !errors.As(err, &one) || one.Line != 1 || one.Suggestion != "loop" {
@@ -141,14 +143,14 @@ func TestUnreadableFiles(t *testing.T) {
 			"pawl.yaml: cannot read the configuration: it is a symbolic link, and pawl follows none in a work tree"},
 		{"too large", func(p string) error { return os.WriteFile(p, make([]byte, 10<<20), 0o644) },
 			"pawl.yaml: cannot read the configuration: it is larger than 1 MiB (10485760 bytes)"},
-		{"loop", func(p string) error { return os.Symlink(FileName, p) },
+		{"loop", func(p string) error { return os.Symlink(statedir.FileName, p) },
 			"pawl.yaml: cannot read the configuration: it is a symbolic link, and pawl follows none in a work tree"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			dir := tempDir(t)
-			if err := tt.make(filepath.Join(dir, FileName)); err != nil {
+			if err := tt.make(filepath.Join(dir, statedir.FileName)); err != nil {
 				t.Fatal(err)
 			}
 			_, err := Load(testOptions(dir))
@@ -169,7 +171,7 @@ func errorText(err error) string {
 func TestEmptyFiles(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "\n", "# only a comment\n", "---\n", "\xef\xbb\xbf", "{}\n", "null\n", "loop:\n", "# a\r\n"} {
-		dir := write(t, tempDir(t), map[string]string{FileName: text})
+		dir := write(t, tempDir(t), map[string]string{statedir.FileName: text})
 		c, err := Load(testOptions(dir))
 		if err != nil {
 			t.Errorf("%q: %v", text, err)
@@ -183,7 +185,7 @@ func TestEmptyFiles(t *testing.T) {
 
 func TestNamedFile(t *testing.T) {
 	t.Parallel()
-	dir := write(t, tempDir(t), map[string]string{FileName: "agent: codex\n", "other/conf.yaml": "agent: gemini\n"})
+	dir := write(t, tempDir(t), map[string]string{statedir.FileName: "agent: codex\n", "other/conf.yaml": "agent: gemini\n"})
 	o := testOptions(dir)
 	o.File = "other/conf.yaml"
 	c, err := Load(o)
@@ -227,7 +229,7 @@ func TestHostileFiles(t *testing.T) {
 	for name, text := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := write(t, tempDir(t), map[string]string{FileName: text})
+			dir := write(t, tempDir(t), map[string]string{statedir.FileName: text})
 			_, err := Load(testOptions(dir))
 			if err == nil && name != "anchor no map" {
 				t.Fatal("accepted")

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
 
@@ -58,7 +59,7 @@ func (c *Config) placeOf(path string) position {
 		return at
 	}
 	// A value that is not set has no place: the project's file is where to set it.
-	return position{src: &source{name: FileName}}
+	return position{src: &source{name: statedir.FileName}}
 }
 
 // nearestPlace is the place of path, or of what stands above it; false where nothing

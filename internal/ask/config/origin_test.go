@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pawl-dev/pawl/internal/ask/config/quantity"
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 )
 
 // layered is a configuration with something in every layer.
@@ -97,8 +100,8 @@ func TestLayers(t *testing.T) {
 		"list replaced":  []string{filepath.Join(dir, "repo", "project"), "--fast"},
 		"list of names":  []string{"codex", "claude"},
 		"other agent":    []string{"theirs"},
-		"paths":          []Path{Path(filepath.Join(dir, "home", "cache")), "/abs", Path(filepath.Join(dir, "home", ".config", "pawl", "rel"))},
-		"target":         SprintTarget{Type: "duration", Value: "2", Duration: 7200e9},
+		"paths":          []quantity.Path{quantity.Path(filepath.Join(dir, "home", "cache")), "/abs", quantity.Path(filepath.Join(dir, "home", ".config", "pawl", "rel"))},
+		"target":         quantity.SprintTarget{Type: "duration", Value: "2", Duration: 7200e9},
 		"seconds":        "30s",
 		"gates": []Gate{
 			{Name: "go test ./...", Command: "go test ./...", Timeout: 30e9, Required: true, When: "iteration"},
@@ -190,7 +193,7 @@ func TestProvenance(t *testing.T) {
 
 func TestBadVariablesAndFlags(t *testing.T) {
 	t.Parallel()
-	dir := write(t, tempDir(t), map[string]string{FileName: "agents: {my-own: {command: x}}\n"})
+	dir := write(t, tempDir(t), map[string]string{statedir.FileName: "agents: {my-own: {command: x}}\n"})
 	tests := []struct{ env, flag, value, want string }{
 		{env: "PAWL_LOOP_MAX_ITERATIONS=many", want: `PAWL_LOOP_MAX_ITERATIONS: loop.max_iterations must be a whole number, not "many"`},
 		{env: "PAWL_LOOP_SAFETY=norml", want: `PAWL_LOOP_SAFETY: loop.safety must be permissive, normal or paranoid, not "norml" (did you mean "normal"?)`},
@@ -220,7 +223,7 @@ func TestBadVariablesAndFlags(t *testing.T) {
 // A fault in a lower layer shows even where a higher one hides it.
 func TestHiddenFault(t *testing.T) {
 	t.Parallel()
-	dir := write(t, tempDir(t), map[string]string{FileName: "loop: {lease: 5}\n"})
+	dir := write(t, tempDir(t), map[string]string{statedir.FileName: "loop: {lease: 5}\n"})
 	o := testOptions(dir)
 	o.Flags = map[string]string{"loop.lease": "30s"}
 	if _, err := Load(o); err == nil || !strings.HasPrefix(err.Error(), "pawl.yaml:1:15: loop.lease needs a unit") {
@@ -276,12 +279,12 @@ func TestFindRoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	for start, want := range map[string]string{"a/b/c": "a", "a": "a", "a/tree/d": "a/tree", "conf/in": "conf", "plain": "plain", "link/c": "a"} {
-		got, err := FindRoot(filepath.Join(dir, start))
+		got, err := statedir.FindRoot(filepath.Join(dir, start))
 		if err != nil || got != filepath.Join(dir, want) {
 			t.Errorf("FindRoot(%s) = %s, %v; want %s", start, got, err, want)
 		}
 	}
-	if got, err := FindRoot(filepath.Join(dir, "missing")); err == nil {
+	if got, err := statedir.FindRoot(filepath.Join(dir, "missing")); err == nil {
 		t.Errorf("FindRoot of a missing folder = %s", got)
 	}
 }
@@ -299,11 +302,11 @@ func TestStateDir(t *testing.T) {
 		{"/", []string{"HOME=/h"}, "/h/.local/state/pawl/root-8a5edab2"},
 	}
 	for _, tt := range tests {
-		if got := StateDir(tt.root, tt.env); got != tt.want {
+		if got := statedir.Of(tt.root, tt.env); got != tt.want {
 			t.Errorf("StateDir(%s, %v) = %s, want %s", tt.root, tt.env, got, tt.want)
 		}
 	}
-	if StateDir("/a/x", nil) == StateDir("/b/x", nil) {
+	if statedir.Of("/a/x", nil) == statedir.Of("/b/x", nil) {
 		t.Error("two roots of one name share a folder")
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 )
 
 const (
@@ -55,7 +57,7 @@ func example(t *testing.T) string {
 
 func exampleDir(t *testing.T) string {
 	t.Helper()
-	return write(t, tempDir(t), map[string]string{FileName: example(t), "prompts/observe.md": "look",
+	return write(t, tempDir(t), map[string]string{statedir.FileName: example(t), "prompts/observe.md": "look",
 		"prompts/orient.md": "think", "prompts/review.md": "judge"})
 }
 

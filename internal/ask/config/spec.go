@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/pawl-dev/pawl/internal/ask/config/quantity"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/safety"
@@ -86,12 +87,12 @@ var shortForms = map[reflect.Type]struct {
 }
 
 var shapes = map[reflect.Type]shape{
-	reflect.TypeFor[Duration]():      durationShape,
-	reflect.TypeFor[Bytes]():         bytesShape,
-	reflect.TypeFor[loop.MicroUSD](): usdShape,
-	reflect.TypeFor[Percent]():       percentShape,
-	reflect.TypeFor[Path]():          pathShape,
-	reflect.TypeFor[Argv]():          argvShape,
+	reflect.TypeFor[quantity.Duration](): durationShape,
+	reflect.TypeFor[quantity.Bytes]():    bytesShape,
+	reflect.TypeFor[loop.MicroUSD]():     usdShape,
+	reflect.TypeFor[quantity.Percent]():  percentShape,
+	reflect.TypeFor[quantity.Path]():     pathShape,
+	reflect.TypeFor[quantity.Argv]():     argvShape,
 }
 
 func newSpec(t reflect.Type, f reflect.StructField) *spec {
@@ -274,7 +275,7 @@ func levelDefault(l safety.Level) string {
 	return fmt.Sprintf("{max_cost_per_iteration: %s, max_total_cost: %s, max_duration_per_iteration: %s, "+
 		"max_total_duration: %s, max_api_calls_per_iteration: %d, max_total_api_calls: %d, "+
 		"max_tokens_per_iteration: %d, max_total_tokens: %d}",
-		usdText(loop.MicroUSD(limits.IterationCost)), usdText(loop.MicroUSD(limits.TotalCost)),
-		Duration(limits.IterationDuration), Duration(limits.TotalDuration), limits.IterationCalls, limits.TotalCalls,
+		quantity.USDText(loop.MicroUSD(limits.IterationCost)), quantity.USDText(loop.MicroUSD(limits.TotalCost)),
+		quantity.Duration(limits.IterationDuration), quantity.Duration(limits.TotalDuration), limits.IterationCalls, limits.TotalCalls,
 		limits.IterationTokens, limits.TotalTokens)
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pawl-dev/pawl/internal/ask/config/quantity"
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/workflow"
 	"github.com/pawl-dev/pawl/internal/do/trust"
@@ -54,7 +56,7 @@ const (
 // file is an [*Error] or [Errors] with its place; then the workflow has its Files
 // only. pinned are used instead of the files of their paths.
 func LoadWorkflow(dir, name string, pinned ...trust.File) (*Workflow, error) {
-	root, err := FindRoot(dir)
+	root, err := statedir.FindRoot(dir)
 	if err != nil {
 		return &Workflow{}, err
 	}
@@ -254,22 +256,22 @@ func (r *workflowReader) noteIgnored(root *node) {
 // Procedure is a named loop. A nil pointer or an empty text means that the
 // general setting holds.
 type Procedure struct {
-	Summary          string            `yaml:"summary"`
-	Observe          []Fragment        `yaml:"observe"`
-	Orient           []Fragment        `yaml:"orient"`
-	Decide           []Fragment        `yaml:"decide"`
-	Act              []Fragment        `yaml:"act"`
-	Policy           string            `yaml:"policy" default:"procedure" enum:"procedure|task|controlled"`
-	Agent            string            `yaml:"agent"`
-	MaxIterations    *int              `yaml:"max_iterations" min:"0"`
-	FailureThreshold *int              `yaml:"failure_threshold" min:"0"`
-	Timeout          *Duration         `yaml:"timeout"`
-	IterationTimeout *Duration         `yaml:"iteration_timeout"`
-	IdleTimeout      *Duration         `yaml:"idle_timeout"`
-	Safety           string            `yaml:"safety" enum:"permissive|normal|paranoid"`
-	Strategy         string            `yaml:"strategy"`
-	Allow            []string          `yaml:"allow" names:"true"`
-	IterationControl *IterationControl `yaml:"iteration_control"`
+	Summary          string             `yaml:"summary"`
+	Observe          []Fragment         `yaml:"observe"`
+	Orient           []Fragment         `yaml:"orient"`
+	Decide           []Fragment         `yaml:"decide"`
+	Act              []Fragment         `yaml:"act"`
+	Policy           string             `yaml:"policy" default:"procedure" enum:"procedure|task|controlled"`
+	Agent            string             `yaml:"agent"`
+	MaxIterations    *int               `yaml:"max_iterations" min:"0"`
+	FailureThreshold *int               `yaml:"failure_threshold" min:"0"`
+	Timeout          *quantity.Duration `yaml:"timeout"`
+	IterationTimeout *quantity.Duration `yaml:"iteration_timeout"`
+	IdleTimeout      *quantity.Duration `yaml:"idle_timeout"`
+	Safety           string             `yaml:"safety" enum:"permissive|normal|paranoid"`
+	Strategy         string             `yaml:"strategy"`
+	Allow            []string           `yaml:"allow" names:"true"`
+	IterationControl *IterationControl  `yaml:"iteration_control"`
 }
 
 // Fragment is one piece of a prompt. A plain text is its path.
@@ -290,13 +292,13 @@ type Fragment struct {
 
 // Verification is the gates and what they protect.
 type Verification struct {
-	DefaultTimeout Duration `yaml:"default_timeout" default:"300s" min:"1ms" bare:"seconds"`
-	Protect        []string `yaml:"protect"`
-	ProtectNew     bool     `yaml:"protect_new" default:"false"`
-	Retries        int      `yaml:"retries" default:"2" min:"0"`
-	OnBase         bool     `yaml:"on_base" default:"true"`
-	LaterEvery     Duration `yaml:"later_every" default:"1h" min:"0s"`
-	Commands       []Gate   `yaml:"commands"`
+	DefaultTimeout quantity.Duration `yaml:"default_timeout" default:"300s" min:"1ms" bare:"seconds"`
+	Protect        []string          `yaml:"protect"`
+	ProtectNew     bool              `yaml:"protect_new" default:"false"`
+	Retries        int               `yaml:"retries" default:"2" min:"0"`
+	OnBase         bool              `yaml:"on_base" default:"true"`
+	LaterEvery     quantity.Duration `yaml:"later_every" default:"1h" min:"0s"`
+	Commands       []Gate            `yaml:"commands"`
 }
 
 // Gates are the commands that run here, before work lands.
@@ -330,13 +332,13 @@ type Gate struct {
 	Forge string `yaml:"forge" enum:"checks"`
 	// Timeout is verification.default_timeout where the key is absent, and an hour for
 	// the forge's checks.
-	Timeout    Duration `yaml:"timeout" min:"1ms" bare:"seconds"`
-	Required   bool     `yaml:"required" default:"true"`
-	Checks     []string `yaml:"required" names:"true"`
-	Kind       string   `yaml:"kind" enum:"test|build|lint|typecheck|other"`
-	AllowEmpty bool     `yaml:"allow_empty" default:"false"`
-	When       string   `yaml:"when" default:"iteration" enum:"iteration|landing|later"`
-	Affected   []string `yaml:"affected"`
+	Timeout    quantity.Duration `yaml:"timeout" min:"1ms" bare:"seconds"`
+	Required   bool              `yaml:"required" default:"true"`
+	Checks     []string          `yaml:"required" names:"true"`
+	Kind       string            `yaml:"kind" enum:"test|build|lint|typecheck|other"`
+	AllowEmpty bool              `yaml:"allow_empty" default:"false"`
+	When       string            `yaml:"when" default:"iteration" enum:"iteration|landing|later"`
+	Affected   []string          `yaml:"affected"`
 }
 
 // Review says who reviews.
@@ -357,9 +359,9 @@ type ReviewWhen struct {
 
 // Sprint is a run of the autopilot up to a target.
 type Sprint struct {
-	Target  SprintTarget  `yaml:"target" whole:"true"`
-	Filters SprintFilters `yaml:"filters"`
-	Options SprintOptions `yaml:"options"`
+	Target  quantity.SprintTarget `yaml:"target" whole:"true"`
+	Filters SprintFilters         `yaml:"filters"`
+	Options SprintOptions         `yaml:"options"`
 }
 
 // SprintFilters choose tasks; an empty list chooses all, or excludes none.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/decide/workflow"
 )
 
@@ -256,7 +257,7 @@ func FuzzWorkflow(f *testing.F) {
 		if len(data) > 64<<10 {
 			return
 		}
-		first, err := parseWorkflow(FileName, data)
+		first, err := parseWorkflow(statedir.FileName, data)
 		if err != nil {
 			for _, e := range asErrors(err, "?") {
 				if e.Line == 0 && strings.Contains(e.Message, "is empty") {
@@ -266,7 +267,7 @@ func FuzzWorkflow(f *testing.F) {
 			checkFuzzed(t, err, data)
 			return
 		}
-		second, err := parseWorkflow(FileName, data)
+		second, err := parseWorkflow(statedir.FileName, data)
 		if err != nil || first.Hash != second.Hash {
 			t.Errorf("a second reading differs: %v", err)
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/pawl-dev/pawl/internal/ask/config/quantity"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/workflow"
 )
@@ -213,12 +214,12 @@ type workflowFile struct {
 
 type workflowConfig struct {
 	Parallelism        int               `yaml:"parallelism" min:"1"`
-	Timeout            Duration          `yaml:"timeout" bare:"milliseconds"`
-	StepTimeout        Duration          `yaml:"step_timeout" bare:"milliseconds"`
+	Timeout            quantity.Duration `yaml:"timeout" bare:"milliseconds"`
+	StepTimeout        quantity.Duration `yaml:"step_timeout" bare:"milliseconds"`
 	Retry              *workflowRetry    `yaml:"retry"`
 	ContinueOnError    bool              `yaml:"continue_on_error"`
 	Agents             []string          `yaml:"agents" single:"1"`
-	DefaultTimeout     Duration          `yaml:"defaultTimeout" bare:"milliseconds"`
+	DefaultTimeout     quantity.Duration `yaml:"defaultTimeout" bare:"milliseconds"`
 	MaxRetries         *int              `yaml:"maxRetries" min:"0"`
 	ContinueOnErrorOld bool              `yaml:"continueOnError"`
 	Providers          workflowProviders `yaml:"providers"`
@@ -251,7 +252,7 @@ type workflowStep struct {
 	Env              map[string]string `yaml:"env"`
 	Matrix           *workflowMatrix   `yaml:"matrix"`
 	Outputs          map[string]string `yaml:"outputs"`
-	Timeout          Duration          `yaml:"timeout" bare:"milliseconds"`
+	Timeout          quantity.Duration `yaml:"timeout" bare:"milliseconds"`
 	Retry            *workflowRetry    `yaml:"retry"`
 	Optional         *bool             `yaml:"optional"`
 	Alternatives     []workflowWork    `yaml:"alternatives"`
@@ -261,7 +262,7 @@ type workflowStep struct {
 	Provider         string            `yaml:"provider"`
 	Dependencies     []string          `yaml:"dependencies" single:"1"`
 	DependsOn        []string          `yaml:"dependsOn" single:"1"`
-	TimeoutMS        Duration          `yaml:"timeoutMs" bare:"ms"`
+	TimeoutMS        quantity.Duration `yaml:"timeoutMs" bare:"ms"`
 	RetryPolicy      *workflowPolicy   `yaml:"retryPolicy"`
 	Retryable        *bool             `yaml:"retryable"`
 	Required         *bool             `yaml:"required"`
@@ -278,15 +279,15 @@ type workflowWork struct {
 }
 
 type workflowRetry struct {
-	Max     int      `yaml:"max" min:"0"`
-	Backoff string   `yaml:"backoff" default:"exponential" enum:"none|linear|exponential"`
-	Delay   Duration `yaml:"delay" default:"1s"`
+	Max     int               `yaml:"max" min:"0"`
+	Backoff string            `yaml:"backoff" default:"exponential" enum:"none|linear|exponential"`
+	Delay   quantity.Duration `yaml:"delay" default:"1s"`
 }
 
 type workflowPolicy struct {
-	MaxRetries   int      `yaml:"maxRetries" default:"3" min:"0"`
-	RetryDelayMS Duration `yaml:"retryDelayMs" default:"1s" bare:"ms"`
-	Multiplier   string   `yaml:"retryBackoffMultiplier" default:"2" loose:"1"`
+	MaxRetries   int               `yaml:"maxRetries" default:"3" min:"0"`
+	RetryDelayMS quantity.Duration `yaml:"retryDelayMs" default:"1s" bare:"ms"`
+	Multiplier   string            `yaml:"retryBackoffMultiplier" default:"2" loose:"1"`
 	Ignored      `yaml:"retryableErrors"`
 }
 

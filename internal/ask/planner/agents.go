@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/quantity"
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/safety"
@@ -63,7 +65,7 @@ func (d draft) spareAgents(all map[string]runplan.Agent, pol *loop.Policy) error
 }
 
 func (d draft) fromCommand() (runplan.Agent, error) {
-	argv, err := config.SplitWords(d.Flags.AgentCmd)
+	argv, err := quantity.SplitWords(d.Flags.AgentCmd)
 	if err != nil {
 		return runplan.Agent{}, fault.Refuse("--agent-cmd: cannot read %q as a command line: %v", d.Flags.AgentCmd, err)
 	}
@@ -309,7 +311,7 @@ func (pl *Planner) installedAgents() []string {
 func (d draft) commandLine(name string) string {
 	ag, err := d.resolveAgent(name)
 	if d.Flags.AgentCmd != "" {
-		argv, _ := config.SplitWords(d.Flags.AgentCmd)
+		argv, _ := quantity.SplitWords(d.Flags.AgentCmd)
 		return strings.Join(argv, " ")
 	}
 	if err != nil {
@@ -337,7 +339,7 @@ func (d draft) accountOf(name string, command []string, ag runplan.Agent) string
 		parts = append(parts, word)
 	}
 	if ag.Isolate { // its login is in the repository's state
-		parts = append(parts, config.StateDir(d.Config.Root, d.Env))
+		parts = append(parts, statedir.Of(d.Config.Root, d.Env))
 	}
 	return ratelimit.Key(append(parts, identifyingValues(slices.Concat(d.Env, ag.Env))...)...)
 }
@@ -418,7 +420,7 @@ func (d draft) credentialsOf(name string) []string {
 
 // Accounts opens what is known of the limits of the user's accounts, with the user's own of limits.plan.
 func Accounts(c *config.Config, env []string) *ratelimit.Store {
-	s := ratelimit.NewStore(config.LimitsDir(env))
+	s := ratelimit.NewStore(statedir.LimitsDir(env))
 	s.Plan = int(c.Limits.Plan)
 	return s
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/decide/control"
 	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
@@ -189,7 +190,7 @@ func shorterTime(a, b time.Duration) time.Duration {
 // UpdatedPrices is the list that the user took over the built-in one (`pawl prices --update`),
 // and where it is from; nil and "" for none.
 func UpdatedPrices(env []string) (agent.Prices, string) {
-	text, err := os.ReadFile(config.PricesFile(env))
+	text, err := os.ReadFile(statedir.PricesFile(env))
 	if err != nil {
 		return nil, ""
 	}

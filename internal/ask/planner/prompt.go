@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 
+	"github.com/pawl-dev/pawl/internal/ask/config/quantity"
 	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 
 	_ "embed"
@@ -256,7 +257,7 @@ func (pl *Planner) ownPlan(name string) (runplan.Plan, error) {
 	if isPawl {
 		command = fault.QuoteShell(exe) + " " + check
 	}
-	c.Verification.Commands = []config.Gate{{Name: check, Required: true, Timeout: config.Duration(checkTime),
+	c.Verification.Commands = []config.Gate{{Name: check, Required: true, Timeout: quantity.Duration(checkTime),
 		Command: command}}
 	c.Review.Mode = "skip"
 	p := config.Procedure{Summary: own.summary, MaxIterations: &tries, Allow: []string{own.file},

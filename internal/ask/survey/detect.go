@@ -2,6 +2,9 @@ package survey
 
 import (
 	"cmp"
+
+	"github.com/pawl-dev/pawl/internal/ask/config/quantity"
+
 	_ "embed"
 	"os"
 	"path/filepath"
@@ -150,9 +153,9 @@ func newGate(kind, command, from string) Gate {
 	if kind == "test" {
 		name = "tests"
 	}
-	timeout := config.Duration(5 * time.Minute)
+	timeout := quantity.Duration(5 * time.Minute)
 	if kind == "test" || kind == "build" {
-		timeout = config.Duration(10 * time.Minute)
+		timeout = quantity.Duration(10 * time.Minute)
 	}
 	return Gate{config.Gate{Name: name, Command: command, Kind: kind, Timeout: timeout, Required: true,
 		When: "iteration"}, from}

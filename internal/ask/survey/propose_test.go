@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 )
 
 // onPath is a LookPath that knows only these programs.
@@ -98,7 +99,7 @@ func TestPropose(t *testing.T) {
 // roundTrip loads what a proposal writes and compares the gates.
 func roundTrip(t *testing.T, dir string, p Proposal) {
 	t.Helper()
-	path := filepath.Join(dir, config.FileName)
+	path := filepath.Join(dir, statedir.FileName)
 	if err := config.WriteNew(path, p.YAML()); err != nil {
 		t.Fatal(err)
 	}

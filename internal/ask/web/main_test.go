@@ -20,6 +20,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/quantity"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/ask/web/listen"
 	"github.com/pawl-dev/pawl/internal/ask/web/rest"
@@ -76,7 +77,7 @@ func newRigAt(t *testing.T, a listen.Address) *rig {
 	t.Cleanup(func() { _ = listener.Close() })
 	r := &rig{t: t, store: db, dir: dir, asked: &wishes{store: db}, log: &buffer{}, host: listener.Shown}
 	c := &config.Config{Procedures: map[string]config.Procedure{"build": {}}}
-	c.Verification.Commands = []config.Gate{{Name: "tests", Command: "true", Required: true, Timeout: config.Duration(time.Minute)}}
+	c.Verification.Commands = []config.Gate{{Name: "tests", Command: "true", Required: true, Timeout: quantity.Duration(time.Minute)}}
 	r.s = New(listener, Options{
 		Operator: action.New(action.Options{
 			Store: db, Root: "/repo", Env: []string{"HOME=" + dir, "XDG_STATE_HOME=" + dir},

@@ -16,7 +16,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/ask/web/hub"
 	"github.com/pawl-dev/pawl/internal/ask/web/rest"
 	"github.com/pawl-dev/pawl/internal/ask/web/view"
@@ -73,10 +73,10 @@ func (s neighbourHandlers) otherRoots() []string {
 	if s.listener == nil || !s.listener.Local {
 		return nil
 	}
-	return slices.DeleteFunc(config.Roots(s.o.Env), func(root string) bool { return root == s.o.Root })
+	return slices.DeleteFunc(statedir.Roots(s.o.Env), func(root string) bool { return root == s.o.Root })
 }
 
-func (s neighbourHandlers) stateOf(root string) string { return config.StateDir(root, s.o.Env) }
+func (s neighbourHandlers) stateOf(root string) string { return statedir.Of(root, s.o.Env) }
 
 func (s neighbourHandlers) getRepositories(ctx context.Context, _ *rest.Nothing) (*rest.Body[view.Repositories], error) {
 	return rest.Answer(view.Repositories{Repositories: s.askRepositories(ctx)}), nil

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/ask/web/listen"
 	"github.com/pawl-dev/pawl/internal/ask/web/rest"
 	"github.com/pawl-dev/pawl/internal/ask/web/view"
@@ -25,13 +25,13 @@ import (
 func (r *rig) beside(name string) (root, dir string) {
 	r.t.Helper()
 	root = filepath.Join(r.dir, "work", name)
-	dir = config.StateDir(root, r.s.o.Env)
+	dir = statedir.Of(root, r.s.o.Env)
 	for _, d := range []string{root, dir} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			r.t.Fatal(err)
 		}
 	}
-	if err := config.KeepRoot(root, r.s.o.Env, nil); err != nil {
+	if err := statedir.KeepRoot(root, r.s.o.Env, nil); err != nil {
 		r.t.Fatal(err)
 	}
 	return root, dir

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/ask/web/activity"
 	"github.com/pawl-dev/pawl/internal/ask/web/patch"
 	"github.com/pawl-dev/pawl/internal/ask/web/rest"
@@ -369,7 +369,7 @@ func (r *rig) repository(run string, versions ...map[string]string) (snaps []wor
 		}
 	}
 	git("init", "-q")
-	tree, err := workspace.Open(r.t.Context(), root, workspace.Options{StateDir: config.StateDir(root, r.s.o.Env)})
+	tree, err := workspace.Open(r.t.Context(), root, workspace.Options{StateDir: statedir.Of(root, r.s.o.Env)})
 	if err != nil {
 		r.t.Fatal(err)
 	}

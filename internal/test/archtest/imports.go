@@ -47,7 +47,7 @@ func reasonNotToImport(from *pkg, dir string) string {
 		return "that is calling upward, from " + from.floor.String() + " to " + floor.String()
 	case floor == Deciding, from.floor == Testing, mayUse(from.room, name):
 		return ""
-	case from.room == "config":
+	case within(from.room, "config"):
 		return "config makes a checked value and calls nobody who acts"
 	case from.floor >= Asking && floor < from.floor:
 		return ""

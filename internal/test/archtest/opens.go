@@ -13,7 +13,7 @@ var hostile = []string{"config", "delivery", "gate", "git", "git/checkout", "git
 // is.
 var openers = map[string]string{
 	"internal/ask/config/file.go":             "a new file of the person's, which must not be there",
-	"internal/ask/config/roots.go":            "the path that a state folder has, which no agent can write",
+	"internal/ask/config/statedir/roots.go":   "the path that a state folder has, which no agent can write",
 	"internal/do/delivery/conflict.go":        "pawl's own record of conflicts",
 	"internal/do/delivery/carryout.go":        "pawl's own record of a delivery",
 	"internal/do/delivery/workspace.go":       "pawl's own record of what both sides had",

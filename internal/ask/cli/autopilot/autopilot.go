@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/cli/serve"
 	"github.com/pawl-dev/pawl/internal/ask/cli/session"
-	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/ask/dashboard"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/decide/board"
@@ -148,7 +148,7 @@ func openWorkplace(ctx context.Context, a *command.App, f autopilotFlags) (b wor
 	if err != nil {
 		return b, err
 	}
-	s := &session.Session{App: a, Config: c, StateDir: config.StateDir(c.Root, a.Env)}
+	s := &session.Session{App: a, Config: c, StateDir: statedir.Of(c.Root, a.Env)}
 	if s.Store, err = a.Database(ctx, c); err != nil {
 		return b, err
 	}

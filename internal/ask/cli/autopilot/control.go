@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/cli/session"
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/quantity"
 	"github.com/pawl-dev/pawl/internal/ask/console"
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
@@ -207,23 +208,23 @@ func sprintCommand(a *command.App) *cobra.Command {
 }
 
 // sprintTarget takes the target from the flags, else from the configuration.
-func (f *sprintFlags) sprintTarget(c *config.Config) (config.SprintTarget, error) {
-	var given []config.SprintTarget
+func (f *sprintFlags) sprintTarget(c *config.Config) (quantity.SprintTarget, error) {
+	var given []quantity.SprintTarget
 	for _, flag := range []struct{ name, kind, value string }{
-		{"count", config.TargetCount, f.count}, {"hours", config.TargetDuration, f.hours},
-		{"until", config.TargetUntilTime, f.until}, {"plan", config.TargetPlan, f.plan},
+		{"count", quantity.TargetCount, f.count}, {"hours", quantity.TargetDuration, f.hours},
+		{"until", quantity.TargetUntilTime, f.until}, {"plan", quantity.TargetPlan, f.plan},
 	} {
 		if !f.set(flag.name) {
 			continue
 		}
-		t, err := config.ParseTarget(flag.kind, flag.value)
+		t, err := quantity.ParseTarget(flag.kind, flag.value)
 		if err != nil {
 			return t, command.Usage("--%s %v", flag.name, err)
 		}
 		given = append(given, t)
 	}
 	if f.noReady {
-		given = append(given, config.SprintTarget{Type: config.TargetNoReady})
+		given = append(given, quantity.SprintTarget{Type: quantity.TargetNoReady})
 	}
 	switch len(given) {
 	case 0:
@@ -231,21 +232,21 @@ func (f *sprintFlags) sprintTarget(c *config.Config) (config.SprintTarget, error
 	case 1:
 		return given[0], nil
 	}
-	return config.SprintTarget{}, command.Usage(
+	return quantity.SprintTarget{}, command.Usage(
 		"a sprint has one target: write --count, --hours, --until, --plan or --no-ready")
 }
 
 // targetJSON is a target as the statistics have it.
-func targetJSON(t config.SprintTarget) schedule.SprintTarget {
+func targetJSON(t quantity.SprintTarget) schedule.SprintTarget {
 	out := schedule.SprintTarget{Type: t.Type}
 	switch t.Type {
-	case config.TargetCount:
+	case quantity.TargetCount:
 		out.Value = json.RawMessage(strconv.Itoa(t.Count))
-	case config.TargetDuration:
+	case quantity.TargetDuration:
 		out.Value = json.RawMessage(strconv.FormatFloat(t.Duration.Std().Hours(), 'g', -1, 64))
-	case config.TargetPlan:
+	case quantity.TargetPlan:
 		out.Value = json.RawMessage(strconv.Itoa(int(t.Plan)))
-	case config.TargetUntilTime:
+	case quantity.TargetUntilTime:
 		out.Value = json.RawMessage(strconv.Quote(time.Date(0, 1, 1, t.Hour, t.Minute, 0, 0, time.UTC).Format("15:04")))
 	}
 	return out
@@ -259,13 +260,13 @@ func setUpSprint(ctx context.Context, s *session.Session, f *sprintFlags, o *aut
 	}
 	now := time.Now()
 	switch t.Type {
-	case config.TargetCount:
+	case quantity.TargetCount:
 		o.Settings.Count = t.Count
-	case config.TargetDuration:
+	case quantity.TargetDuration:
 		o.Settings.Until = now.Add(t.Duration.Std())
-	case config.TargetPlan:
+	case quantity.TargetPlan:
 		o.Settings.Plan = int(t.Plan)
-	case config.TargetUntilTime:
+	case quantity.TargetUntilTime:
 		o.Settings.Until = schedule.NextTimeOfDay(now, t.Hour, t.Minute)
 	}
 	set, option := s.Config.Sprint, s.Config.Sprint.Options

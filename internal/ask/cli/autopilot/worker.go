@@ -17,6 +17,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
@@ -139,7 +140,7 @@ func killWorker(ctx context.Context, a *command.App) error {
 	if err != nil {
 		return err
 	}
-	worked, tasks, err := a.Cluster.Kill(ctx, config.StateDir(c.Root, a.Env))
+	worked, tasks, err := a.Cluster.Kill(ctx, statedir.Of(c.Root, a.Env))
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/cli/session"
-	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/ask/console"
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
@@ -241,7 +241,7 @@ func syncIssues(ctx context.Context, a *command.App, p *action.Operator) error {
 	if err != nil {
 		return err
 	}
-	o, ok, err := session.Issues(ctx, a, c, repo, target, config.StateDir(c.Root, a.Env), nil)
+	o, ok, err := session.Issues(ctx, a, c, repo, target, statedir.Of(c.Root, a.Env), nil)
 	if err != nil {
 		return err
 	}

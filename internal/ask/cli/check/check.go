@@ -16,6 +16,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/decide/control"
 	"github.com/pawl-dev/pawl/internal/decide/failure"
@@ -303,7 +304,7 @@ const checkRun = "check"
 
 // checkTree is the work tree, nil outside of git.
 func checkTree(ctx context.Context, a *command.App, root string) *workspace.Checkout {
-	tree, err := workspace.Open(ctx, root, workspace.Options{StateDir: config.StateDir(root, a.Env)})
+	tree, err := workspace.Open(ctx, root, workspace.Options{StateDir: statedir.Of(root, a.Env)})
 	if err != nil {
 		if !errors.Is(err, git.ErrNotRepository) && !errors.Is(err, git.ErrNoGit) {
 			a.Say("Warning: no diff: %v", err)

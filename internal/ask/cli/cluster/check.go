@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/do/git"
@@ -47,7 +48,7 @@ func checkCluster(ctx context.Context, a *command.App, c *config.Config, db *sto
 	if c.Cluster.Engine != "" {
 		v.Lines = append(v.Lines, ofRemote(ctx, c), ofEngine(ctx, a, c, i.Board), ofWorkers(workers))
 	}
-	v.Lines = append(v.Lines, ofDisk(c.Root, config.StateDir(c.Root, a.Env)))
+	v.Lines = append(v.Lines, ofDisk(c.Root, statedir.Of(c.Root, a.Env)))
 	if a.JSON {
 		err = a.JSONLine(v)
 	} else {

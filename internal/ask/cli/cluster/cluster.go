@@ -22,6 +22,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
 	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
@@ -190,7 +191,7 @@ func (s *Status) printTo(a *command.App) {
 
 // importBoard copies the board of this machine into the shared database.
 func importBoard(ctx context.Context, a *command.App, c *config.Config, db *store.Store) error {
-	path := filepath.Join(config.StateDir(c.Root, a.Env), "pawl.db")
+	path := filepath.Join(statedir.Of(c.Root, a.Env), "pawl.db")
 	if _, err := os.Stat(path); err != nil {
 		return command.Usage("this machine has no board of the repository: there is no %s", path)
 	}
@@ -257,7 +258,7 @@ func runServers(ctx context.Context, a *command.App) error {
 	case os.Geteuid() == 0:
 		return command.Usage("PostgreSQL does not run as root").Hint("Start it as another user, who owns the repository")
 	}
-	s := servers{a: a, dir: filepath.Join(config.StateDir(c.Root, a.Env), "local")}
+	s := servers{a: a, dir: filepath.Join(statedir.Of(c.Root, a.Env), "local")}
 	if s.reaper, err = process.NewReaper(); err != nil {
 		return err
 	}

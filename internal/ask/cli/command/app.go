@@ -24,6 +24,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/quantity"
 	"github.com/pawl-dev/pawl/internal/ask/console"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
@@ -408,7 +409,7 @@ func (a *App) KeyFrom(c *config.Config, command string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), keyBound)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
-	trees := lists.Each(c.Safety.Write, func(path config.Path) string { return string(path) })
+	trees := lists.Each(c.Safety.Write, func(path quantity.Path) string { return string(path) })
 	cmd.Env, _ = a.Outside(append(trees, c.Root)...)
 	cmd.Dir, cmd.Stderr, cmd.WaitDelay = "/", a.Stderr, time.Second
 	out, err := cmd.Output()

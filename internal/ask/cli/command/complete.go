@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
@@ -249,7 +250,7 @@ func (a *App) peekStore(ctx context.Context, do func(*store.Store, string)) {
 	if err != nil {
 		return
 	}
-	if _, err := os.Stat(filepath.Join(config.StateDir(root, a.Env), "pawl.db")); err != nil {
+	if _, err := os.Stat(filepath.Join(statedir.Of(root, a.Env), "pawl.db")); err != nil {
 		return
 	}
 	db, root, err := a.Store(ctx)

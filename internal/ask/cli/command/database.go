@@ -19,6 +19,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
@@ -41,7 +42,7 @@ func (a *App) Database(ctx context.Context, c *config.Config) (*store.Store, err
 	if c.Cluster.Store == "" {
 		return a.LocalDatabase(ctx, c.Root)
 	}
-	if err := config.MakeState(c.Root, a.Env); err != nil {
+	if err := statedir.Make(c.Root, a.Env); err != nil {
 		return nil, err
 	}
 	if a.KnowsShared(c) != nil {
@@ -62,7 +63,7 @@ func (a *App) Database(ctx context.Context, c *config.Config) (*store.Store, err
 				"cluster.store, …?repository=NAME, or by the remote origin; 'pawl cluster check' lists them.",
 				db.BoardName(), fault.Numbered(len(others), "other board"), others[0])
 		}
-		_ = config.KeepRoot(c.Root, a.Env, FindCommit(ctx, c.Root)) // without it another server does not list it
+		_ = statedir.KeepRoot(c.Root, a.Env, FindCommit(ctx, c.Root)) // without it another server does not list it
 	}
 	return db, err
 }
@@ -101,7 +102,7 @@ func (a *App) sendsPasswordToAnyServer() bool {
 // usedShared is a file that is there once the person has used the address.
 func (a *App) usedShared(c *config.Config) string {
 	sum := sha256.Sum256([]byte(c.Cluster.Store))
-	return filepath.Join(config.StateDir(c.Root, a.Env), "shared", hex.EncodeToString(sum[:8]))
+	return filepath.Join(statedir.Of(c.Root, a.Env), "shared", hex.EncodeToString(sum[:8]))
 }
 
 // nameUser finds, once and when it is needed, the name of the person who works in a repository: that of git's
@@ -127,45 +128,45 @@ func nameUser(root string) func() string {
 
 // LocalDatabase opens the file of this machine.
 func (a *App) LocalDatabase(ctx context.Context, root string) (*store.Store, error) {
-	if err := config.MakeState(root, a.Env); err != nil {
+	if err := statedir.Make(root, a.Env); err != nil {
 		return nil, err
 	}
-	shown := filepath.Join(config.StateBase(a.Env), "alive")
+	shown := filepath.Join(statedir.Base(a.Env), "alive")
 	if err := os.MkdirAll(shown, 0o700); err == nil {
 		if id, err := files.Identity(shown); err == nil {
 			process.ShowIn(shown, id)
 		}
 	}
-	db, err := store.Open(ctx, filepath.Join(config.StateDir(root, a.Env), "pawl.db"))
+	db, err := store.Open(ctx, filepath.Join(statedir.Of(root, a.Env), "pawl.db"))
 	if err != nil {
 		return nil, err
 	}
 	db.SetPerson(nameUser(root))
-	if before := config.RootBefore(root, a.Env); before != "" {
+	if before := statedir.RootBefore(root, a.Env); before != "" {
 		if err := db.MoveRuns(ctx, before, root); err != nil {
 			return nil, errors.Join(err, db.Close())
 		}
 	}
-	_ = config.KeepRoot(root, a.Env, FindCommit(ctx, root)) // without it another server does not list it
+	_ = statedir.KeepRoot(root, a.Env, FindCommit(ctx, root)) // without it another server does not list it
 	return db, nil
 }
 
 // ClaimState finds the state of the repository that the person is in, where it was moved
 // or made anew; see [config.ClaimState]. Agents and gates have no state of their own.
 func (a *App) ClaimState(ctx context.Context) error {
-	root, err := config.FindRoot(a.Dir)
+	root, err := statedir.FindRoot(a.Dir)
 	if err != nil || a.Getenv("PAWL_RUN") != "" {
 		return nil //nolint:nilerr // the command that needs the root says so
 	}
-	err = config.ClaimState(root, a.Env, FindCommit(ctx, root))
-	if before := config.RootBefore(root, a.Env); before != "" {
+	err = statedir.Claim(root, a.Env, FindCommit(ctx, root))
+	if before := statedir.RootBefore(root, a.Env); before != "" {
 		a.Say("Note: this repository was in %s before; its board, runs and workspaces moved with it.", before)
 	}
 	return err
 }
 
 // FindCommit finds commits of the repository at root; none if git fails.
-func FindCommit(ctx context.Context, root string) config.FindCommit {
+func FindCommit(ctx context.Context, root string) statedir.FindCommit {
 	return func(name string) string {
 		repo, err := git.OpenStore(ctx, root)
 		if err != nil {
@@ -269,7 +270,7 @@ func (a *App) Store(ctx context.Context) (*store.Store, string, error) {
 
 // Root is the folder of the repository that the person is in.
 func (a *App) Root() (string, error) {
-	root, err := config.FindRoot(a.Dir)
+	root, err := statedir.FindRoot(a.Dir)
 	if err != nil {
 		return "", fault.Of(fault.Refused, err)
 	}
@@ -333,7 +334,7 @@ func FindRun(ctx context.Context, db *store.Store, root, name string) (store.Run
 // Outputs opens the folder with what a run printed in an iteration: on this machine, or
 // as the board's machines share it.
 func (a *App) Outputs(db *store.Store, r store.Run, iteration int) (*os.Root, error) {
-	return outputs.Open(filepath.Join(config.StateDir(r.Root, a.Env), "runs"), db.OutputsFolder(), r.ID, strconv.Itoa(iteration))
+	return outputs.Open(filepath.Join(statedir.Of(r.Root, a.Env), "runs"), db.OutputsFolder(), r.ID, strconv.Itoa(iteration))
 }
 
 // ExplainNotFound adds hints to the error of a run that is not found. Other errors are

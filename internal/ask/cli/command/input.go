@@ -20,7 +20,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/pawl-dev/pawl/internal/ask/action"
-	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/ask/console"
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
@@ -69,7 +69,7 @@ func (a *App) LookPath(name string) (string, error) {
 // that its PATH lacks: those in trees, where agents may put programs. It has no variable
 // that leads a program to files there either.
 func (a *App) Outside(trees ...string) (env, left []string) {
-	trees = append(trees, config.StateBase(a.Env))
+	trees = append(trees, statedir.Base(a.Env))
 	path, left := files.ProgramPath(a.Getenv("PATH"), trees...)
 	env = slices.DeleteFunc(slices.Clone(a.Env), func(kv string) bool { return leadsInto(kv, trees) })
 	return append(env, "PATH="+path), left

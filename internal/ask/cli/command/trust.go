@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/prompt"
 	"github.com/pawl-dev/pawl/internal/decide/report"
@@ -69,7 +70,7 @@ func (a *App) PinTo(root, run string) {
 	if a.TrustConfig {
 		return
 	}
-	a.pinned = trust.Kept(config.StateDir(root, a.Env), run)
+	a.pinned = trust.Kept(statedir.Of(root, a.Env), run)
 	for _, f := range a.pinned {
 		if trust.Read(root, f.Path) != f {
 			a.Say("Note: %s changed under an agent; the run uses the version from before.", shortPath(root, f.Path))
@@ -87,7 +88,7 @@ func LoadFrom(a App, list []trust.File, flags map[string]string) (*config.Config
 
 // askTrust asks about files that changed while an agent had the tree.
 func (a *App) askTrust(read []trust.File) error {
-	root, err := config.FindRoot(a.Dir)
+	root, err := statedir.FindRoot(a.Dir)
 	if err != nil || len(read) == 0 {
 		return err
 	}
@@ -97,14 +98,14 @@ func (a *App) askTrust(read []trust.File) error {
 	// Records of a root further up count too: an agent may have made this one.
 	var dirs []string
 	for at := root; ; at = filepath.Dir(at) {
-		dirs = append(dirs, config.StateDir(at, a.Env))
+		dirs = append(dirs, statedir.Of(at, a.Env))
 		if at == filepath.Dir(at) {
 			break
 		}
 	}
 	changed, err := trust.Changed(dirs, read)
 	if err != nil { // most often the state cannot be read, and that says whose it is
-		return cmp.Or(config.MakeState(root, a.Env), err)
+		return cmp.Or(statedir.Make(root, a.Env), err)
 	}
 	if len(changed) == 0 {
 		return nil
@@ -136,7 +137,7 @@ func (a *App) askTrust(read []trust.File) error {
 // refuseWorkspace refuses to take commands from the folder of a workspace, which is an agent's
 // to write for as long as it is there. Agents and gates, who are in one, may.
 func (a *App) refuseWorkspace(root string) error {
-	base, err := filepath.EvalSymlinks(config.StateBase(a.Env))
+	base, err := filepath.EvalSymlinks(statedir.Base(a.Env))
 	if err != nil || a.TrustConfig || a.Getenv("PAWL_RUN") != "" {
 		return nil //nolint:nilerr // without the folder there is no workspace
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/cli/session"
-	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
@@ -72,7 +72,7 @@ func LookAtForge(ctx context.Context, a *command.App, p *action.Operator) error 
 	if err != nil {
 		return err
 	}
-	issues, ok, err := session.Issues(ctx, a, c, repo, target, config.StateDir(c.Root, a.Env), nil)
+	issues, ok, err := session.Issues(ctx, a, c, repo, target, statedir.Of(c.Root, a.Env), nil)
 	if err != nil || !ok {
 		return err
 	}

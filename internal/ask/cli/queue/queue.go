@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/cli/session"
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
@@ -275,7 +276,7 @@ func landNow(ctx context.Context, a *command.App, p *action.Operator, tasks []st
 	if err != nil {
 		return err
 	}
-	s := &session.Session{App: a, Config: c, Plan: l.Plan, StateDir: config.StateDir(c.Root, a.Env)}
+	s := &session.Session{App: a, Config: c, Plan: l.Plan, StateDir: statedir.Of(c.Root, a.Env)}
 	defer s.Close()
 	o, err := l.QueueOptions(ctx, s.QueueNotes(ctx))
 	if err != nil {
@@ -334,7 +335,7 @@ func buildResolver(ctx context.Context, a *command.App, c *config.Config, repo *
 	}
 	quiet := *a
 	quiet.Quiet = true // the gates said it already
-	t, _, err := session.NewTaskPlanner(ctx, &quiet, c, repo, config.StateDir(c.Root, a.Env),
+	t, _, err := session.NewTaskPlanner(ctx, &quiet, c, repo, statedir.Of(c.Root, a.Env),
 		planner.Flags{Unsandboxed: unsandboxed})
 	if err != nil {
 		return nil

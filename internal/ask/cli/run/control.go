@@ -11,7 +11,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
-	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/ask/console"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
@@ -237,7 +237,7 @@ func collectGarbage(ctx context.Context, a *command.App, dry bool) error {
 		return err
 	}
 	return a.WithOperator(ctx, func(p *action.Operator) error {
-		o, err := command.RetentionOptions(ctx, c, config.StateDir(c.Root, a.Env), p.Store)
+		o, err := command.RetentionOptions(ctx, c, statedir.Of(c.Root, a.Env), p.Store)
 		if err != nil {
 			return err
 		}

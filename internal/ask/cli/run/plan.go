@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/cli/session"
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/quantity"
 	"github.com/pawl-dev/pawl/internal/ask/console"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/decide/board"
@@ -114,10 +115,10 @@ func drawStep(b *strings.Builder, in workflow.Instance, first, more string) {
 		how = append(how, "optional")
 	}
 	if s.Timeout > 0 {
-		how = append(how, "timeout "+config.Duration(s.Timeout).String())
+		how = append(how, "timeout "+quantity.Duration(s.Timeout).String())
 	}
 	if s.Retry.Max > 0 {
-		how = append(how, fmt.Sprintf("retry %d (%s from %s)", s.Retry.Max, s.Retry.Backoff, config.Duration(s.Retry.Delay)))
+		how = append(how, fmt.Sprintf("retry %d (%s from %s)", s.Retry.Max, s.Retry.Backoff, quantity.Duration(s.Retry.Delay)))
 	}
 	if n := len(s.Alternatives); n > 0 {
 		how = append(how, fault.Numbered(n, "alternative"))
@@ -138,7 +139,7 @@ func limitText(d time.Duration) string {
 	if d == 0 {
 		return ""
 	}
-	return ", at most " + config.Duration(d).String()
+	return ", at most " + quantity.Duration(d).String()
 }
 
 func planCommand(a *command.App) *cobra.Command {

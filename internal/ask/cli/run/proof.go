@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/cli/session"
-	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/keep/outputs"
@@ -28,7 +28,7 @@ func showProof(a *command.App, p *action.Operator, r store.Run, records []loop.R
 		a.Result("  - %s\n", report.Line(one.String(), 1000))
 	}
 	heading := "\nEvidence:\n"
-	runs := filepath.Join(config.StateDir(r.Root, a.Env), "runs")
+	runs := filepath.Join(statedir.Of(r.Root, a.Env), "runs")
 	for _, rec := range records {
 		for _, e := range rec.Evidence {
 			path := ""

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/cli/session"
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/ask/console"
 	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
@@ -90,7 +91,7 @@ func listRuns(ctx context.Context, a *command.App, p *action.Operator, all bool)
 		}
 		return command.Row{JSON: l, Cells: append(cells, report.Line(l.Why, 100))}
 	})
-	if plans, _ := ratelimit.NewStore(config.LimitsDir(a.Env)).Plans(nil, time.Now()); !a.JSON {
+	if plans, _ := ratelimit.NewStore(statedir.LimitsDir(a.Env)).Plans(nil, time.Now()); !a.JSON {
 		for _, plan := range plans {
 			a.Result("%s\n", plan)
 		}

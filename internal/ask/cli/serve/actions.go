@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
-	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/ask/mcp"
 	"github.com/pawl-dev/pawl/internal/ask/web"
 	"github.com/pawl-dev/pawl/internal/decide/board"
@@ -65,7 +65,7 @@ func (c *children) startChild(root string, args []string) (*child, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir := web.SessionDir(config.StateDir(c.root, c.a.Env))
+	dir := web.SessionDir(statedir.Of(c.root, c.a.Env))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot start pawl: %v", err)
 	}
@@ -178,7 +178,7 @@ func (c *children) launchRun(ctx context.Context, args []string, begun web.Begun
 // serveRoot starts the server of another repository.
 func (c *children) serveRoot(ctx context.Context, root string) error {
 	_, err := c.launchAt(ctx, root, []string{"serve"}, func(pid int) (string, bool, error) {
-		session, err := web.LoadSession(config.StateDir(root, c.a.Env))
+		session, err := web.LoadSession(statedir.Of(root, c.a.Env))
 		return "", err == nil && session.Owner.PID == pid, nil // what is wrong is what the server says
 	})
 	return err
@@ -250,7 +250,7 @@ func serveMCP(ctx context.Context, a *command.App) error {
 	defer stop()
 	runs := &children{a: a, root: root}
 	defer runs.endAll()
-	server, err := buildTools(web.New(nil, buildOptions(ctx, a, db, root, runs)), db, config.StateDir(root, a.Env))
+	server, err := buildTools(web.New(nil, buildOptions(ctx, a, db, root, runs)), db, statedir.Of(root, a.Env))
 	if err != nil {
 		return err
 	}

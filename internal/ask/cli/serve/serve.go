@@ -17,8 +17,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
+
 	queuecli "github.com/pawl-dev/pawl/internal/ask/cli/queue"
-	"github.com/pawl-dev/pawl/internal/ask/config"
 	"github.com/pawl-dev/pawl/internal/ask/web"
 	"github.com/pawl-dev/pawl/internal/ask/web/listen"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
@@ -73,7 +74,7 @@ func serveURL(a *command.App) error {
 	if err != nil {
 		return err
 	}
-	s, err := web.LoadSession(config.StateDir(root, a.Env))
+	s, err := web.LoadSession(statedir.Of(root, a.Env))
 	if err != nil && !errors.Is(err, web.ErrNoSession) {
 		return err
 	}
@@ -120,7 +121,7 @@ func runServer(ctx context.Context, a *command.App, f serveFlags) error {
 
 // Beside serves while something else is done in this process.
 func Beside(ctx context.Context, a *command.App, db *store.Store, root string, do func() error) error {
-	if before, err := web.LoadSession(config.StateDir(root, a.Env)); err == nil && before.Alive() {
+	if before, err := web.LoadSession(statedir.Of(root, a.Env)); err == nil && before.Alive() {
 		a.Say("Note: process %d serves the web UI already; 'pawl serve --url' prints its address.", before.Owner.PID)
 		return do()
 	}
@@ -165,7 +166,7 @@ type opened struct {
 
 // openServer listens, and keeps how the server is reached.
 func openServer(ctx context.Context, a *command.App, db *store.Store, root string, f serveFlags) (*opened, error) {
-	dir := config.StateDir(root, a.Env)
+	dir := statedir.Of(root, a.Env)
 	before, err := web.LoadSession(dir)
 	if err != nil && !errors.Is(err, web.ErrNoSession) {
 		a.Say("Warning: %v; created a new token", err)
@@ -209,7 +210,7 @@ func openServer(ctx context.Context, a *command.App, db *store.Store, root strin
 // buildOptions lets the server do what the commands do. The actions print nothing and
 // ask no question.
 func buildOptions(ctx context.Context, a *command.App, db *store.Store, root string, runs *children) web.Options {
-	dir := config.StateDir(root, a.Env)
+	dir := statedir.Of(root, a.Env)
 	tree, err := workspace.Open(ctx, root, workspace.Options{StateDir: dir})
 	if err != nil {
 		a.Say("Note: %v; there are no diffs and no rollbacks.", err)

@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
@@ -126,7 +127,7 @@ func (s *shell) planJob(ctx context.Context, unsandboxed bool) (plan runplan.Pla
 		return plan, nil, nil
 	}
 	plan.Environ = append(plan.Environ, plan.Box.Caches...)
-	return plan, plan.Box.Setup.TempIn(filepath.Join(config.StateDir(s.c.Root, s.a.Env), "shell", s.at.ID)), nil
+	return plan, plan.Box.Setup.TempIn(filepath.Join(statedir.Of(s.c.Root, s.a.Env), "shell", s.at.ID)), nil
 }
 
 // runJob runs a command for a person, or for a script.

@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
@@ -83,7 +84,7 @@ func (l *Landing) QueueOptions(ctx context.Context, notify func(queue.Note)) (me
 	m, protect := l.c.Merge, l.Plan.Protect
 	protect.Files = runplan.SourceNames(l.Repo.Top, l.c.Root, l.c.Root, l.Plan.Sources)
 	o := merge.Options{
-		Store: l.store, Repo: l.Repo, Dir: filepath.Join(config.StateDir(l.c.Root, l.a.Env), "queue"), Target: target,
+		Store: l.store, Repo: l.Repo, Dir: filepath.Join(statedir.Of(l.c.Root, l.a.Env), "queue"), Target: target,
 		SignOff: m.Signoff,
 		Policy: queue.Policy{
 			Batch: m.Batch, Retries: m.ConflictRetries, Timeout: m.EscalationTimeout.Std(),
@@ -258,7 +259,7 @@ func (l *Landing) heldTo(ctx context.Context, closed bool) (*Landing, error) {
 func (l *Landing) gateBox(ctx context.Context, dir, top string) *runplan.Box {
 	app := *l.a
 	app.Quiet = app.Quiet || l.said.Swap(true)
-	s := &Session{App: &app, Config: l.c, Plan: l.Plan, StateDir: config.StateDir(l.c.Root, l.a.Env), Repo: l.Repo}
+	s := &Session{App: &app, Config: l.c, Plan: l.Plan, StateDir: statedir.Of(l.c.Root, l.a.Env), Repo: l.Repo}
 	s.Plan.Root, s.Plan.Agents, s.Top = dir, nil, top
 	return s.buildBox(ctx, l.verdict)
 }

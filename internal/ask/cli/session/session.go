@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/boxpolicy"
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/ask/console"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/ask/survey"
@@ -92,7 +93,7 @@ func (s *Session) buildBox(ctx context.Context, v sandbox.Verdict) *runplan.Box 
 	outside, _ := s.outsideEnv(nil)
 	boxes := boxpolicy.Make(ctx, boxpolicy.Options{
 		Config: s.Config, Plan: s.Plan, StateDir: s.StateDir, Repo: s.Repo, Top: s.Top, Env: s.App.Env,
-		Outside: outside, Hide: []string{config.StateBase(s.App.Env)}, Say: s.App.Say,
+		Outside: outside, Hide: []string{statedir.Base(s.App.Env)}, Say: s.App.Say,
 	}, v)
 	s.agentPolicy = boxes.Agent
 	return boxes.Run
@@ -180,7 +181,7 @@ type Session struct {
 // Open prepares what a run works with, and warns once of what is missing: git, or a
 // sandbox. Nothing starts without a database: what an agent could change is recorded there.
 func Open(ctx context.Context, a *command.App, c *config.Config, plan runplan.Plan, unsandboxed bool) (*Session, error) {
-	s := &Session{App: a, Config: c, Plan: plan, StateDir: config.StateDir(c.Root, a.Env)}
+	s := &Session{App: a, Config: c, Plan: plan, StateDir: statedir.Of(c.Root, a.Env)}
 	s.Screen = console.New(a.Terminal(), plan.Name)
 	db, err := a.Database(ctx, c)
 	if errors.Is(err, store.ErrNewer) {
@@ -210,7 +211,7 @@ func (s *Session) openTree(ctx context.Context) error {
 		workspace.Options{StateDir: s.StateDir, MaxFile: s.Plan.SnapshotMaxFile})
 	switch {
 	case errors.Is(err, git.ErrNotRepository), errors.Is(err, git.ErrNoGit):
-		if config.HasGit(s.Config.Root) {
+		if statedir.HasGit(s.Config.Root) {
 			return command.Usage("cannot start, since changes could not be undone: %v, though there is a .git", err).
 				Hint("Install git, or repair .git; see git status").
 				Hint("Or remove .git: then agents work directly in your files")

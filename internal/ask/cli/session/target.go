@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/do/git"
@@ -85,7 +86,7 @@ func (t *targetConfig) loadAt(ctx context.Context, commit string, flags map[stri
 	for {
 		blobs, err := blob.List(ctx, t.repo, commit, t.pathsBelow(t.read))
 		key := fmt.Sprint(blobs, flags)
-		name, _ := files.Below(t.repo.Top, filepath.Join(t.own.Root, config.FileName))
+		name, _ := files.Below(t.repo.Top, filepath.Join(t.own.Root, statedir.FileName))
 		differs := func(path string) bool { return blobs[path] != t.here[path] }
 		isOwn := blobs[filepath.ToSlash(name)] == "" || !slices.ContainsFunc(t.pathsBelow(t.own.Files), differs)
 		switch {

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
-	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
@@ -144,7 +144,7 @@ func pricesCommand(a *command.App) *cobra.Command {
 			a.Say("US dollars for a million tokens. The built-in list is of %s, from %s.", agent.PricesDate,
 				agent.PricesSource)
 			if _, about := planner.UpdatedPrices(a.Env); about != "" {
-				a.Say("Overridden by: %s (%s).", about, config.PricesFile(a.Env))
+				a.Say("Overridden by: %s (%s).", about, statedir.PricesFile(a.Env))
 			}
 			a.Say("`prices` in the configuration override both.")
 			return printPrices(a, all, slices.Sorted(maps.Keys(all)))
@@ -171,7 +171,7 @@ func updatePrices(a *command.App, file string) error {
 	if err != nil {
 		return err
 	}
-	to := config.PricesFile(a.Env)
+	to := statedir.PricesFile(a.Env)
 	about := fmt.Sprintf("%s of %s", filepath.Base(path), info.ModTime().Format(time.DateOnly))
 	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return err

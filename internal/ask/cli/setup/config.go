@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-dev/pawl/docs"
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/ask/survey"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/do/agent/agents"
@@ -126,13 +127,13 @@ func writeConfig(ctx context.Context, a *command.App, try bool) error {
 	if name, from := agentSetElsewhere(a); name != "" {
 		p.Agent, p.AgentFrom, p.Others = name, from, nil
 	}
-	path := filepath.Join(root, config.FileName)
+	path := filepath.Join(root, statedir.FileName)
 	if text, err := os.ReadFile(path); err == nil && strings.TrimSpace(string(text)) == "" {
 		_ = os.Remove(path) // somebody has only made the file
 	}
 	other := filepath.Join(root, "pawl.yml")
 	if _, err := os.Stat(other); err == nil {
-		return command.Usage("%s is there, and pawl reads %s", other, config.FileName).
+		return command.Usage("%s is there, and pawl reads %s", other, statedir.FileName).
 			Hint("Rename it: mv %s %s", fault.QuoteShell(other), fault.QuoteShell(path))
 	}
 	if err := config.WriteNew(path, p.YAML()); err != nil {

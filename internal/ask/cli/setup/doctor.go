@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/cli/session"
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
@@ -60,7 +61,7 @@ func runDoctor(ctx context.Context, a *command.App, mode gatesMode) error {
 	if err != nil {
 		return err
 	}
-	root, err := config.FindRoot(a.Dir)
+	root, err := statedir.FindRoot(a.Dir)
 	if err != nil {
 		return fault.Of(fault.Refused, err)
 	}
@@ -93,11 +94,11 @@ func runDoctor(ctx context.Context, a *command.App, mode gatesMode) error {
 
 // inspectMachine collects all findings except those about agents.
 func inspectMachine(ctx context.Context, a *command.App) ([]finding, error) {
-	root, err := config.FindRoot(a.Dir)
+	root, err := statedir.FindRoot(a.Dir)
 	if err != nil {
 		return nil, fault.Of(fault.Refused, err)
 	}
-	dir := config.StateDir(root, a.Env)
+	dir := statedir.Of(root, a.Env)
 	var conf, environment, told string
 	database := ""
 	c, err := a.Peek()
@@ -124,11 +125,11 @@ func inspectMachine(ctx context.Context, a *command.App) ([]finding, error) {
 
 // stateFound names the state folder, and those of other repositories that were here.
 func stateFound(ctx context.Context, root string, env []string) string {
-	text := config.StateDir(root, env)
-	if others := config.StateOfOthers(root, env); len(others) > 0 {
+	text := statedir.Of(root, env)
+	if others := statedir.OfOthers(root, env); len(others) > 0 {
 		text += "; of another repository that was at this path: " + strings.Join(others, ", ")
 	}
-	if gone := config.StateOfGone(root, env, command.FindCommit(ctx, root)); len(gone) > 0 {
+	if gone := statedir.OfGone(root, env, command.FindCommit(ctx, root)); len(gone) > 0 {
 		text += "; of one with the same commits that is no longer at its path: " + strings.Join(gone, ", ")
 	}
 	return text
@@ -143,11 +144,11 @@ func gitFound(ctx context.Context, a *command.App) string {
 }
 
 func snapshotsPossible(ctx context.Context, a *command.App) string {
-	root, err := config.FindRoot(a.Dir)
+	root, err := statedir.FindRoot(a.Dir)
 	if err != nil {
 		return ""
 	}
-	if _, err := workspace.Open(ctx, root, workspace.Options{StateDir: config.StateDir(root, a.Env)}); err != nil {
+	if _, err := workspace.Open(ctx, root, workspace.Options{StateDir: statedir.Of(root, a.Env)}); err != nil {
 		return "; no snapshots here: " + err.Error()
 	}
 	return "; snapshots are taken here"
@@ -191,11 +192,11 @@ func databaseState(ctx context.Context, path string) error {
 
 // restoreDatabase puts a copy of the database back where there is no sound one.
 func restoreDatabase(ctx context.Context, a *command.App) error {
-	root, err := config.FindRoot(a.Dir)
+	root, err := statedir.FindRoot(a.Dir)
 	if err != nil {
 		return fault.Of(fault.Refused, err)
 	}
-	path := filepath.Join(config.StateDir(root, a.Env), "pawl.db")
+	path := filepath.Join(statedir.Of(root, a.Env), "pawl.db")
 	if !store.There(path) {
 		return fault.Refuse("there is no database of %s, and no copy of one", root)
 	}

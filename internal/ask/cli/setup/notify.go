@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/cli/session"
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/ask/console"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
@@ -116,7 +117,7 @@ func hookSession(ctx context.Context, a *command.App) (*session.Session, error) 
 	}
 	plan := runplan.Plan{Name: "notify", Root: c.Root, Safety: c.Loop.Safety, Exe: exe, Args: []string{reexec.Supervise}}
 	plan.Environ, _ = safety.Level(c.Loop.Safety).Environ(a.Env, nil, planner.Variables(c))
-	s := &session.Session{App: a, Config: c, Plan: plan, StateDir: config.StateDir(c.Root, a.Env)}
+	s := &session.Session{App: a, Config: c, Plan: plan, StateDir: statedir.Of(c.Root, a.Env)}
 	s.Screen = console.New(a.Terminal(), plan.Name)
 	tree, err := workspace.Open(ctx, c.Root, workspace.Options{StateDir: s.StateDir})
 	if err == nil {

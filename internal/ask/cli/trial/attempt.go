@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/cli/session"
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
@@ -43,7 +44,7 @@ func (b *bench) loadIn(repo *git.Repo, over string, flags map[string]string) (*c
 		return nil, nil, err
 	}
 	// The file makes the folder the root; what counts is the person's.
-	err = config.WriteNew(filepath.Join(app.Dir, config.FileName), []byte("# see --config\n"))
+	err = config.WriteNew(filepath.Join(app.Dir, statedir.FileName), []byte("# see --config\n"))
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, nil, err
 	}
@@ -201,7 +202,7 @@ func (b *bench) scratchOf(ctx context.Context, dir string, create func() (*git.R
 func (b *bench) dropScratch(dir string) error {
 	below, err := filepath.Rel(b.repo.Top, b.config.Root)
 	if err == nil {
-		err = files.RemoveAll(config.StateDir(filepath.Join(dir, below), b.app.Env))
+		err = files.RemoveAll(statedir.Of(filepath.Join(dir, below), b.app.Env))
 	}
 	return errors.Join(err, files.RemoveAll(filepath.Dir(dir)))
 }

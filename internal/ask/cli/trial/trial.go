@@ -24,6 +24,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/cli/session"
 	"github.com/pawl-dev/pawl/internal/ask/config"
+	"github.com/pawl-dev/pawl/internal/ask/config/quantity"
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
@@ -137,7 +139,7 @@ func (b *bench) prepareBench(ctx context.Context, usd string) (err error) {
 	}
 	b.maxCost = -1
 	if usd != "" {
-		if b.maxCost, err = config.ParseUSD(usd); err != nil {
+		if b.maxCost, err = quantity.ParseUSD(usd); err != nil {
 			return command.Usage("--max-cost: %v", err)
 		}
 	}
@@ -177,7 +179,7 @@ func (b *bench) prepareBench(ctx context.Context, usd string) (err error) {
 	case err != nil:
 		return err
 	}
-	if err := config.MakeState(b.config.Root, b.app.Env); err != nil {
+	if err := statedir.Make(b.config.Root, b.app.Env); err != nil {
 		return err
 	}
 	b.dir = trialDir(b.app, b.config.Root)
@@ -194,7 +196,7 @@ func (b *bench) prepareBench(ctx context.Context, usd string) (err error) {
 }
 
 func trialDir(a *command.App, root string) string {
-	return filepath.Join(config.StateDir(root, a.Env), "trial")
+	return filepath.Join(statedir.Of(root, a.Env), "trial")
 }
 
 // lockWait is how long another trial of the repository is waited for.

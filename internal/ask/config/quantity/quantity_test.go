@@ -1,4 +1,4 @@
-package config
+package quantity
 
 import (
 	"slices"
@@ -57,8 +57,8 @@ func TestParseUSD(t *testing.T) {
 		if err != nil || got != want {
 			t.Errorf("ParseUSD(%q) = %v, %v; want %v", text, got, err, want)
 		}
-		if again, err := ParseUSD(usdText(got)); err != nil || again != got {
-			t.Errorf("%q does not read back from %q", text, usdText(got))
+		if again, err := ParseUSD(USDText(got)); err != nil || again != got {
+			t.Errorf("%q does not read back from %q", text, USDText(got))
 		}
 	}
 	for _, text := range []string{"", "-1", "$-1", "1e3", "1,5", "0.0000001", ".5", "1000000000000", ".inf", "20 EUR"} {
@@ -110,20 +110,6 @@ func TestParseTarget(t *testing.T) {
 		{"until_time", "24:00"}, {"until_time", "6pm"}, {"no_ready", "1"}} {
 		if got, err := ParseTarget(in[0], in[1]); err == nil {
 			t.Errorf("ParseTarget(%q) = %+v", in, got)
-		}
-	}
-}
-
-func TestNearest(t *testing.T) {
-	t.Parallel()
-	words := []string{"max_iterations", "lease", "pull-request", "no", "cline"}
-	for word, want := range map[string]string{
-		"maxIterations": "max_iterations", "max-iterations": "max_iterations", "leese": "lease", "laese": "lease", "leases": "lease",
-		"pull_request": "pull-request", "pull-requset": "pull-request", "x": "", "on": "", "release": "lease", "increase": "",
-		"mine": "", "clin": "cline",
-	} {
-		if got := Nearest(word, words); got != want {
-			t.Errorf("Nearest(%q) = %q, want %q", word, got, want)
 		}
 	}
 }

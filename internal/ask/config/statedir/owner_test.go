@@ -1,4 +1,4 @@
-package config
+package statedir
 
 import (
 	"os"
@@ -45,8 +45,8 @@ func (u user) make(name string) string {
 // use starts pawl in a root, and returns the name of its state folder.
 func (u user) use(root string, h history) (dir, movedFrom string) {
 	u.t.Helper()
-	u.must(ClaimState(root, u.env, h.find))
-	dir, movedFrom = StateDir(root, u.env), RootBefore(root, u.env)
+	u.must(Claim(root, u.env, h.find))
+	dir, movedFrom = Of(root, u.env), RootBefore(root, u.env)
 	u.must(os.MkdirAll(dir, 0o700))
 	u.must(KeepRoot(root, u.env, h.find))
 	return dir, movedFrom
@@ -77,7 +77,7 @@ func TestStateBelongsToARepository(t *testing.T) {
 	others := history{"another"}
 	ofOther, _ := u.use(a, others)
 	expect("another one at its path", ofOther, of+"-2")
-	if got := StateOfOthers(a, u.env); !slices.Equal(got, []string{of}) {
+	if got := OfOthers(a, u.env); !slices.Equal(got, []string{of}) {
 		t.Errorf("others' state is in %q", got)
 	}
 	u.must(os.MkdirAll(firstStateDir(kept, u.env), 0o700)) // a process was killed as it took the state along

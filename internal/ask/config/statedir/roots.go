@@ -1,4 +1,4 @@
-package config
+package statedir
 
 import (
 	"errors"
@@ -18,7 +18,7 @@ const maxPath = 8 << 10
 // KeepRoot makes root one of [Roots], and notes whose its state folder is, which must be
 // there. A root that is known already is not written again.
 func KeepRoot(root string, env []string, find FindCommit) error {
-	dir := StateDir(root, env)
+	dir := Of(root, env)
 	if err := keepOwner(root, dir, find); err != nil {
 		return err
 	}
@@ -33,7 +33,7 @@ func KeepRoot(root string, env []string, find FindCommit) error {
 // another folder than its own counts as none. A root that is gone is forgotten: it
 // is one again when pawl is used there.
 func Roots(env []string) []string {
-	base := StateBase(env)
+	base := Base(env)
 	entries, _ := os.ReadDir(base) // where there is none, pawl was used nowhere
 	var roots []string
 	for _, e := range entries {
@@ -42,7 +42,7 @@ func Roots(env []string) []string {
 			continue
 		}
 		root, err := keptRoot(dir)
-		if err != nil || !filepath.IsAbs(root) || StateDir(root, env) != dir {
+		if err != nil || !filepath.IsAbs(root) || Of(root, env) != dir {
 			continue
 		}
 		info, err := os.Stat(root)

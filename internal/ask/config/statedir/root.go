@@ -1,9 +1,13 @@
-package config
+// Package statedir finds the root of a project, and the folder that has pawl's state of the
+// repository there: also of one that was moved, cloned again, or is on another disk now.
+package statedir
 
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -28,7 +32,7 @@ func FindRoot(dir string) (string, error) {
 	}
 	start, err := filepath.EvalSymlinks(abs)
 	if err != nil {
-		return "", fmt.Errorf("cannot find the root: %v", bareReason(err))
+		return "", fmt.Errorf("cannot find the root: %v", BareReason(err))
 	}
 	for _, name := range []string{FileName, ".git"} {
 		for at := start; ; at = filepath.Dir(at) {
@@ -43,12 +47,12 @@ func FindRoot(dir string) (string, error) {
 	return start, nil
 }
 
-// StateDir is the folder of the authoritative state of the repository that root is in:
+// Of is the folder of the authoritative state of the repository that root is in:
 // below $XDG_STATE_HOME, else ~/.local/state, named after the root and the start of
 // its path's hash, so that two checkouts of one name stay apart. Another repository that
 // was there before, or one that was moved, has another one: see [ClaimState]. env is a
 // list of K=V. The folder is not made: see [MakeState].
-func StateDir(root string, env []string) string { return stateOf(root, firstStateDir(root, env)) }
+func Of(root string, env []string) string { return findNumbered(root, firstStateDir(root, env)) }
 
 // longestName are the bytes of a root's name that fit into a folder's beside hash and number.
 const longestName = 240
@@ -59,13 +63,13 @@ func firstStateDir(root string, env []string) string {
 		name = "root"
 	}
 	sum := sha256.Sum256([]byte(root))
-	return filepath.Join(StateBase(env), name[:min(len(name), longestName)]+"-"+hex.EncodeToString(sum[:4]))
+	return filepath.Join(Base(env), name[:min(len(name), longestName)]+"-"+hex.EncodeToString(sum[:4]))
 }
 
-// MakeState makes the state folder of root. It returns an error if others can write to it,
+// Make makes the state folder of root. It returns an error if others can write to it,
 // since its contents could not be trusted, or if pawl itself cannot.
-func MakeState(root string, env []string) error {
-	vars, dir := readVariables(env), StateDir(root, env)
+func Make(root string, env []string) error {
+	vars, dir := ReadVariables(env), Of(root, env)
 	if !filepath.IsAbs(vars["XDG_STATE_HOME"]) && !filepath.IsAbs(vars["HOME"]) {
 		return fault.Refuse("no folder for pawl's state: neither XDG_STATE_HOME nor HOME is set to an absolute path").
 			Hint("Set one to a folder of yours: export XDG_STATE_HOME=/path/to/folder")
@@ -86,7 +90,7 @@ func MakeState(root string, env []string) error {
 			break
 		}
 	}
-	for _, at := range []string{StateBase(env), dir} {
+	for _, at := range []string{Base(env), dir} {
 		if err == nil {
 			err = notOnlyMine(at)
 		}
@@ -135,14 +139,14 @@ func checkLimits() error {
 
 // LimitsDir is the folder in which all repositories of a user share what is
 // known of providers' limits. Its name is no root's: those end in a hash.
-func LimitsDir(env []string) string { return filepath.Join(StateBase(env), "limits") }
+func LimitsDir(env []string) string { return filepath.Join(Base(env), "limits") }
 
 // PricesFile is the list of prices that the user took in place of the built-in one.
-func PricesFile(env []string) string { return filepath.Join(StateBase(env), "prices.txt") }
+func PricesFile(env []string) string { return filepath.Join(Base(env), "prices.txt") }
 
-// StateBase is the folder of pawl's state of all repositories of a user.
-func StateBase(env []string) string {
-	vars := readVariables(env)
+// Base is the folder of pawl's state of all repositories of a user.
+func Base(env []string) string {
+	vars := ReadVariables(env)
 	base := filepath.Join(os.TempDir(), "pawl-state")
 	switch {
 	case filepath.IsAbs(vars["XDG_STATE_HOME"]):
@@ -153,22 +157,11 @@ func StateBase(env []string) string {
 	return filepath.Join(base, "pawl")
 }
 
-// userFile is the user-wide file; "" if the environment names no place for it.
-func userFile(vars map[string]string) string {
-	switch {
-	case filepath.IsAbs(vars["XDG_CONFIG_HOME"]):
-		return filepath.Join(vars["XDG_CONFIG_HOME"], "pawl", "config.yaml")
-	case filepath.IsAbs(vars["HOME"]):
-		return filepath.Join(vars["HOME"], ".config", "pawl", "config.yaml")
-	}
-	return ""
-}
-
 // Home is the user's home folder, as the environment names it.
-func Home(env []string) string { return readVariables(env)["HOME"] }
+func Home(env []string) string { return ReadVariables(env)["HOME"] }
 
-// readVariables reads K=V; the last one of a name wins, as in a process.
-func readVariables(env []string) map[string]string {
+// ReadVariables reads K=V; the last one of a name wins, as in a process.
+func ReadVariables(env []string) map[string]string {
 	vars := make(map[string]string, len(env))
 	for _, kv := range env {
 		if k, v, ok := strings.Cut(kv, "="); ok {
@@ -178,20 +171,11 @@ func readVariables(env []string) map[string]string {
 	return vars
 }
 
-// displayPath is a file as its reader would name it: relative to where they are
-// (or to the root, for what is in it), from ~, or absolute.
-func displayPath(path, dir, home string) string {
-	if rel, err := filepath.Rel(dir, path); err == nil {
-		up := strings.Count(rel, ".."+string(filepath.Separator))
-		ofRoot := filepath.Base(path) == FileName && up*3+len(FileName) == len(rel)
-		if up == 0 || ofRoot {
-			return rel
-		}
+// BareReason takes operation and path off an error, which the message names by
+// itself; fs.ErrNotExist can still be found.
+func BareReason(err error) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return p.Err
 	}
-	if home != "" {
-		if rel, ok := strings.CutPrefix(path, filepath.Clean(home)+string(filepath.Separator)); ok {
-			return "~" + string(filepath.Separator) + rel
-		}
-	}
-	return path
+	return err
 }

@@ -1,4 +1,6 @@
-package config
+// Package quantity reads and writes the values of keys as people write them: spans of time,
+// sizes, amounts of money, shares, commands as words, and the target of a sprint.
+package quantity
 
 import (
 	"fmt"
@@ -41,11 +43,11 @@ func ParseDuration(s string) (Duration, error) {
 	if s == "0" {
 		return 0, nil
 	}
-	if isNumber(s) {
-		return 0, fmt.Errorf("needs a unit: write %s", withUnits(s, 0))
+	if IsNumber(s) {
+		return 0, fmt.Errorf("needs a unit: write %s", WithUnits(s, 0))
 	}
 	rest, days := s, time.Duration(0)
-	if head, tail, ok := strings.Cut(s, "d"); ok && isNumber(head) && !strings.HasPrefix(head, "-") {
+	if head, tail, ok := strings.Cut(s, "d"); ok && IsNumber(head) && !strings.HasPrefix(head, "-") {
 		n, err := strconv.ParseFloat(head, 64)
 		if err != nil || n > 36500 {
 			return 0, fmt.Errorf("is not a duration that fits: %q", s)
@@ -68,15 +70,16 @@ func ParseDuration(s string) (Duration, error) {
 	return Duration(d + days), nil
 }
 
-func isNumber(s string) bool {
+// IsNumber reports whether s is a number without a unit.
+func IsNumber(s string) bool {
 	s = strings.TrimPrefix(s, "-")
 	return s != "" && strings.Trim(s, "0123456789.") == "" && s[0] != '.' && strings.Count(s, ".") <= 1
 }
 
-// withUnits shows what a number without a unit likely meant. Whole thousands
+// WithUnits shows what a number without a unit likely meant. Whole thousands
 // from 10,000 on are likely milliseconds; a key whose default is hours likely
 // means hours.
-func withUnits(s string, def Duration) string {
+func WithUnits(s string, def Duration) string {
 	n, err := strconv.ParseInt(s, 10, 64)
 	switch {
 	case err != nil || n < 0:
@@ -91,13 +94,13 @@ func withUnits(s string, def Duration) string {
 	return fmt.Sprintf("%dm or %ds", n, n)
 }
 
-// bareUnits are the units of the places that take a number without one.
-var bareUnits = map[string]time.Duration{"seconds": time.Second, "hours": time.Hour, "ms": time.Millisecond}
+// BareUnits are the units of the places that take a number without one.
+var BareUnits = map[string]time.Duration{"seconds": time.Second, "hours": time.Hour, "ms": time.Millisecond}
 
-// bareDuration reads a number of the unit, or a duration with a unit.
-func bareDuration(s string, unit time.Duration) (Duration, error) {
+// BareDuration reads a number of the unit, or a duration with a unit.
+func BareDuration(s string, unit time.Duration) (Duration, error) {
 	s = strings.TrimSpace(s)
-	if !isNumber(s) {
+	if !IsNumber(s) {
 		return ParseDuration(s)
 	}
 	n, err := strconv.ParseFloat(s, 64)
@@ -110,9 +113,9 @@ func bareDuration(s string, unit time.Duration) (Duration, error) {
 	return Duration(math.Round(n * float64(unit))), nil
 }
 
-// flagDuration reads the value of --timeout: a bare number is milliseconds,
+// FlagDuration reads the value of --timeout: a bare number is milliseconds,
 // and one below 1000 was surely meant otherwise.
-func flagDuration(s string) (Duration, error) {
+func FlagDuration(s string) (Duration, error) {
 	s = strings.TrimSpace(s)
 	n, err := strconv.ParseInt(s, 10, 64)
 	switch {
@@ -123,7 +126,7 @@ func flagDuration(s string) (Duration, error) {
 	case n < 1000:
 		return 0, fmt.Errorf("would be %d ms: write %ds", n, n)
 	}
-	return bareDuration(s, time.Millisecond)
+	return BareDuration(s, time.Millisecond)
 }
 
 // Bytes is a size, written with its unit.
@@ -156,13 +159,13 @@ func ParseBytes(s string) (Bytes, error) {
 	if s == "0" {
 		return 0, nil
 	}
-	if isNumber(s) {
+	if IsNumber(s) {
 		return 0, fmt.Errorf("needs a unit: write %s MB", strings.TrimPrefix(s, "-"))
 	}
 	for _, u := range byteUnits {
 		head, ok := strings.CutSuffix(s, u.name)
 		head = strings.TrimSpace(head)
-		if !ok || !isNumber(head) {
+		if !ok || !IsNumber(head) {
 			continue
 		}
 		n, err := strconv.ParseFloat(head, 64)
@@ -187,7 +190,7 @@ func ParseUSD(s string) (loop.MicroUSD, error) {
 		return 0, fmt.Errorf("cannot be negative (%s)", s)
 	}
 	whole, decimals, _ := strings.Cut(amount, ".")
-	if !isNumber(amount) || len(whole) > 12 {
+	if !IsNumber(amount) || len(whole) > 12 {
 		return 0, fmt.Errorf("is not an amount in US dollars: %q; write e.g. 20 or 0.25", s)
 	}
 	if len(decimals) > 6 {
@@ -200,8 +203,8 @@ func ParseUSD(s string) (loop.MicroUSD, error) {
 	return loop.MicroUSD(n), nil
 }
 
-// usdText writes an amount as ParseUSD reads it.
-func usdText(m loop.MicroUSD) string {
+// USDText writes an amount as ParseUSD reads it.
+func USDText(m loop.MicroUSD) string {
 	s := fmt.Sprintf("%d.%06d", m/1e6, m%1e6)
 	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
 }
@@ -324,7 +327,7 @@ func ParseTarget(kind, value string) (SprintTarget, error) {
 		}
 		t.Count = n
 	case TargetDuration:
-		d, err := bareDuration(value, time.Hour)
+		d, err := BareDuration(value, time.Hour)
 		if err != nil || d == 0 {
 			return t, fmt.Errorf("must be hours or a duration over 0, e.g. 2 or 90m, for the target duration; not %q", value)
 		}

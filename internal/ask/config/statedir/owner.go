@@ -1,4 +1,4 @@
-package config
+package statedir
 
 import (
 	"cmp"
@@ -46,9 +46,9 @@ func numberedFolders(first string) iter.Seq[string] {
 	}
 }
 
-// stateOf returns the first of the numbered state folders that belongs to the repository
+// findNumbered returns the first of the numbered state folders that belongs to the repository
 // of root, or to none yet, or the folder that it leads to.
-func stateOf(root, first string) string {
+func findNumbered(root, first string) string {
 	git := gitOf(root)
 	for dir := range numberedFolders(first) {
 		o, err := readOwner(dir)
@@ -80,15 +80,15 @@ func gitOf(root string) string {
 // person is in; "" for none.
 type FindCommit func(name string) string
 
-// ClaimState finds the state folder of a root that it has not had before: of a repository
+// Claim finds the state folder of a root that it has not had before: of a repository
 // that was cloned again, or put back from a backup, at its path, which has a commit that the
 // old one had; or of one that was moved here. From then on [StateDir] gives that folder.
-func ClaimState(root string, env []string, find FindCommit) error {
+func Claim(root string, env []string, find FindCommit) error {
 	git, first := gitOf(root), firstStateDir(root, env)
 	if git == "" {
 		return nil
 	}
-	dir := StateDir(root, env)
+	dir := Of(root, env)
 	if o, err := readOwner(dir); err == nil {
 		if o.Commit == "" {
 			if o.Commit = find("HEAD"); o.Commit != "" {
@@ -109,9 +109,9 @@ func ClaimState(root string, env []string, find FindCommit) error {
 			return o.writeTo(at)
 		}
 	}
-	others, _ := os.ReadDir(StateBase(env)) // where there is none, pawl was used nowhere
+	others, _ := os.ReadDir(Base(env)) // where there is none, pawl was used nowhere
 	for _, other := range others {
-		at := filepath.Join(StateBase(env), other.Name())
+		at := filepath.Join(Base(env), other.Name())
 		o, err := readOwner(at)
 		if err != nil || o.At != "" || !o.wasMovedTo(git, find) {
 			continue
@@ -133,7 +133,7 @@ func (o owner) wasMovedTo(git string, find FindCommit) bool {
 // RootBefore returns the path at which pawl was used in the repository last, where it is
 // another one than root, and "" otherwise.
 func RootBefore(root string, env []string) string {
-	if o, err := readOwner(StateDir(root, env)); err == nil && o.Root != root {
+	if o, err := readOwner(Of(root, env)); err == nil && o.Root != root {
 		return o.Root
 	}
 	return ""
@@ -152,10 +152,10 @@ func keepOwner(root, dir string, find FindCommit) error {
 	return owner{Root: root, Git: git, Commit: o.Commit}.writeTo(dir)
 }
 
-// StateOfGone are the folders with the state of repositories that have commits of the one at
+// OfGone are the folders with the state of repositories that have commits of the one at
 // root and are not at their place any more: this one may be one of them, on another disk now.
-func StateOfGone(root string, env []string, find FindCommit) (dirs []string) {
-	base, mine := StateBase(env), StateDir(root, env)
+func OfGone(root string, env []string, find FindCommit) (dirs []string) {
+	base, mine := Base(env), Of(root, env)
 	others, _ := os.ReadDir(base) // as above
 	for _, other := range others {
 		dir := filepath.Join(base, other.Name())
@@ -168,10 +168,10 @@ func StateOfGone(root string, env []string, find FindCommit) (dirs []string) {
 	return dirs
 }
 
-// StateOfOthers are the folders with the state of other repositories that were at the path
+// OfOthers are the folders with the state of other repositories that were at the path
 // of a root.
-func StateOfOthers(root string, env []string) (dirs []string) {
-	mine := StateDir(root, env)
+func OfOthers(root string, env []string) (dirs []string) {
+	mine := Of(root, env)
 	for dir := range numberedFolders(firstStateDir(root, env)) {
 		o, err := readOwner(dir)
 		if err != nil {

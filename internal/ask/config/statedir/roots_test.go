@@ -1,4 +1,4 @@
-package config
+package statedir
 
 import (
 	"errors"
@@ -21,7 +21,7 @@ func TestRoots(t *testing.T) {
 	kept := func(name string) (root, dir string) {
 		t.Helper()
 		root = filepath.Join(top, name)
-		dir = StateDir(root, env)
+		dir = Of(root, env)
 		for _, d := range []string{root, dir} {
 			if err := os.MkdirAll(d, 0o700); err != nil {
 				t.Fatal(err)
@@ -55,9 +55,9 @@ func TestRoots(t *testing.T) {
 	_, linked := kept("linked")
 	_, open := kept("open")
 	file, _ := kept("file")
-	err := errors.Join(os.Remove(filepath.Join(linked, rootFile)), os.Symlink(filepath.Join(StateDir(a, env), rootFile), filepath.Join(linked, rootFile)),
-		os.Chmod(open, 0o770), os.Remove(file), os.WriteFile(file, nil, 0o600), os.WriteFile(filepath.Join(StateBase(env), "root"), []byte(a), 0o600),
-		os.Symlink(StateDir(a, env), filepath.Join(StateBase(env), "a-link")), os.Mkdir(LimitsDir(env), 0o700))
+	err := errors.Join(os.Remove(filepath.Join(linked, rootFile)), os.Symlink(filepath.Join(Of(a, env), rootFile), filepath.Join(linked, rootFile)),
+		os.Chmod(open, 0o770), os.Remove(file), os.WriteFile(file, nil, 0o600), os.WriteFile(filepath.Join(Base(env), "root"), []byte(a), 0o600),
+		os.Symlink(Of(a, env), filepath.Join(Base(env), "a-link")), os.Mkdir(LimitsDir(env), 0o700))
 	if err != nil {
 		t.Fatal(err)
 	}
