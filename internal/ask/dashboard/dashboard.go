@@ -19,15 +19,15 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
-	"github.com/pawl-dev/pawl/internal/do/autopilot"
+	"github.com/pawl-dev/pawl/internal/do/autopilot/overview"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
 )
 
 // Options is what a dashboard shows.
 type Options struct {
-	Look func(context.Context) (autopilot.View, error)
+	Look func(context.Context) (overview.View, error)
 	// Next is the command that helps with what needs a person.
-	Next func(autopilot.Need) string
+	Next func(overview.Need) string
 	// Leave is asked twice a second whether the person has seen enough; nil never is.
 	Leave func() bool
 	Out   io.Writer // a terminal
@@ -91,7 +91,7 @@ func watchBoard(ctx context.Context, o Options, woken <-chan struct{}) {
 // screen is what is shown of the last look.
 type screen struct {
 	o             Options
-	view          autopilot.View
+	view          overview.View
 	seen          bool  // view has been read
 	trouble       error // of the last look
 	now           time.Time
@@ -206,7 +206,7 @@ func (s *screen) slotLines() []string {
 	return lines
 }
 
-func (s *screen) slotLine(l *autopilot.SlotView) string {
+func (s *screen) slotLine(l *overview.SlotView) string {
 	iteration := fmt.Sprint(l.Iteration)
 	if l.MaxIterations > 0 {
 		iteration += fmt.Sprintf("/%d", l.MaxIterations)

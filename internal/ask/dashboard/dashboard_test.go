@@ -14,28 +14,28 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
-	"github.com/pawl-dev/pawl/internal/do/autopilot"
+	"github.com/pawl-dev/pawl/internal/do/autopilot/overview"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
 )
 
 var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
 // busy is an autopilot with two runs and two tasks that need a person.
-func busy() autopilot.View {
-	return autopilot.View{
+func busy() overview.View {
+	return overview.View{
 		Running: true, Session: "s1", Phase: "running", Mode: "auto", StartedAt: noon.Add(-83 * time.Minute), MaxParallel: 3,
 		Tally: schedule.Tally{Landed: 8},
-		Slots: []autopilot.SlotView{
-			{Taken: autopilot.Taken{Case: "task-001", Title: "Add a login page", Run: "r1", Phase: "working", Iteration: 3, MaxIterations: 50, Since: noon.Add(-252 * time.Second), Activity: "edit: login.go"}, Cost: 1_230_000, CostKnown: true},
-			{Taken: autopilot.Taken{Case: "task-004", Title: "Make the parser faster", Run: "r4", Phase: "pausing", Iteration: 1, Since: noon.Add(-2 * time.Second)}},
+		Slots: []overview.SlotView{
+			{Taken: overview.Taken{Case: "task-001", Title: "Add a login page", Run: "r1", Phase: "working", Iteration: 3, MaxIterations: 50, Since: noon.Add(-252 * time.Second), Activity: "edit: login.go"}, Cost: 1_230_000, CostKnown: true},
+			{Taken: overview.Taken{Case: "task-004", Title: "Make the parser faster", Run: "r4", Phase: "pausing", Iteration: 1, Since: noon.Add(-2 * time.Second)}},
 		},
 		Board: map[board.Status]int{board.Pending: 12, board.Active: 2, board.Blocked: 1, board.Review: 1, board.Done: 8}, Ready: 4,
 		Queued: 2,
-		NeedsYou: []autopilot.Need{
+		NeedsYou: []overview.Need{
 			{Case: "task-007", Title: "Send mails", What: board.Blocked, Why: "the API key is missing", Run: "r7"},
 			{Case: "task-009", Title: "Write docs", What: board.Review, Run: "r9"},
 		},
-		Events: []autopilot.Event{
+		Events: []overview.Event{
 			{At: noon, Kind: journal.TaskLanded, Task: journal.Task{Case: "task-002", Title: "Two"}},
 			{At: noon, Kind: journal.TaskStarted, Task: journal.Task{Case: "task-001", Why: "score 60"}},
 		},
@@ -43,16 +43,16 @@ func busy() autopilot.View {
 }
 
 // options show v without colors.
-func options(v autopilot.View) Options {
+func options(v overview.View) Options {
 	return Options{
-		Look: func(context.Context) (autopilot.View, error) { return v, nil },
-		Next: func(n autopilot.Need) string { return "pawl case retry " + n.Case },
+		Look: func(context.Context) (overview.View, error) { return v, nil },
+		Next: func(n overview.Need) string { return "pawl case retry " + n.Case },
 		Hint: "Enter quits",
 	}
 }
 
 // text is the screen for a view.
-func text(v autopilot.View, width, height int) string {
+func text(v overview.View, width, height int) string {
 	s := screen{o: options(v), view: v, seen: true, now: noon, width: width, height: height}
 	return strings.Join(s.allLines(), "\n")
 }
@@ -82,18 +82,18 @@ func TestScreen(t *testing.T) {
 
 func TestScreenSaysHowTheAutopilotIs(t *testing.T) {
 	for _, c := range []struct {
-		change func(*autopilot.View)
+		change func(*overview.View)
 		want   string
 	}{
-		{func(v *autopilot.View) { *v = autopilot.View{} }, "start it with: pawl autopilot"},
-		{func(v *autopilot.View) { *v = autopilot.View{} }, "empty; add a task with: pawl case add TITLE"},
-		{func(v *autopilot.View) { v.Running = false }, "killed; start it again with: pawl autopilot"},
-		{func(v *autopilot.View) { v.Running, v.Phase, v.Why = false, "ended", "no task is ready" }, "ended: no task is ready"},
-		{func(v *autopilot.View) { v.Phase, v.Why = "paused", "3 tasks in a row failed" }, "paused: 3 tasks in a row failed"},
-		{func(v *autopilot.View) { v.Phase, v.Why, v.PauseEnds = "paused", "3 failed", noon.Add(time.Hour) },
+		{func(v *overview.View) { *v = overview.View{} }, "start it with: pawl autopilot"},
+		{func(v *overview.View) { *v = overview.View{} }, "empty; add a task with: pawl case add TITLE"},
+		{func(v *overview.View) { v.Running = false }, "killed; start it again with: pawl autopilot"},
+		{func(v *overview.View) { v.Running, v.Phase, v.Why = false, "ended", "no task is ready" }, "ended: no task is ready"},
+		{func(v *overview.View) { v.Phase, v.Why = "paused", "3 tasks in a row failed" }, "paused: 3 tasks in a row failed"},
+		{func(v *overview.View) { v.Phase, v.Why, v.PauseEnds = "paused", "3 failed", noon.Add(time.Hour) },
 			"paused: 3 failed; continue with: pawl autopilot resume, else it ends at " + noon.Add(time.Hour).Local().Format(time.TimeOnly)},
-		{func(v *autopilot.View) { v.QueueHeld = "main is red" }, "main is red"},
-		{func(v *autopilot.View) { v.Slots = nil }, "nothing runs"},
+		{func(v *overview.View) { v.QueueHeld = "main is red" }, "main is red"},
+		{func(v *overview.View) { v.Slots = nil }, "nothing runs"},
 	} {
 		v := busy()
 		c.change(&v)
@@ -110,9 +110,9 @@ func TestScreenFits(t *testing.T) {
 	v := busy()
 	v.Why, v.QueueHeld, v.Sprint = nasty, nasty, "2026-03-04-001"
 	for i := range 12 {
-		v.Slots = append(v.Slots, autopilot.SlotView{Taken: autopilot.Taken{Case: fmt.Sprintf("task-1%02d", i), Title: nasty, Activity: nasty, Phase: "working"}})
-		v.NeedsYou = append(v.NeedsYou, autopilot.Need{Case: fmt.Sprintf("task-2%02d", i), Title: nasty, Why: nasty, What: board.Failed})
-		v.Events = append(v.Events, autopilot.Event{Kind: journal.Alerted, Text: nasty})
+		v.Slots = append(v.Slots, overview.SlotView{Taken: overview.Taken{Case: fmt.Sprintf("task-1%02d", i), Title: nasty, Activity: nasty, Phase: "working"}})
+		v.NeedsYou = append(v.NeedsYou, overview.Need{Case: fmt.Sprintf("task-2%02d", i), Title: nasty, Why: nasty, What: board.Failed})
+		v.Events = append(v.Events, overview.Event{Kind: journal.Alerted, Text: nasty})
 	}
 	for _, width := range []int{1, 20, 69, 120} {
 		for _, height := range []int{1, 5, 16, 30} {
@@ -145,7 +145,7 @@ func TestOwn(t *testing.T) {
 	o := options(busy())
 	o.Out = &out
 	looked := make(chan struct{}, 100)
-	o.Look = func(context.Context) (autopilot.View, error) {
+	o.Look = func(context.Context) (overview.View, error) {
 		looked <- struct{}{}
 		return busy(), nil
 	}
@@ -169,9 +169,9 @@ func TestWatch(t *testing.T) {
 	var out bytes.Buffer
 	left := false
 	Watch(t.Context(), Options{
-		Look: func(context.Context) (autopilot.View, error) {
+		Look: func(context.Context) (overview.View, error) {
 			left = true
-			return autopilot.View{}, errors.New("locked")
+			return overview.View{}, errors.New("locked")
 		},
 		Leave: func() bool { return left }, Out: &out,
 	})

@@ -23,7 +23,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
-	"github.com/pawl-dev/pawl/internal/do/autopilot"
+	"github.com/pawl-dev/pawl/internal/do/autopilot/overview"
 	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 	"github.com/pawl-dev/pawl/internal/keep/store"
@@ -60,7 +60,7 @@ func (s *pilotHandlers) pilotRoutes(api huma.API) {
 }
 
 func (s *pilotHandlers) getAutopilot(ctx context.Context, _ *rest.Nothing) (*rest.Body[view.Autopilot], error) {
-	v, err := autopilot.Status(ctx, s.o.Store, s.o.Root)
+	v, err := overview.Read(ctx, s.o.Store, s.o.Root)
 	if err != nil {
 		return nil, err
 	}

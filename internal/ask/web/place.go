@@ -19,7 +19,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
-	"github.com/pawl-dev/pawl/internal/do/autopilot"
+	"github.com/pawl-dev/pawl/internal/do/autopilot/overview"
 	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -217,7 +217,7 @@ func (s placeHandlers) listNeeds(ctx context.Context) ([]view.Need, error) {
 // keptOut adds the tasks that the autopilot does not start until a person says so, and
 // those that show why it starts nothing.
 func (s placeHandlers) keptOut(ctx context.Context, of *runNeeds) error {
-	idle, err := autopilot.IdleOf(ctx, s.o.Store)
+	idle, err := overview.IdleOf(ctx, s.o.Store)
 	for _, k := range idle.KeptOut[:min(len(idle.KeptOut), maxNeeds)] {
 		if !k.Until.IsZero() && k.Why != idle.Held && !k.Lacks {
 			continue

@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
 	"github.com/pawl-dev/pawl/internal/do/agent"
+	"github.com/pawl-dev/pawl/internal/do/autopilot/overview"
 	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -35,7 +36,7 @@ func (p *workspaces) earlierAttempts(ctx context.Context, t Task, past schedule.
 	if err != nil {
 		return nil, err
 	}
-	if red := healthOf(&row.State); red.Health == schedule.Red {
+	if red := overview.HealthOf(&row.State); red.Health == schedule.Red {
 		items = append(items, prompt.Item{Source: "The Target Is Red",
 			Text: "You start from a commit whose checks fail: " + red.Why})
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
+	"github.com/pawl-dev/pawl/internal/do/autopilot/overview"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -144,7 +145,7 @@ func TestIdle(t *testing.T) {
 	if _, err := db.TakeAutopilot(t.Context(), row, func(store.Owner) bool { return false }); err != nil {
 		t.Fatal(err)
 	}
-	idle, err := IdleOf(t.Context(), db)
+	idle, err := overview.IdleOf(t.Context(), db)
 	want := []string{
 		"nothing starts until " + soon.Local().Format(time.TimeOnly) + ": m1: no room",
 		"task-002 is not started: stopped by 'pawl stop'. Give it back: pawl case start task-002",

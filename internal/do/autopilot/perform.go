@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
+	"github.com/pawl-dev/pawl/internal/do/autopilot/overview"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
 	"github.com/pawl-dev/pawl/internal/keep/store"
@@ -59,10 +60,10 @@ func (p *pilot) performCommand(ctx context.Context, c schedule.Command) schedule
 func (p *pilot) countBoard(ctx context.Context) schedule.Counts {
 	n := p.state.Counts
 	// The queue is read first: a task that it gives to a person just now counts twice, not never.
-	left, qerr := queueLeft(ctx, p.o.Store, p.queue.Target(), time.Now())
+	left, qerr := overview.ReadQueue(ctx, p.o.Store, p.queue.Target(), time.Now())
 	if qerr == nil {
-		n.Queued, n.QueueHeld, n.Target, p.green = left.queued, left.held, left.target, left.green
-		if left.queued == 0 && p.askLate(ctx) {
+		n.Queued, n.QueueHeld, n.Target, p.green = left.Queued, left.Held, left.Target, left.Green
+		if left.Queued == 0 && p.askLate(ctx) {
 			n.Queued = 1 // what it finds may have to be taken back
 		}
 	}

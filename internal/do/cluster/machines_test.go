@@ -20,6 +20,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
 	"github.com/pawl-dev/pawl/internal/decide/signal"
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
+	"github.com/pawl-dev/pawl/internal/do/autopilot/overview"
 	"github.com/pawl-dev/pawl/internal/do/cluster"
 	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/git"
@@ -509,9 +510,9 @@ echo "<promise>COMPLETE</promise>"
 			t.Fatal("it was worked")
 		}
 	}
-	idle, err := autopilot.IdleOf(t.Context(), m.store)
+	idle, err := overview.IdleOf(t.Context(), m.store)
 	for err == nil && len(idle.KeptOut) == 0 { // it is ordered just now
-		idle, err = autopilot.IdleOf(t.Context(), m.store)
+		idle, err = overview.IdleOf(t.Context(), m.store)
 	}
 	must(t, err)
 	line := strings.Join(idle.LinesOf("task-001"), "; ")

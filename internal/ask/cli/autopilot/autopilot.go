@@ -23,6 +23,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
+	"github.com/pawl-dev/pawl/internal/do/autopilot/overview"
 	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/merge"
@@ -293,7 +294,7 @@ func saySummary(ctx context.Context, s *session.Session, res autopilot.Result) {
 		s.App.Say("Sprint %s: %s, %d complete, %d failed. See it: pawl sprint show", res.Sprint.ID,
 			fault.Numbered(res.Sprint.TotalTasks, "task"), res.Sprint.CompletedTasks, res.Sprint.FailedTasks)
 	}
-	v, err := autopilot.Status(context.WithoutCancel(ctx), s.Store, s.Config.Root)
+	v, err := overview.Read(context.WithoutCancel(ctx), s.Store, s.Config.Root)
 	if err != nil {
 		s.App.Say("Warning: cannot list what needs you: %v", err)
 		return

@@ -23,6 +23,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
+	"github.com/pawl-dev/pawl/internal/do/autopilot/overview"
 	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -64,7 +65,7 @@ func autopilotStatusCommand(a *command.App) *cobra.Command {
 	return command.Leaf("status", "Show what the autopilot does: slots, board, what needs you", command.AtMost(0),
 		func(ctx context.Context, _ []string) error {
 			return a.WithOperator(ctx, func(p *action.Operator) error {
-				v, err := autopilot.Status(ctx, p.Store, p.Root)
+				v, err := overview.Read(ctx, p.Store, p.Root)
 				if err != nil {
 					return err
 				}
@@ -77,7 +78,7 @@ func autopilotStatusCommand(a *command.App) *cobra.Command {
 		})
 }
 
-func printAutopilot(a *command.App, v autopilot.View) {
+func printAutopilot(a *command.App, v overview.View) {
 	switch {
 	case v.Session == "":
 		a.Result("No autopilot has run here.\n")
@@ -112,7 +113,7 @@ func printAutopilot(a *command.App, v autopilot.View) {
 }
 
 // printNeeds lists what waits for a person, and what to do about each.
-func printNeeds(v autopilot.View, line func(format string, args ...any)) {
+func printNeeds(v overview.View, line func(format string, args ...any)) {
 	if len(v.NeedsYou) > 0 || v.QueueHeld != "" {
 		line("Needs you:")
 	}
@@ -128,7 +129,7 @@ func printNeeds(v autopilot.View, line func(format string, args ...any)) {
 
 // suggestCommands returns the commands by which a person can handle an entry. They can be
 // pasted as they are.
-func suggestCommands(n autopilot.Need) string {
+func suggestCommands(n overview.Need) string {
 	look, then := "pawl show "+n.Case, "pawl case retry "+n.Case
 	switch {
 	case n.What == board.Review:
@@ -151,7 +152,7 @@ func suggestCommands(n autopilot.Need) string {
 	return look + ", then " + then
 }
 
-func slotTable(a *command.App, v autopilot.View) {
+func slotTable(a *command.App, v overview.View) {
 	var rows [][]any
 	cost := func(c loop.MicroUSD, known, partial bool) string {
 		return cmp.Or(loop.Money(c, known, partial), "unknown")

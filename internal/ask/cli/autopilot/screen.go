@@ -20,6 +20,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
+	"github.com/pawl-dev/pawl/internal/do/autopilot/overview"
 	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -361,8 +362,8 @@ func topCommand(a *command.App) *cobra.Command {
 // dashboardOptions looks at the autopilot of root.
 func dashboardOptions(a *command.App, db *store.Store, root string) dashboard.Options {
 	return dashboard.Options{
-		Look: func(ctx context.Context) (autopilot.View, error) {
-			return autopilot.Status(ctx, db, root)
+		Look: func(ctx context.Context) (overview.View, error) {
+			return overview.Read(ctx, db, root)
 		},
 		Next: suggestCommands, Out: console.Raw(a.Stderr), Color: a.Terminal().Color,
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/report"
-	"github.com/pawl-dev/pawl/internal/do/autopilot"
+	"github.com/pawl-dev/pawl/internal/do/autopilot/overview"
 	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
 	"github.com/pawl-dev/pawl/internal/keep/store"
@@ -80,7 +80,7 @@ func showCase(ctx context.Context, a *command.App, db *store.Store, id string) e
 		a.Result("  review      pawl case approve %[1]s, pawl case redo %[1]s --feedback TEXT, "+
 			"or pawl case reject %[1]s\n", id)
 	}
-	idle, err := autopilot.IdleOf(ctx, db)
+	idle, err := overview.IdleOf(ctx, db)
 	if err != nil {
 		return err
 	}

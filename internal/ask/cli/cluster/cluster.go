@@ -24,7 +24,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/config"
 	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
-	"github.com/pawl-dev/pawl/internal/do/autopilot"
+	"github.com/pawl-dev/pawl/internal/do/autopilot/overview"
 	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/keep/store"
@@ -121,7 +121,7 @@ type Status struct {
 // queue in which work waits to land.
 func listWaiting(ctx context.Context, db *store.Store) ([]string, error) {
 	lines := []string{}
-	idle, err := autopilot.IdleOf(ctx, db)
+	idle, err := overview.IdleOf(ctx, db)
 	if err != nil {
 		return lines, err
 	}

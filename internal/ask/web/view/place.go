@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/stats"
 	"github.com/pawl-dev/pawl/internal/decide/trial"
-	"github.com/pawl-dev/pawl/internal/do/autopilot"
+	"github.com/pawl-dev/pawl/internal/do/autopilot/overview"
 	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -163,15 +163,15 @@ type Autopilot struct {
 }
 
 // ShowAutopilot shows the autopilot without its host and what is planned.
-func ShowAutopilot(v autopilot.View) Autopilot {
+func ShowAutopilot(v overview.View) Autopilot {
 	t := v.Tally
 	out := Autopilot{
 		Running: v.Running, PID: v.PID, Phase: v.Phase, Mode: v.Mode, Why: v.Why,
 		Sprint: v.Sprint, StartedAt: TimeOrNil(v.StartedAt), EndedAt: TimeOrNil(v.EndedAt), MaxParallel: v.MaxParallel,
 		Tally:  Tally{t.Completed, t.Landed, t.Failed, t.TimedOut, t.Blocked},
 		Queued: v.Queued, QueueHeld: v.QueueHeld, Plans: v.Plans, Actions: []string{"start"},
-		Events: lists.Each(v.Events, func(e autopilot.Event) PilotDid { return PilotDid(e) }),
-		Slots:  lists.Each(v.Slots, func(l autopilot.SlotView) SlotView { return SlotView{l.Taken, l.Cost.Dollars(l.CostKnown)} }),
+		Events: lists.Each(v.Events, func(e overview.Event) PilotDid { return PilotDid(e) }),
+		Slots:  lists.Each(v.Slots, func(l overview.SlotView) SlotView { return SlotView{l.Taken, l.Cost.Dollars(l.CostKnown)} }),
 	}
 	if v.Running {
 		out.Actions = []string{"pause", "stop", "mode"}
@@ -194,12 +194,12 @@ type Tally struct {
 // SlotView is one agent at work: what a card shows, together with the run's
 // activity in the events.
 type SlotView struct {
-	autopilot.Taken
+	overview.Taken
 	CostUSD *float64 `json:"cost_usd" nullable:"true"`
 }
 
 // PilotDid is one thing that the autopilot did.
-type PilotDid autopilot.Event
+type PilotDid overview.Event
 
 // Sprints are runs of the autopilot up to a target, the latest first.
 type Sprints struct {

@@ -1,4 +1,6 @@
-package autopilot
+// Package overview reads what the autopilot of a repository does, as commands, the dashboard
+// and the API show it: slots, what needs a person, why nothing starts, the merge queue.
+package overview
 
 import (
 	"cmp"
@@ -232,8 +234,8 @@ const (
 	mostEvents = 20
 )
 
-// Status reads what the autopilot of the repository at root does.
-func Status(ctx context.Context, db *store.Store, root string) (View, error) {
+// Read reads what the autopilot of the repository at root does.
+func Read(ctx context.Context, db *store.Store, root string) (View, error) {
 	v := View{Slots: []SlotView{}, NeedsYou: []Need{}, Events: []Event{}}
 	a, ok, err := db.Autopilot(ctx)
 	if err != nil {
@@ -255,11 +257,11 @@ func Status(ctx context.Context, db *store.Store, root string) (View, error) {
 		return v, err
 	}
 	for _, target := range targets {
-		left, err := queueLeft(ctx, db, target, time.Now())
+		left, err := ReadQueue(ctx, db, target, time.Now())
 		if err != nil {
 			return v, err
 		}
-		v.Queued, v.QueueHeld = v.Queued+left.queued, cmp.Or(v.QueueHeld, left.held)
+		v.Queued, v.QueueHeld = v.Queued+left.Queued, cmp.Or(v.QueueHeld, left.Held)
 	}
 	if v.Board, v.Ready, err = db.CaseCounts(ctx); err != nil {
 		return v, err
