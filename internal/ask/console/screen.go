@@ -29,6 +29,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/ending"
 )
 
 // Terminal is where a run is shown, and how.
@@ -283,7 +284,7 @@ func failureReason(r *loop.Record) string {
 		summary = report.Line(r.Failure.Summary, 200)
 	}
 	switch {
-	case r.Failure != nil && r.Failure.Fingerprint == engine.CannotStart:
+	case r.Failure != nil && r.Failure.Fingerprint == ending.CannotStart:
 		return "The iteration could not start: " + summary
 	case r.Exit.Ended == loop.EndedTimeout:
 		return fmt.Sprintf("AI CLI timed out after %s", loop.Duration(r.Elapsed))

@@ -34,7 +34,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/do/agent"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/ending"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 )
 
@@ -144,7 +144,7 @@ type output struct {
 }
 
 func explainOutput(_ context.Context, _ *mcp.CallToolRequest, in output) (*mcp.CallToolResult, any, error) {
-	e := failure.Evidence{Source: "log", Output: in.Output, ExitCode: -1, Now: time.Now(), Zone: engine.Zone}
+	e := failure.Evidence{Source: "log", Output: in.Output, ExitCode: -1, Now: time.Now(), Zone: ending.Zone}
 	if n, ok := failure.ExitStatus(in.Output); ok {
 		e.ExitCode = n
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/agent"
+	"github.com/pawl-dev/pawl/internal/do/engine/ending"
 	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/ratelimit"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
@@ -47,7 +48,7 @@ func TestDayOfAgents(t *testing.T) {
 	if got.Ended != loop.EndedDay || !strings.Contains(got.Why, "limits.per_day of $1.00 is reached (all runs have spent $1.05 today)") {
 		t.Errorf("with the day over it ended %+v", got)
 	}
-	f := dayFailure(got.Why, time.Now())
+	f := ending.FailureOfDay(got.Why, time.Now())
 	r := loop.Record{Exit: got, Failure: f}
 	if r.Judge() != loop.Waited || !f.WaitUntil.Equal(ratelimit.NextDay(time.Now())) {
 		t.Errorf("it is judged %s, and waits until %v", r.Judge(), f.WaitUntil)

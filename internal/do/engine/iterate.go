@@ -1,11 +1,9 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,13 +11,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/prompt"
-	"github.com/pawl-dev/pawl/internal/decide/signal"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/engine/attemptdir"
+	"github.com/pawl-dev/pawl/internal/do/engine/ending"
 	"github.com/pawl-dev/pawl/internal/do/engine/lanes"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
@@ -62,7 +59,7 @@ func (w *worker) iterate(ctx context.Context, s loop.State) input {
 		return w.takenUp(ctx, s, p, b, begun)
 	}
 	if why := w.reasonNoFolder(); why != "" {
-		return w.over(c, w.cannotStart(c, errors.New(why)))
+		return w.over(c, ending.NotStarted(c, errors.New(why)))
 	}
 	if in := w.beforeIteration(ctx, s); in != nil {
 		return *in
@@ -81,9 +78,9 @@ func (w *worker) iterate(ctx context.Context, s loop.State) input {
 	case errors.Is(err, supervisor.ErrTaken):
 		return w.takenInput()
 	case errors.Is(err, errNoRoom):
-		return w.over(c, w.notBegun(c))
+		return w.over(c, ending.NotBegun(c))
 	case err != nil:
-		return w.over(c, w.cannotStart(c, err))
+		return w.over(c, ending.NotStarted(c, err))
 	}
 	return w.over(c, w.record(ctx, s, b, res)).withMessages(b.Told(res))
 }
@@ -143,7 +140,7 @@ func (w *worker) takenUp(ctx context.Context, s loop.State, p attemptdir.Folder,
 	}
 	r := w.record(ctx, s, b, res)
 	if r.Exit.Ended == loop.EndedLost {
-		r.Failure = lostFailure()
+		r.Failure = ending.FailureOfLost()
 	}
 	return input{event: w.event(loop.Event{Kind: loop.Recovered, For: c.Seq, Record: r})}.withMessages(b.Told(res))
 }
@@ -182,7 +179,7 @@ func (w *worker) begin(ctx context.Context, s loop.State, p attemptdir.Folder) (
 	if err != nil {
 		return b, err
 	}
-	w.warm(ctx, c, &b.Job, warm)
+	w.jobs.WarmUp(ctx, w.o.StateDir, c.Agent, &b.Job, warm, w.warn)
 	return b, b.Write(p.BegunFile())
 }
 
@@ -267,7 +264,7 @@ func (w *worker) agentJob(c loop.Command, p attemptdir.Folder, call agentCall) (
 		Stdin: start.Stdin, Talks: start.Talks, Parser: start.Parser, Prompt: call.prompt, Watch: w.watched,
 		Prices: w.plan.Prices, Model: a.Model, Gateway: a.GatewayOf(&w.plan, w.o.Accounts.Dir()),
 		Settings: settings, SettingsRoot: w.o.StateDir, Usage: start.Usage,
-		Limits: limits, Guards: a.UsableGuards(w.plan.Guards), Box: box, Safety: w.rules(),
+		Limits: limits, Guards: a.UsableGuards(w.plan.Guards), Box: box, Safety: w.plan.SafetyRules(),
 	}
 	return job, start.Warm, nil
 }
@@ -282,34 +279,10 @@ func (s *session) childEnvironment(inherited []string, iteration int, caches, ad
 	return slices.Concat(env, caches, add, s.plan.Marks, own)
 }
 
-// CannotStart is the fingerprint of a failure to begin: pawl's own, no agent's.
-const CannotStart = "cannot-start"
-
-// notBegun is the record of an iteration that was stopped before its agent began.
-func (s *session) notBegun(c loop.Command) *loop.Record {
-	return &loop.Record{
-		Number: c.Iteration, Attempt: c.Attempt, StartedAt: time.Now(), Agent: c.Agent, Strategy: c.Strategy,
-		Exit: loop.Exit{Code: -1, Ended: loop.EndedStop}, Progress: -1, Score: -1, CostSource: "none",
-	}
-}
-
-// cannotStart is the record of an iteration that pawl itself could not begin.
-// A person must act, so nothing is tried again.
-func (s *session) cannotStart(c loop.Command, err error) *loop.Record {
-	return &loop.Record{
-		Number: c.Iteration, Attempt: c.Attempt, StartedAt: time.Now(), Agent: c.Agent, Strategy: c.Strategy,
-		Exit: loop.Exit{Code: -1}, Progress: -1, Score: -1, CostSource: "none",
-		Failure: &failure.Analysis{
-			Class: failure.Unknown, Kind: failure.Permanent, Severity: failure.Critical,
-			Summary: err.Error(), Fingerprint: CannotStart,
-		},
-	}
-}
-
 // record makes the journal's record of an attempt that ended.
 func (w *worker) record(ctx context.Context, s loop.State, b attemptdir.Begun, res supervisor.Result) *loop.Record {
 	c := s.Command
-	r := w.totals(c, res)
+	r := ending.NewRecord(&w.plan, c, res)
 	if w.lostFolder(r) {
 		return r
 	}
@@ -333,144 +306,6 @@ func (w *worker) record(ctx context.Context, s loop.State, b attemptdir.Begun, r
 
 // readAgent adds to a record what the agent said, and how it failed.
 func (w *worker) readAgent(r *loop.Record, job supervisor.Job, limits loop.CommandLimits, res supervisor.Result) {
-	if r.Valid() {
-		read := signal.Read(res.Agent.Message)
-		r.Signal, r.Progress, r.Malformed = read.Signal, read.Progress, read.Malformed
-	}
-	endUnpriced(r, job, res.Agent.Model)
-	w.logLimit(w.o.Accounts.SavePlan(w.account(r.Agent), r.Agent, res.Agent.Plan, agentEnd(res)))
-	r.Failure = w.agentFailure(r, res)
-	if r.Failure != nil {
-		w.plan.Agents[r.Agent].NameKey(r.Failure, w.plan)
-		r.Failure.Stderr = failure.LastLines(res.Stderr.Text(), lastOfStderr)
-	}
-	nameLimit(r, limits)
-	job.Box.NameRefusals(r.Failure, lastOutput(res), res.Unreached)
-}
-
-// nameLimit says which limit on time ended the agent.
-func nameLimit(r *loop.Record, limits loop.CommandLimits) {
-	if r.Failure == nil || r.Failure.Class != failure.Timeout {
-		return
-	}
-	switch ended := r.Exit.Ended; {
-	case ended == loop.EndedTimeout && limits.WallOf != "":
-		r.Failure.Summary = "timeout: it reached its " + limits.WallOf
-	case ended == loop.EndedIdle && limits.Idle > 0:
-		r.Failure.Summary = "timeout: it printed nothing for idle_timeout " + loop.Duration(limits.Idle)
-	}
-}
-
-// totals is the record of how a job's agent ended and what it used.
-func (w *worker) totals(c loop.Command, res supervisor.Result) *loop.Record {
-	out := res.Agent
-	r := &loop.Record{
-		Number: c.Iteration, Attempt: c.Attempt, StartedAt: res.StartedAt,
-		Elapsed: max(0, res.Elapsed), Agent: c.Agent, Strategy: c.Strategy,
-		Exit: res.Exit, Progress: -1, Score: -1, Commits: 0, CostSource: cmp.Or(out.CostSource, "none"), Cost: out.Cost,
-		Calls:    out.Calls,
-		TokensIn: out.Usage.Input + out.Usage.CacheRead + out.Usage.CacheWrite, TokensOut: out.Usage.Output,
-		Output: res.Stdout.Bytes + res.Stderr.Bytes, Refused: res.Refused, Withheld: w.withheld(c.Agent),
-	}
-	for _, name := range slices.Sorted(maps.Keys(out.Models)) {
-		m := out.Models[name]
-		r.Models = append(r.Models, loop.ModelUse{
-			Model: name, Calls: m.Calls, Input: m.Input, CacheRead: m.CacheRead,
-			CacheWrite: m.CacheWrite, Output: m.Output,
-			Cost: m.Cost, Unpriced: m.Unpriced,
-		})
-	}
-	if w.structured(c.Agent) {
-		r.Exit.Terminal = out.Terminal
-		if out.Terminal == loop.TerminalNone {
-			r.Exit.Terminal = loop.TerminalMissing
-		}
-	}
-	return r
-}
-
-func (s *session) structured(name string) bool {
-	a, ok := s.plan.Agents[name]
-	return ok && a.Adapter.Structured()
-}
-
-// agentFailure analyses an agent that did not end well; nil when it did.
-func (w *worker) agentFailure(r *loop.Record, res supervisor.Result) *failure.Analysis {
-	x := r.Exit
-	well := x.Code == 0 && x.Signal == "" && x.Ended == loop.NotEnded &&
-		x.Terminal != loop.TerminalMissing && x.Terminal != loop.TerminalFailed
-	if well && r.Signal.Kind != signal.Failure {
-		return nil
-	}
-	switch {
-	case wasStopped(x):
-		return nil
-	case well:
-		return &failure.Analysis{
-			Class: failure.Unknown, Kind: failure.Work, Severity: failure.Medium, Fingerprint: "failure-signal",
-			Summary: strings.TrimSuffix("the agent reported FAILURE: "+r.Signal.Text, ": "),
-		}
-	}
-	if x.Ended == loop.EndedDay {
-		return dayFailure(x.Why, agentEnd(res))
-	}
-	if limit := limitNames[x.Ended]; limit != "" {
-		return &failure.Analysis{
-			Class: failure.LimitExceeded, Kind: failure.Work, Severity: failure.Medium,
-			Fingerprint: "limit-" + string(x.Ended), Summary: "the iteration reached its " + limit + " and was ended",
-		}
-	}
-	if x.Ended == loop.EndedDestructive {
-		return refused(x, res.Refused)
-	}
-	if a := guarded(x, w.errorsOf(r.Agent, res), r.Agent, r.TokensIn+r.TokensOut, agentEnd(res)); a != nil {
-		return a
-	}
-	a := failure.Analyse(failure.Evidence{
-		Source: "agent", Name: r.Agent, ExitCode: x.Code, Signal: x.Signal,
-		TimedOut: x.Ended == loop.EndedTimeout || x.Ended == loop.EndedIdle,
-		CutOff:   x.Terminal == loop.TerminalMissing, Output: lastOutput(res),
-		Errors: w.errorsOf(r.Agent, res), Now: agentEnd(res), Zone: Zone,
-	})
-	return &a
-}
-
-// errorsOf are the provider's errors, with what the exit status says of them.
-func (w *worker) errorsOf(name string, res supervisor.Result) []failure.APIError {
-	a, ok := w.plan.Agents[name]
-	if !ok {
-		return res.Agent.Errors
-	}
-	return agent.WithExit(a.Adapter, res.Exit.Code, res.Agent.Errors)
-}
-
-// agentEnd returns the time at which an agent ended: "in 5 minutes" counts from there,
-// also when its result is read much later.
-func agentEnd(res supervisor.Result) time.Time {
-	if res.StartedAt.IsZero() {
-		return time.Now()
-	}
-	return res.StartedAt.Add(res.Elapsed)
-}
-
-// limitNames are the limits that end an iteration and are no time.
-var limitNames = map[loop.Ended]string{
-	loop.EndedCost: "cost limit", loop.EndedTokens: "token limit",
-	loop.EndedCalls: "limit of model calls", loop.EndedTurns: "limit of turns",
-}
-
-// lastOutput returns the last words of an agent where its stream was parsed, else the
-// ends of both streams.
-func lastOutput(res supervisor.Result) string {
-	if res.Error != "" {
-		return res.Error
-	}
-	text := res.Stdout.Text()
-	if res.Agent.Terminal != loop.TerminalNone {
-		text = res.Agent.Message
-	}
-	if e := res.Stderr.Text(); e != "" {
-		text += "\n" + e
-	}
-	return text
+	w.logLimit(w.o.Accounts.SavePlan(w.account(r.Agent), r.Agent, res.Agent.Plan, ending.EndOf(res)))
+	ending.ReadAgent(&w.plan, r, job, limits, res)
 }

@@ -9,8 +9,8 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
-	"github.com/pawl-dev/pawl/internal/decide/signal"
 	"github.com/pawl-dev/pawl/internal/do/agent"
+	"github.com/pawl-dev/pawl/internal/do/engine/ending"
 	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/ratelimit"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
@@ -200,8 +200,8 @@ func (w *limitedJobs) recordLimit(ctx context.Context, name string, m ratelimit.
 	f *failure.Analysis) {
 	key := w.account(name)
 	cut := ended == loop.EndedStop || ended == loop.EndedLost || ended == loop.EndedLease
-	notBegun := f != nil && f.Fingerprint == CannotStart
-	ownLimit := f != nil && f.Fingerprint == dayPrint
+	notBegun := f != nil && f.Fingerprint == ending.CannotStart
+	ownLimit := f != nil && f.Fingerprint == ending.DayFingerprint
 	switch {
 	case ownLimit: // no provider's
 		w.logLimit(w.o.Accounts.Release(ctx, key, w.id))
@@ -290,9 +290,6 @@ func (n *nearTime) tell(ofRun bool) bool {
 // The limits of a day: the gateway counts its own calls and refuses them. For all other
 // agents [worker.spent] counts, and the run waits for the next day.
 
-// dayPrint is the fingerprint of a failure by a limit of the day.
-const dayPrint = "limit-day"
-
 // useToday adds up what all runs of the user have used today. over names, in words, the
 // limit of the day that has no room; "" while all have.
 func (w *limitedJobs) useToday(now time.Time) (used loop.Use, over string) {
@@ -356,27 +353,5 @@ func (w *limitedJobs) spent(job supervisor.Job, res *supervisor.Result) {
 	}
 	if _, day := w.useToday(time.Now()); day != "" {
 		res.Exit.Ended, res.Exit.Why = loop.EndedDay, day
-	}
-}
-
-// dayFailure is the failure of an agent that a limit of the day ended. It waits like
-// one of a provider.
-func dayFailure(why string, now time.Time) *failure.Analysis {
-	return &failure.Analysis{
-		Class: failure.QuotaExhausted, Kind: failure.Transient, Provider: true, Severity: failure.Medium,
-		Summary: line(why), Fingerprint: dayPrint, WaitUntil: ratelimit.NextDay(now),
-		Actions: []string{"Wait for the next day, or raise the limit."},
-	}
-}
-
-// lastOfStderr bounds the lines that are kept with a failure.
-const lastOfStderr = 5
-
-// endUnpriced ends an iteration of a program that reported its tokens at its end, where the price of
-// the model is not known and money is limited: the next iteration would be paid as well.
-func endUnpriced(r *loop.Record, job supervisor.Job, model string) {
-	unpriced := r.CostSource == agent.CostNone && r.TokensIn+r.TokensOut > 0
-	if job.Limits.Priced && unpriced && r.Exit.Ended == loop.NotEnded && r.Signal.Kind != signal.Complete {
-		r.Exit.Ended, r.Exit.Why = loop.EndedPrice, agent.NoPrice(model, "")
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/delivery"
+	"github.com/pawl-dev/pawl/internal/do/engine/ending"
 	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
@@ -129,7 +130,7 @@ func (w *worker) beforeIteration(ctx context.Context, s loop.State) *input {
 	var in input
 	switch c := s.Command; {
 	case err != nil:
-		in = w.over(c, w.cannotStart(c, err))
+		in = w.over(c, ending.NotStarted(c, err))
 	case rest != "":
 		in = input{event: w.event(loop.Event{Kind: loop.Throttled, For: c.Seq, Text: rest})}
 	default:

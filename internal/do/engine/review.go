@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/prompt"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/engine/attemptdir"
+	"github.com/pawl-dev/pawl/internal/do/engine/ending"
 	"github.com/pawl-dev/pawl/internal/do/gate"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
@@ -55,7 +56,7 @@ func (w *worker) review(ctx context.Context, s loop.State) input {
 	case err != nil:
 		v.Summary = err.Error()
 		v.Failure = &failure.Analysis{Class: failure.Unknown, Kind: failure.Permanent, Severity: failure.Critical,
-			Summary: v.Summary, Fingerprint: CannotStart}
+			Summary: v.Summary, Fingerprint: ending.CannotStart}
 	default:
 		v = w.readReview(c, res)
 		after, cancel := w.aftermath(w.hard)
@@ -87,7 +88,7 @@ func (w *worker) beginReview(ctx context.Context, s loop.State, p attemptdir.Fol
 	if err != nil {
 		return b, err
 	}
-	w.warm(ctx, c, &job, warm)
+	w.jobs.WarmUp(ctx, w.o.StateDir, c.Agent, &job, warm, w.warn)
 	b.Job = job
 	return b, b.Write(p.ReviewBegunFile(c.Review))
 }
@@ -143,7 +144,7 @@ func (w *worker) composeReview(ctx context.Context, s loop.State, b attemptdir.B
 // readReview reads how the reviewer ended: a verdict only from one that ended
 // well.
 func (w *worker) readReview(c loop.Command, res supervisor.Result) loop.Review {
-	r := w.totals(c, res)
+	r := ending.NewRecord(&w.plan, c, res)
 	w.blameDisk(r, res)
 	v := loop.Review{Verdict: loop.Undecided, Agent: c.Agent}
 	switch x := r.Exit; {
@@ -154,8 +155,8 @@ func (w *worker) readReview(c loop.Command, res supervisor.Result) loop.Review {
 	case x.Ended == loop.EndedLost || x.Ended == loop.EndedLease:
 		v.Summary = "it was lost when pawl's supervisor ended"
 	case !r.Valid() || x.Code != 0 || x.Terminal == loop.TerminalFailed:
-		if v.Failure = w.agentFailure(r, res); v.Failure != nil {
-			v.Summary = reviewFailure(c.Agent, x, v.Failure)
+		if v.Failure = ending.FailureOfAgent(&w.plan, r, res); v.Failure != nil {
+			v.Summary = ending.DescribeReviewer(c.Agent, x, v.Failure)
 		}
 	default:
 		v = loop.ReviewBy(c.Agent, res.Agent.Message)
@@ -163,19 +164,6 @@ func (w *worker) readReview(c loop.Command, res supervisor.Result) loop.Review {
 	v.Tries, v.Ended, v.Elapsed = 1, r.Exit.Ended, r.Elapsed
 	v.TokensIn, v.TokensOut, v.Cost, v.CostSource, v.Calls = r.TokensIn, r.TokensOut, r.Cost, r.CostSource, r.Calls
 	return v
-}
-
-// reviewFailure is one line on a reviewer that did not end well.
-func reviewFailure(name string, x loop.Exit, f *failure.Analysis) string {
-	switch x.Ended {
-	case loop.EndedTimeout:
-		return name + " ran out of time"
-	case loop.EndedIdle:
-		return name + " was silent for too long"
-	case loop.EndedCost, loop.EndedCalls, loop.EndedTokens, loop.EndedTurns:
-		return fmt.Sprintf("%s reached the limit on %s that the iteration had left", name, x.Ended)
-	}
-	return name + " failed: " + f.Summary
 }
 
 // unchanged compares the tree after a review with that before it, and puts

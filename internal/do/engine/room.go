@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/do/engine/ending"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
 	"github.com/pawl-dev/pawl/internal/keep/files"
@@ -25,6 +26,9 @@ import (
 
 // roomEvery is how soon it is seen that something can be stored again.
 const roomEvery = time.Second
+
+// leastRoom must stay free on the disk of the workspace, in bytes.
+const leastRoom = 100 << 20
 
 // waitsForStorage reports whether the run waits while nothing can be stored.
 func (s *session) waitsForStorage() bool { return s.plan.Policy.Kind == loop.Task }
@@ -128,7 +132,7 @@ func (s *session) reasonNoFolder() (why string) {
 // tried again: an agent that is started elsewhere works at nothing, and pays for it.
 func (s *session) lostFolder(r *loop.Record) bool {
 	why := s.reasonNoFolder()
-	if why == "" || wasStopped(r.Exit) {
+	if why == "" || ending.WasStopped(r.Exit) {
 		return false
 	}
 	r.Exit.Ended, r.Failure = loop.EndedGone, &failure.Analysis{

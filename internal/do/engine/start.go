@@ -6,17 +6,14 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/do/engine/ending"
 	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/gate"
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
@@ -130,72 +127,6 @@ func checkContinues(s loop.State, e loop.Event) error {
 	return nil
 }
 
-// Signals turns the process's signals into stops: the first ends the agent
-// with grace, the second at once.
-type Signals struct {
-	Stops chan loop.Cause
-	Kill  chan struct{}
-	raw   chan os.Signal
-	ended chan struct{}
-	stop  sync.Once
-	first atomic.Value // the first one's loop.Cause
-}
-
-// CatchSignals begins to catch. A signal that was ignored when pawl started
-// stays ignored, so that nohup works.
-func CatchSignals() *Signals {
-	s := &Signals{Stops: make(chan loop.Cause, 1), Kill: make(chan struct{}), raw: make(chan os.Signal, 4),
-		ended: make(chan struct{})}
-	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
-		if !signal.Ignored(sig) {
-			signal.Notify(s.raw, sig)
-		}
-	}
-	go s.forward()
-	return s
-}
-
-func (s *Signals) forward() {
-	defer close(s.ended)
-	n := 0
-	for sig := range s.raw {
-		n++
-		switch n {
-		case 1:
-			c := causeOf(sig)
-			s.first.Store(c)
-			s.Stops <- c
-		case 2:
-			close(s.Kill)
-		}
-	}
-}
-
-func causeOf(sig os.Signal) loop.Cause {
-	switch sig {
-	case syscall.SIGTERM:
-		return loop.CauseTerminate
-	case syscall.SIGHUP:
-		return loop.CauseHangup
-	}
-	return loop.CauseInterrupt
-}
-
-// First is the first one's cause, NoCause while there was none.
-func (s *Signals) First() loop.Cause {
-	c, _ := s.first.Load().(loop.Cause)
-	return c
-}
-
-// Stop ends the catching; again, it does nothing.
-func (s *Signals) Stop() {
-	s.stop.Do(func() {
-		signal.Stop(s.raw)
-		close(s.raw)
-		<-s.ended
-	})
-}
-
 // tryBase runs the gates once on the files as they are, before the first agent of a
 // run. What is red already is for the first prompt. A gate that cannot run here ends the
 // run: then it returns the record of the iteration that was not begun.
@@ -225,7 +156,7 @@ func (w *judge) tryBase(ctx context.Context, s loop.State) *loop.Record {
 	switch {
 	case ctx.Err() != nil, err != nil, rep.Stopped: // the gates of the iteration say it
 	case f != nil && w.noProgram(f):
-		r := w.cannotStart(c, fmt.Errorf("gate %s cannot run here, so no agent was started: %s%s", f.Step, f.Summary,
+		r := ending.NotStarted(c, fmt.Errorf("gate %s cannot run here, so no agent was started: %s%s", f.Step, f.Summary,
 			w.setUpFirst()))
 		r.Failure.Class, r.Failure.Actions = f.Class, f.Actions
 		return r

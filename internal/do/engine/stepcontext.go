@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/safety"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/engine/attemptdir"
+	"github.com/pawl-dev/pawl/internal/do/engine/ending"
 	"github.com/pawl-dev/pawl/internal/do/engine/lanes"
 	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/ratelimit"
@@ -162,7 +163,7 @@ func (h *StepContext) Shell(id, files, command, dir string, env []string, wall t
 
 // Forbidden says whether the safety level forbids a command line.
 func (h *StepContext) Forbidden(command string) (safety.Finding, bool) {
-	return h.w.rules().Command(command)
+	return h.w.plan.SafetyRules().Command(command)
 }
 
 // Throttled is why an agent is not to be called now: a limit of its provider that is
@@ -170,7 +171,7 @@ func (h *StepContext) Forbidden(command string) (safety.Finding, bool) {
 func (h *StepContext) Throttled(ctx context.Context, name string) *failure.Analysis {
 	w, key := h.w, h.w.account(name)
 	if _, day := w.useToday(time.Now()); day != "" {
-		a := dayFailure(day, time.Now())
+		a := ending.FailureOfDay(day, time.Now())
 		a.Fingerprint = knownLimit + "day"
 		return a
 	}
@@ -221,7 +222,7 @@ func (h *StepContext) AgentJob(ctx context.Context, a AgentCall) (supervisor.Job
 	if a.Dir != "" {
 		job.Dir = a.Dir
 	}
-	h.w.warm(ctx, c, &job, warm)
+	h.w.jobs.WarmUp(ctx, h.w.o.StateDir, c.Agent, &job, warm, h.w.warn)
 	return job, nil
 }
 
@@ -262,10 +263,10 @@ type AgentEnd struct {
 func (h *StepContext) AgentEnded(ctx context.Context, name string, job supervisor.Job, res supervisor.Result) AgentEnd {
 	c := h.c
 	c.Agent = name
-	r := h.w.totals(c, res)
+	r := ending.NewRecord(&h.w.plan, c, res)
 	message := res.Agent.Message
-	if !h.w.structured(name) {
-		message = lastOutput(res)
+	if !ending.IsStructured(&h.w.plan, name) {
+		message = ending.LastOutput(res)
 	}
 	h.w.readAgent(r, job, loop.CommandLimits{}, res)
 	// else the kernel says how long it is waited for
@@ -273,23 +274,6 @@ func (h *StepContext) AgentEnded(ctx context.Context, name string, job superviso
 		h.w.recordLimit(ctx, name, ratelimit.Meeting{Began: res.StartedAt}, r.Exit.Ended, f)
 	}
 	return AgentEnd{r, message}
-}
-
-// ShellFailure analyses a command that did not end well; nil when it did, or
-// when it was stopped.
-func (h *StepContext) ShellFailure(name string, job supervisor.Job, res supervisor.Result) *failure.Analysis {
-	x := res.Exit
-	well := x.Code == 0 && x.Signal == "" && x.Ended == loop.NotEnded
-	if well || x.Ended == loop.EndedStop || lanes.WasLost(res) {
-		return nil
-	}
-	out := lastOutput(res)
-	a := failure.Analyse(failure.Evidence{
-		Source: "step", Name: name, ExitCode: x.Code, Signal: x.Signal,
-		TimedOut: x.Ended == loop.EndedTimeout, Output: out, Now: agentEnd(res), Zone: Zone,
-	})
-	job.Box.NameRefusals(&a, out, res.Unreached)
-	return &a
 }
 
 // work carries out a run command by steps.
@@ -310,7 +294,7 @@ func (w *worker) work(ctx context.Context, s loop.State) input {
 		}
 		var err error
 		if b, err = w.beginWork(ctx, c, p); err != nil {
-			return w.over(c, w.cannotStart(c, err))
+			return w.over(c, ending.NotStarted(c, err))
 		}
 	}
 	h := &StepContext{w: w, c: c, p: p, said: map[int64]string{}}
@@ -322,7 +306,7 @@ func (w *worker) work(ctx context.Context, s loop.State) input {
 	case errors.Is(err, supervisor.ErrTaken), errors.Is(err, store.ErrNotOwner):
 		return w.takenInput()
 	case err != nil:
-		return w.over(c, w.cannotStart(c, err))
+		return w.over(c, ending.NotStarted(c, err))
 	}
 	r.Number, r.Attempt, r.StartedAt, r.Strategy = c.Iteration, c.Attempt, b.At, c.Strategy
 	r.Elapsed = b.Worked + time.Since(b.Since)

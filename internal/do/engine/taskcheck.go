@@ -18,6 +18,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/signal"
+	"github.com/pawl-dev/pawl/internal/do/engine/ending"
 	"github.com/pawl-dev/pawl/internal/do/gate"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
@@ -158,7 +159,7 @@ func (w *judge) tryChecks(ctx context.Context, s loop.State) *loop.Record {
 	case ctx.Err() != nil:
 		return nil
 	case err != nil:
-		return w.cannotStart(c, err)
+		return ending.NotStarted(c, err)
 	}
 	own = slices.DeleteFunc(own, func(s gate.Spec) bool { return w.howBefore(s) != greenBefore })
 	if len(own) == 0 {
@@ -172,7 +173,7 @@ func (w *judge) tryChecks(ctx context.Context, s loop.State) *loop.Record {
 		}
 		return nil
 	}
-	r := w.notBegun(c)
+	r := ending.NotBegun(c)
 	r.Exit, r.Agent = loop.Exit{}, ""
 	again := "with another --verify"
 	if w.plan.Kind == string(loop.Task) {
@@ -340,7 +341,7 @@ func (w *judge) greenWithout(ctx context.Context, c loop.Command, base string, t
 	}
 	rep, err := gate.Verify(ctx, judges, func(ctx context.Context, n int, s gate.Spec) (gate.Exec, error) {
 		res, err := w.gateIn(ctx, c, first+n, s, dir)
-		return gateExec(res), err
+		return ending.GateExec(res), err
 	}, time.Now)
 	return rep.Passed(), err
 }

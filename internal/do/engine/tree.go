@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/safety"
 	"github.com/pawl-dev/pawl/internal/decide/signal"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/engine/attemptdir"
@@ -332,4 +333,29 @@ func (w *treeWatch) rewind(ctx context.Context, c loop.Command) {
 	}
 	w.warn(fmt.Sprintf("the files were not restored from the best snapshot: %s. The iteration starts from these files",
 		why))
+}
+
+// maxPatch is how much of a change is searched for secrets, in bytes.
+const maxPatch = 64 << 20
+
+// findSecrets looks for secrets in what an iteration added.
+func (w *worker) findSecrets(ctx context.Context, r *loop.Record) {
+	if w.plan.Safety == string(safety.Permissive) || w.o.Tree == nil || len(r.Files) == 0 {
+		return
+	}
+	patch, _, err := w.o.Tree.Diff(ctx, r.TreeBefore, r.TreeAfter, maxPatch)
+	if err != nil {
+		w.warn(fmt.Sprintf("cannot look for secrets in what iteration %d changed: %v", r.Number, err))
+		return
+	}
+	r.Secrets = safety.Secrets(patch)
+	const most = 3
+	for i, s := range r.Secrets {
+		if i == most {
+			w.warn(fmt.Sprintf("iteration %d added %d more; 'pawl show' lists them", r.Number, len(r.Secrets)-most))
+			break
+		}
+		w.warn(fmt.Sprintf("iteration %d added what looks like a secret: %s:%d (%s). Remove it before the work lands",
+			r.Number, s.File, s.Line, s.Kind))
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -18,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/signal"
 	"github.com/pawl-dev/pawl/internal/do/engine/attemptdir"
+	"github.com/pawl-dev/pawl/internal/do/engine/ending"
 	"github.com/pawl-dev/pawl/internal/do/engine/lanes"
 	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/gate"
@@ -57,7 +57,7 @@ func (w *judge) verify(ctx context.Context, c loop.Command, r *loop.Record) {
 		return
 	}
 	if err := w.trees.unseen; err != nil { // nobody can tell what changed, and nobody is to blame
-		r.Verified, r.Failure = false, notJudged(err)
+		r.Verified, r.Failure = false, ending.FailureNotJudged(err)
 		return
 	}
 	after, cancel := w.o.after(w.hard)
@@ -102,7 +102,7 @@ func (w *judge) runGates(ctx context.Context, c loop.Command, r *loop.Record) bo
 	switch {
 	case err != nil:
 		w.warn(err.Error())
-		r.Failure = notJudged(err)
+		r.Failure = ending.FailureNotJudged(err)
 		return false
 	case rep.Stopped && ctx.Err() != nil:
 		r.Exit.Ended = loop.EndedStop
@@ -143,14 +143,6 @@ func (w *judge) putBack(ctx context.Context, was workspace.Seen) error {
 		err = fmt.Errorf("the files could not be restored: %w", err)
 	}
 	return err
-}
-
-// notJudged is the failure of an iteration that pawl could not judge.
-func notJudged(err error) *failure.Analysis {
-	return &failure.Analysis{
-		Class: failure.Unknown, Kind: failure.Transient, Transient: true, Severity: failure.High,
-		Summary: err.Error(), Fingerprint: "gate-not-run",
-	}
 }
 
 // affectedGates marks the gates that are about files which the work did not change.
@@ -207,7 +199,7 @@ func (w *judge) runGate(ctx context.Context, c loop.Command, n int, s gate.Spec,
 			res, err = w.gateJob(ctx, c, n, s)
 		}
 	}
-	e := gateExec(res)
+	e := ending.GateExec(res)
 	w.trees.headAt = time.Time{} // gates write files, too
 	if err := errors.Join(err, w.afterGate(ctx, judged, &e)); err != nil {
 		return gate.Exec{}, err
@@ -216,27 +208,6 @@ func (w *judge) runGate(ctx context.Context, c loop.Command, n int, s gate.Spec,
 	w.notify(Notice{Kind: GateEnded, Gate: loop.Gate{Name: s.Name, Required: s.Required, Status: e.Status(),
 		Elapsed: res.Elapsed, ExitCode: e.ExitCode, Origin: s.Origin}})
 	return e, nil
-}
-
-// gateExec is how a gate's job ended.
-func gateExec(res supervisor.Result) gate.Exec {
-	return gate.Exec{
-		ExitCode: res.Exit.Code, Signal: res.Exit.Signal, TimedOut: res.Exit.Ended == loop.EndedTimeout,
-		Stopped: res.Exit.Ended == loop.EndedStop || lanes.WasLost(res), NotStarted: res.Error,
-		Elapsed: res.Elapsed, Output: res.Stdout.Text(),
-	}
-}
-
-// ReadGate reads from the folder of an attempt how its gate n, from 1, ended; false
-// while it has not.
-func ReadGate(dir *os.Root, n int, c runplan.Check) (loop.Gate, bool) {
-	var res supervisor.Result
-	data, err := dir.ReadFile(fmt.Sprintf("gate-%d.result.json", n))
-	if err != nil || json.Unmarshal(data, &res) != nil {
-		return loop.Gate{}, false
-	}
-	s := gate.Spec{Name: c.Name, Required: c.Required, Timeout: c.Timeout, Origin: c.Origin}
-	return gate.Judge(s, gateExec(res)), true
 }
 
 // maxGreen is how much is kept of what a green gate printed.

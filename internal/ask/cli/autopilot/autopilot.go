@@ -24,7 +24,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
 	"github.com/pawl-dev/pawl/internal/do/autopilot/overview"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/stopsignal"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/merge"
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
@@ -264,7 +264,7 @@ func buildOptions(ctx context.Context, s *session.Session, f autopilotFlags, t *
 // runAutopilot runs the autopilot with signals and screen attached.
 func runAutopilot(ctx context.Context, s *session.Session, o autopilot.Options, v sandbox.Verdict,
 	screen *autopilotScreen) error {
-	sig := engine.CatchSignals()
+	sig := stopsignal.Catch()
 	defer sig.Stop()
 	o.Stops, o.Kill, o.Log = sig.Stops, sig.Kill, command.OpenLog(s.Config.Root)
 	o.Notify = watchAutopilot(ctx, s, v, screen)

@@ -19,7 +19,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/agent/agents"
-	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/ending"
 )
 
 const (
@@ -100,7 +100,7 @@ func readEvidence(a *command.App, file, name string, exit int) (e failure.Eviden
 		return e, err
 	}
 	defer in.Close()
-	e = failure.Evidence{Source: "log", ExitCode: exit, Zone: engine.Zone}
+	e = failure.Evidence{Source: "log", ExitCode: exit, Zone: ending.Zone}
 	var kept ends
 	if name != "" {
 		err = readRecording(in, name, &e)

@@ -17,7 +17,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/do/engine/attemptdir"
+	"github.com/pawl-dev/pawl/internal/do/engine/ending"
 	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
+	"github.com/pawl-dev/pawl/internal/do/engine/stopsignal"
 	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 
 	flow "github.com/pawl-dev/pawl/internal/do/workflow/run"
@@ -55,7 +57,7 @@ type attempt struct{ number, try int }
 // printStory prints what is stored of a run; with follow it continues until the run rests.
 // With mayCome it waits for a run that has not begun.
 func (s *story) printStory(ctx context.Context, name string, follow, mayCome bool) error {
-	sig := engine.CatchSignals()
+	sig := stopsignal.Catch()
 	defer sig.Stop()
 	tick := time.NewTicker(journal.Poll)
 	defer tick.Stop()
@@ -280,7 +282,7 @@ func (s *story) printGates(now attempt) {
 			last = check
 			continue
 		}
-		if g, ok := engine.ReadGate(dir, n-1, last); ok {
+		if g, ok := ending.ReadGate(dir, n-1, last); ok {
 			s.showGate(now, n-1, g)
 		}
 		s.seen[key], last = "", check

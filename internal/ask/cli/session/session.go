@@ -31,6 +31,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/strategy"
 	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
+	"github.com/pawl-dev/pawl/internal/do/engine/stopsignal"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/hook"
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
@@ -291,7 +292,7 @@ func WarnNoGates(a *command.App, plan runplan.Plan, completes string) {
 // status of how the run ended.
 func (s *Session) Drive(ctx context.Context,
 	start func(context.Context, engine.Options) (*engine.Driver, error)) error {
-	sig := engine.CatchSignals()
+	sig := stopsignal.Catch()
 	defer sig.Stop()
 	private, err := s.takeWorkspace(ctx)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/agent"
-	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/do/engine/attemptdir"
+	"github.com/pawl-dev/pawl/internal/do/engine/ending"
 	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/keep/spool"
 	"github.com/pawl-dev/pawl/internal/keep/store"
@@ -247,7 +247,7 @@ func (o *watchedRun) gateStates(specs []view.GateSpec) []view.Gate {
 		switch {
 		case fileExists(o.root, file+".result.json"):
 			check := runplan.Check{Name: spec.Name, Required: spec.Required}
-			if r, ok := engine.ReadGate(o.root, i+1, check); ok {
+			if r, ok := ending.ReadGate(o.root, i+1, check); ok {
 				g.Elapsed, g.ExitCode, g.Status = view.Seconds(r.Elapsed), r.ExitCode, string(r.Status)
 			}
 			stopped = stopped || g.Required && g.Status != string(loop.GatePassed) && o.now.Iteration > 0

@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/workflow"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/ending"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -162,7 +163,7 @@ func (d *activeAttempt) cannotStart(f failure.Analysis) error {
 func uncallableFailure(err error) failure.Analysis {
 	return failure.Analysis{
 		Class: failure.Unknown, Kind: failure.Permanent, Severity: failure.Critical,
-		Fingerprint: engine.CannotStart, Summary: err.Error(),
+		Fingerprint: ending.CannotStart, Summary: err.Error(),
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/safety"
 	"github.com/pawl-dev/pawl/internal/decide/workflow"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/ending"
 	"github.com/pawl-dev/pawl/internal/do/engine/lanes"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
 	"github.com/pawl-dev/pawl/internal/keep/store"
@@ -65,7 +66,7 @@ func (d *activeAttempt) runCommand(ctx context.Context) error {
 		return err
 	}
 	d.e.record.Usage.Output = res.Stdout.Bytes + res.Stderr.Bytes
-	p.setStatus(d.e, res.Exit, nameLimit(p.h.ShellFailure(d.n.id, job, res), res.Exit, wall), iteration)
+	p.setStatus(d.e, res.Exit, nameLimit(ending.FailureOfShell(d.n.id, job, res), res.Exit, wall), iteration)
 	if d.e.Status != store.StepSuccess {
 		return nil
 	}
@@ -187,7 +188,7 @@ func (d *activeAttempt) runChecks(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		f := nameLimit(p.h.ShellFailure(d.n.id, job, res), res.Exit, wall)
+		f := nameLimit(ending.FailureOfShell(d.n.id, job, res), res.Exit, wall)
 		if f != nil {
 			f.Summary = fmt.Sprintf("check %q: %s", shortLine(command), f.Summary)
 		}

@@ -1,4 +1,4 @@
-package engine
+package lanes
 
 import (
 	"context"
@@ -9,33 +9,24 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 )
 
-// lostFailure says for people what became of an attempt without a result. It
-// is no failure of the agent's.
-func lostFailure() *failure.Analysis {
-	return &failure.Analysis{
-		Class: failure.Unknown, Kind: failure.Transient, Transient: true, Severity: failure.Medium,
-		Summary:     "the result of the iteration is unknown: its pawl process or machine ended or was disconnected",
-		Fingerprint: "lost",
-	}
-}
-
 // warmWithin bounds a warm-up and the wait for that of another pawl.
 const warmWithin = 2 * time.Minute
 
-// warm runs an agent's warm-up before its first start in this repository, one
+// WarmUp runs an agent's warm-up before its first start in this repository, one
 // at a time on this machine. It is worth a warning when it fails, and no more:
 // the agent itself says better what is wrong with it.
 //
 // It takes from the time that the job may take.
-func (w *worker) warm(ctx context.Context, c loop.Command, job *supervisor.Job, args []string) {
-	done := filepath.Join("agents", c.Agent, "warm") // in the agent's own folder, which may have links
-	if _, err := os.Lstat(filepath.Join(w.o.StateDir, done)); err == nil || len(args) == 0 {
+func (l *Supervisors) WarmUp(ctx context.Context, stateDir, name string, job *supervisor.Job, args []string,
+	warn func(string),
+) {
+	done := filepath.Join("agents", name, "warm") // in the agent's own folder, which may have links
+	if _, err := os.Lstat(filepath.Join(stateDir, done)); err == nil || len(args) == 0 {
 		return
 	}
 	from := time.Now()
@@ -44,15 +35,15 @@ func (w *worker) warm(ctx context.Context, c loop.Command, job *supervisor.Job, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, warmTime(*job))
 	defer cancel()
-	lock, err := files.Lock(ctx, filepath.Join(filepath.Dir(w.o.StateDir), "warm-"+c.Agent+".lock"))
+	lock, err := files.Lock(ctx, filepath.Join(filepath.Dir(stateDir), "warm-"+name+".lock"))
 	if err == nil {
-		err = errors.Join(w.warmAlone(ctx, *job, args), lock.Close())
+		err = errors.Join(l.warmAlone(ctx, *job, args), lock.Close())
 	}
 	if err == nil {
-		err = files.ReplaceBelow(w.o.StateDir, done, nil, 0o600, false)
+		err = files.ReplaceBelow(stateDir, done, nil, 0o600, false)
 	}
 	if err != nil && ctx.Err() == nil {
-		w.warn(fmt.Sprintf("could not warm up %s: %v", c.Agent, err))
+		warn(fmt.Sprintf("could not warm up %s: %v", name, err))
 	}
 }
 
@@ -64,11 +55,11 @@ func warmTime(job supervisor.Job) time.Duration {
 	return warmWithin
 }
 
-func (w *worker) warmAlone(ctx context.Context, job supervisor.Job, args []string) error {
+func (l *Supervisors) warmAlone(ctx context.Context, job supervisor.Job, args []string) error {
 	job.ID, job.Files, job.Args = job.ID+"/warm", job.Files+"-warm", args
 	job.Stdin, job.Parser, job.Merge = "", "", true
 	job.Limits = supervisor.Limits{Wall: warmTime(job), Grace: job.Limits.Grace}
-	res, err := w.jobs.Do(ctx, job, nil)
+	res, err := l.Do(ctx, job, nil)
 	switch {
 	case err != nil:
 		return err
