@@ -25,13 +25,13 @@ func TestDayOfAgents(t *testing.T) {
 	within := func(a runplan.Agent, cost, want loop.MicroUSD) {
 		t.Helper()
 		l := supervisor.Limits{Cost: cost}
-		if w.withinDay(a, &l); l.Cost != want {
+		if w.LowerToDay(a, &l); l.Cost != want {
 			t.Errorf("of %d an agent may cost %d, want %d", cost, l.Cost, want)
 		}
 	}
 	ended := func(job supervisor.Job, cost loop.MicroUSD) loop.Exit {
 		res := supervisor.Result{Exit: loop.Exit{Ended: loop.EndedCost}, Agent: agent.Outcome{Cost: cost}}
-		w.spent(job, &res)
+		w.Spend(job, &res)
 		return res.Exit
 	}
 	within(runplan.Agent{}, 0, 1_000_000)

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/deliver"
+	"github.com/pawl-dev/pawl/internal/do/engine/providerlimit"
+
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/strategy"
@@ -138,17 +140,17 @@ type worker struct {
 }
 
 func newWorker(s *session) *worker {
-	return &worker{judge: &judge{treeWatch: &treeWatch{limitedJobs: &limitedJobs{session: s}}}}
+	limits := &providerlimit.Limits{Plan: &s.plan, Accounts: s.o.Accounts, Run: s.id, Self: s.self, Log: s.o.Log}
+	jobs := &limitedJobs{session: s, Limits: limits}
+	return &worker{judge: &judge{treeWatch: &treeWatch{limitedJobs: jobs}}}
 }
 
 // limitedJobs starts agents within the limits of providers and of the day, and counts what
 // they use.
 type limitedJobs struct {
 	*session
-	known   map[string]ratelimit.Limit // by agent, as the kernel heard of them last
-	probe   probe
-	near    *nearTime
-	longest time.Duration // what the wait that it began in was to last, at most; 0 is any time
+	*providerlimit.Limits
+	near *nearTime
 }
 
 // treeWatch sees what agents and gates change, and keeps snapshots of it.
@@ -383,7 +385,7 @@ func (d *Driver) follow(ctx context.Context, in input, after loop.State, c loop.
 		d.taken = append(d.taken, in.messages...)
 	}
 	d.setState(after)
-	d.worker.recordLimits(ctx, e, c)
+	d.worker.RecordEnd(ctx, e, c)
 	d.credits = c.Learned
 	d.store(ctx, d.journalled(in, c, question), c.Record, nil)
 	if d.lost != nil {
@@ -421,7 +423,7 @@ func optionOf(q *loop.Question, n int) string {
 // finish stores how the run came to rest and gives it up.
 func (d *Driver) finish(ctx context.Context) error {
 	d.deliverAtRest(ctx)
-	d.worker.giveUp(ctx)
+	d.worker.GiveUp(ctx)
 	if err := trust.Release(d.o.StateDir, d.id, d.plan.ProjectRoot()); err != nil { // those that did not change
 		d.warn(err.Error())
 	}
@@ -451,7 +453,7 @@ func (d *Driver) finish(ctx context.Context) error {
 // event gives e its time, its seed and what is known of providers' limits.
 func (w *limitedJobs) event(e loop.Event) loop.Event {
 	e.At, e.Seed = time.Now(), rand.Uint64()
-	e.Limited = w.limited(e.At)
+	e.Limited = w.Known(e.At)
 	if e.Record != nil {
 		e.Record.Host = w.owner.Host
 	}

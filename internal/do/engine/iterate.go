@@ -70,7 +70,7 @@ func (w *worker) iterate(ctx context.Context, s loop.State) input {
 	if r := w.tryFirst(ctx, s); r != nil {
 		return w.over(c, r)
 	}
-	if ctx.Err() != nil || !w.acquire(ctx, c) { // an iteration that was not begun is not used up
+	if ctx.Err() != nil || !w.Acquire(ctx, c) { // an iteration that was not begun is not used up
 		return w.throttled(c)
 	}
 	b, res, err := w.runAgent(ctx, s, w.begin)
@@ -230,7 +230,7 @@ func (w *worker) agentJob(c loop.Command, p attemptdir.Folder, call agentCall) (
 	if t := c.Limits.Tokens; t != nil {
 		limits.Tokens = *t
 	}
-	w.withinDay(a, &limits)
+	w.LowerToDay(a, &limits)
 	start, err := a.Adapter.Start(agent.Invocation{
 		PromptFile: call.prompt, PromptSize: call.size, ReadOnly: call.readOnly,
 		Dir: w.plan.Root, StateDir: state, Model: a.Model, Safety: w.plan.Safety, Pawl: w.plan.Exe, Tools: call.tools,
@@ -306,6 +306,6 @@ func (w *worker) record(ctx context.Context, s loop.State, b attemptdir.Begun, r
 
 // readAgent adds to a record what the agent said, and how it failed.
 func (w *worker) readAgent(r *loop.Record, job supervisor.Job, limits loop.CommandLimits, res supervisor.Result) {
-	w.logLimit(w.o.Accounts.SavePlan(w.account(r.Agent), r.Agent, res.Agent.Plan, ending.EndOf(res)))
+	w.SavePlan(r.Agent, res)
 	ending.ReadAgent(&w.plan, r, job, limits, res)
 }

@@ -41,7 +41,7 @@ func (w *worker) review(ctx context.Context, s loop.State) input {
 		res, _, err = w.resume(ctx, b.Job, func(e agent.Event) { w.onEvent(ctx, e) })
 	case !w.awaitRoom(ctx):
 		err = errNoRoom
-	case !w.acquire(ctx, c):
+	case !w.Acquire(ctx, c):
 		return w.throttled(c)
 	default:
 		w.missing = false

@@ -169,28 +169,7 @@ func (h *StepContext) Forbidden(command string) (safety.Finding, bool) {
 // Throttled is why an agent is not to be called now: a limit of its provider that is
 // known, whoever met it; nil for none.
 func (h *StepContext) Throttled(ctx context.Context, name string) *failure.Analysis {
-	w, key := h.w, h.w.account(name)
-	if _, day := w.useToday(time.Now()); day != "" {
-		a := ending.FailureOfDay(day, time.Now())
-		a.Fingerprint = knownLimit + "day"
-		return a
-	}
-	if _, barred := w.o.Accounts.Acquire(ctx, key, w.id, w.self, h.c.Insist); !barred {
-		return nil
-	}
-	now := time.Now()
-	known, _ := w.o.Accounts.Look(key, now)
-	until, _ := known.BlockedUntil(w.id, now)
-	if until.IsZero() {
-		return nil // it is over by now
-	}
-	l := w.limitOf(name, known, now)
-	return &failure.Analysis{
-		Class: known.Class, Kind: failure.Transient, Transient: true,
-		Provider: true, Severity: failure.Medium, WaitUntil: until,
-		Summary:     l.Reason() + "; it is not called before " + until.Local().Format("15:04:05"),
-		Fingerprint: knownLimit + string(known.Class),
-	}
+	return h.w.Refusal(ctx, name, h.c.Insist)
 }
 
 // AgentCall is what a step asks of an agent.
@@ -271,7 +250,7 @@ func (h *StepContext) AgentEnded(ctx context.Context, name string, job superviso
 	h.w.readAgent(r, job, loop.CommandLimits{}, res)
 	// else the kernel says how long it is waited for
 	if f := r.Failure; f == nil || !f.Provider || !f.WaitUntil.IsZero() {
-		h.w.recordLimit(ctx, name, ratelimit.Meeting{Began: res.StartedAt}, r.Exit.Ended, f)
+		h.w.Record(ctx, name, ratelimit.Meeting{Began: res.StartedAt}, r.Exit.Ended, f)
 	}
 	return AgentEnd{r, message}
 }

@@ -122,7 +122,7 @@ func (d *Driver) takeUp(ctx context.Context) (adopted bool, err error) {
 func (d *Driver) forgetAbsence(adopted bool) {
 	s := d.state
 	if s.Command.Kind == loop.Wait {
-		d.worker.longest = s.Command.Until.Sub(s.LastAt)
+		d.worker.WaitAtMost(s.Command.Until.Sub(s.LastAt))
 	}
 	if adopted {
 		return

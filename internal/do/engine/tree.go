@@ -67,7 +67,7 @@ func (w *treeWatch) knowBase(b attemptdir.Begun) {
 // do carries out a job.
 func (w *limitedJobs) do(ctx context.Context, job supervisor.Job, onEvent func(agent.Event)) (supervisor.Result, error) {
 	res, err := w.jobs.Do(ctx, job, onEvent)
-	w.spent(job, &res)
+	w.Spend(job, &res)
 	return res, err
 }
 
@@ -75,7 +75,7 @@ func (w *limitedJobs) do(ctx context.Context, job supervisor.Job, onEvent func(a
 func (w *limitedJobs) resume(ctx context.Context, job supervisor.Job, onEvent func(agent.Event),
 ) (supervisor.Result, lanes.Fate, error) {
 	res, fate, err := w.jobs.Resume(ctx, job, onEvent, w.warn)
-	w.spent(job, &res)
+	w.Spend(job, &res)
 	return res, fate, err
 }
 
