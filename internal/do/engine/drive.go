@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/decide/deliver"
 	"github.com/pawl-dev/pawl/internal/do/engine/providerlimit"
+	"github.com/pawl-dev/pawl/internal/do/engine/recorder"
 
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
@@ -97,8 +98,9 @@ type session struct {
 // it leaves the worker alone.
 type Driver struct {
 	*session
-	worker *worker
-	cut    context.CancelFunc // cuts off what comes after an agent
+	worker   *worker
+	recorder *recorder.Recorder
+	cut      context.CancelFunc // cuts off what comes after an agent
 
 	state   loop.State
 	n       int64 // number of the last event
@@ -119,11 +121,7 @@ type Driver struct {
 	stops   <-chan loop.Cause
 	kill    <-chan struct{}
 	pauses  <-chan struct{}
-	unsaved []unsaved
-	written []unsaved // stored in the last minute
-	given   bool      // nothing is stored any more
-	broken  bool      // warned that the database cannot be written
-	stale   bool      // warned that the state file cannot be written
+	stale   bool // warned that the state file cannot be written
 }
 
 // worker carries out commands, one at a time, on a goroutine of its own. Its parts are
@@ -201,9 +199,13 @@ func newDriver(o Options, id string) (*Driver, error) {
 	s.jobs = lanes.New(runDir, id, o.Work != nil, supervisor.Options{
 		Exe: o.Plan.Exe, Args: o.Plan.Args, Lease: o.Plan.Lease, Run: id, Unboxed: o.Plan.Box == nil,
 	})
-	return &Driver{
+	d := &Driver{
 		session: s, worker: newWorker(s), seen: map[int64]bool{}, stops: o.Stops, kill: o.Kill, pauses: o.Pauses,
-	}, nil
+	}
+	d.recorder = &recorder.Recorder{
+		Store: o.Store, MayDrive: d.mayStillDrive, Warn: d.warn, Strict: d.waitsForStorage(),
+	}
+	return d, nil
 }
 
 func (s *session) place(iteration, attempt int) attemptdir.Folder {
@@ -405,7 +407,7 @@ func (d *Driver) leave(p attemptdir.Folder, again bool) {
 		if err := p.KeepAside(); err != nil {
 			d.warn(err.Error())
 		}
-	} else if d.state.PendingReview == nil && len(d.unsaved) == 0 {
+	} else if d.state.PendingReview == nil && d.recorder.Unsaved() == 0 {
 		if err := outputs.Compact(p.Dir); err != nil {
 			d.o.Log.Warn("cannot compress the output of an iteration", "error", err)
 		}
@@ -443,8 +445,8 @@ func (d *Driver) finish(ctx context.Context) error {
 	}
 	d.saveStateFile(true)
 	d.warnOfUnread(ctx)
-	if len(d.unsaved) > 0 {
-		d.warn(fault.Numbered(len(d.unsaved), "event") + " of the run could not be stored")
+	if n := d.recorder.Unsaved(); n > 0 {
+		d.warn(fault.Numbered(n, "event") + " of the run could not be stored")
 	}
 	d.notify(Notice{Kind: RunEnded, Command: d.state.Command})
 	return nil

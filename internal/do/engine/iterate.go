@@ -170,7 +170,7 @@ func (w *worker) begin(ctx context.Context, s loop.State, p attemptdir.Folder) (
 	}
 	call := agentCall{id: attemptdir.JobID(c), files: p.AgentFiles(), prompt: p.PromptFile(), size: int64(len(text.Text))}
 	if w.plan.Agents[c.Agent].Tools {
-		if call.tools, err = w.layOut(c, p); err != nil {
+		if call.tools, err = p.LayOutTools(&w.plan, c.Iteration); err != nil {
 			return b, err
 		}
 	}

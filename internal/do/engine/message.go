@@ -7,9 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/board"
@@ -19,7 +16,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/engine/attemptdir"
 	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
-	"github.com/pawl-dev/pawl/internal/keep/files"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -153,62 +149,15 @@ func (d *Driver) allow(a *input) {
 	d.setup.Flags, d.fresh = storedrun.Encode(flags), true
 }
 
-// layOut makes the folder from which pawl's tools tell an agent of its task. What an
-// earlier attempt said is gone.
-func (w *worker) layOut(c loop.Command, p attemptdir.Folder) (string, error) {
-	dir, task := p.ToolsFolder(), w.plan.Prompt.Case
-	if err := files.RemoveAll(dir); err != nil {
-		return "", fmt.Errorf("cannot empty the folder of the agent's tools: %v", err)
-	}
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return "", fmt.Errorf("cannot create the folder of the agent's tools: %v", err)
-	}
-	b := agent.Brief{ID: task.ID, Title: task.Title, Description: task.Description, Acceptance: task.Acceptance,
-		Iteration: c.Iteration}
-	b.ID = cmp.Or(b.ID, w.plan.Name)
-	for _, g := range w.plan.Gates {
-		if g.Origin != loop.Sealed {
-			b.Gates = append(b.Gates, g.Name+": "+g.Command)
-		}
-	}
-	path := filepath.Join(dir, agent.BriefFile)
-	if err := files.ReplaceJSON(path, b, false); err != nil {
-		return "", fmt.Errorf("cannot write %s: %w", path, err)
-	}
-	return dir, nil
-}
-
-// followUps is how many tasks an agent may propose in an iteration.
-const followUps = 5
-
 // readTools takes in what an agent said by pawl's tools. It is a claim like what a
 // message says, which counts before it.
 func (w *worker) readTools(ctx context.Context, r *loop.Record, p attemptdir.Folder) {
 	if !w.plan.Agents[r.Agent].Tools || !r.Valid() {
 		return
 	}
-	text, err := files.ReadBelow(p.Dir, filepath.Join(filepath.Base(p.ToolsFolder()), agent.SaidFile), agent.SaidLimit)
-	if err != nil { // it said nothing, or made of the file what it is not
-		return
-	}
-	kinds := map[string]signal.Kind{
-		agent.SaysAsk: signal.Pending, agent.SaysBlocked: signal.Blocked, agent.SaysComplete: signal.Complete,
-	}
-	var claim signal.Signal
-	var proposed []agent.Said
-	for line := range strings.Lines(string(text)) {
-		var s agent.Said
-		if json.Unmarshal([]byte(line), &s) != nil {
-			continue
-		}
-		switch kind := kinds[s.Kind]; {
-		case kind != signal.None:
-			claim = signal.Signal{Kind: kind, Text: strings.TrimSpace(board.Visible(s.Text))}
-		case s.Kind == agent.SaysProgress && s.Percent >= 0 && s.Percent <= 100 && r.Progress < 0:
-			r.Progress = s.Percent
-		case s.Kind == agent.SaysFollowUp && strings.TrimSpace(s.Title) != "" && len(proposed) < followUps:
-			proposed = append(proposed, s)
-		}
+	claim, progress, proposed := p.ReadTools()
+	if r.Progress < 0 {
+		r.Progress = progress
 	}
 	if r.Signal.Kind == signal.None {
 		r.Signal = claim

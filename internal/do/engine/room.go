@@ -97,7 +97,7 @@ func (s *session) blameDisk(r *loop.Record, res supervisor.Result) {
 // unsavedFirst is the command of a task whose last event is not stored yet: to try
 // that again. A person who asks it to stop is not kept waiting.
 func (d *Driver) unsavedFirst() bool {
-	return len(d.unsaved) > 0 && d.waitsForStorage() && d.state.StopAsked == loop.NoCause
+	return d.recorder.Unsaved() > 0 && d.waitsForStorage() && d.state.StopAsked == loop.NoCause
 }
 
 // flushAll stores what a task came to, however long that takes, unless somebody

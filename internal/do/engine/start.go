@@ -2,14 +2,13 @@ package engine
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/do/engine/greenfiles"
 
 	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
@@ -18,8 +17,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/gate"
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
-	"github.com/pawl-dev/pawl/internal/keep/files"
-	"github.com/pawl-dev/pawl/internal/keep/spool"
 )
 
 // Start drives a new run to its end. A live run of the same name is refused
@@ -139,7 +136,7 @@ func (w *judge) tryBase(ctx context.Context, s loop.State) *loop.Record {
 		return nil
 	}
 	w.baseSnapshot(ctx)
-	if tree := w.trees.base; tree != "" && spool.ReadEnd(w.greenTreeFile(), maxGreen) == tree {
+	if greenfiles.IsGreen(w.o.StateDir, &w.plan, w.trees.base) {
 		return nil
 	}
 	w.notify(Notice{Kind: Note, Text: "running the gates once on the files as they are, before the first agent"})
@@ -169,7 +166,7 @@ func (w *judge) tryBase(ctx context.Context, s loop.State) *loop.Record {
 		w.notify(Notice{Kind: Note, Text: "already red: " + all + hint})
 		w.red = "Already red, before you did anything: " + all
 	case f == nil:
-		w.keepGreen(w.trees.base)
+		greenfiles.KeepTree(w.o.StateDir, &w.plan, w.trees.base)
 	}
 	return nil
 }
@@ -220,23 +217,4 @@ func (w *judge) baseGates(ctx context.Context, c loop.Command, specs []gate.Spec
 		})
 	}
 	return last, red, nil
-}
-
-// greenTreeFile returns the path of the file that holds the last tree on which all gates
-// of the run were green.
-func (w *judge) greenTreeFile() string {
-	h := sha256.New()
-	for _, g := range w.plan.Gates {
-		h.Write([]byte(g.Key()))
-	}
-	fmt.Fprintf(h, "%s %q", w.plan.Sandbox, w.plan.Root)
-	return filepath.Join(w.o.StateDir, "green", hex.EncodeToString(h.Sum(nil)[:8])+".tree")
-}
-
-// keepGreen notes that the gates need not run on a tree again before a first agent.
-func (w *judge) keepGreen(tree string) {
-	path := w.greenTreeFile()
-	if tree != "" && os.MkdirAll(filepath.Dir(path), 0o700) == nil {
-		_ = files.Replace(path, []byte(tree), 0o600, false) // without it the gates run once more
-	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/lists"
@@ -15,12 +14,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/journal"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
-
-// unsaved is a write that waits for the database: the run's creation or a step.
-type unsaved struct {
-	create *store.Run
-	step   store.Step
-}
 
 // settle notes where the run is worked on.
 func (d *Driver) settle() {
@@ -40,17 +33,9 @@ func (d *Driver) create(ctx context.Context, e journal.Event) error {
 	d.settle()
 	row := d.row(e.At)
 	row.Setup = storedrun.Encode(d.setup)
-	created := unsaved{create: &row, step: store.Step{Event: e}}
-	err := d.write(ctx, created)
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, store.ErrRunning), ctx.Err() != nil, d.plan.Policy.Kind != loop.Procedure:
-		return err
-	}
-	d.unsaved = append(d.unsaved, created)
-	d.notStored(err)
-	return nil
+	return d.recorder.Create(ctx, row, e, func(err error) bool {
+		return !errors.Is(err, store.ErrRunning) && ctx.Err() == nil && d.plan.Policy.Kind == loop.Procedure
+	})
 }
 
 // learnedTallies returns what the runs before learned about strategies; nothing, when
@@ -77,85 +62,20 @@ func (d *Driver) store(ctx context.Context, e journal.Event, r *loop.Record, end
 		step.Run.EndedAt, step.Release = end.EndedAt, true
 	}
 	d.taken, d.credits, d.fresh = nil, nil, false
-	if d.given {
-		return
-	}
-	d.unsaved = append(d.unsaved, unsaved{step: step})
-	d.flush(context.WithoutCancel(ctx))
+	d.noteLost(d.recorder.Commit(context.WithoutCancel(ctx), step))
 }
 
-// maxUnsaved bounds what waits in memory for a database that cannot be
-// written; after that the run goes on unrecorded.
-const maxUnsaved = 1000
+// flush writes what waits for the database.
+func (d *Driver) flush(ctx context.Context) { d.noteLost(d.recorder.Flush(ctx)) }
 
-// flush writes what waits, in order.
-func (d *Driver) flush(ctx context.Context) {
-	for len(d.unsaved) > 0 {
-		err := d.write(ctx, d.unsaved[0])
-		if err == nil {
-			d.unsaved = d.unsaved[1:]
-		} else if !d.storesAgain(err) {
-			d.notStored(err)
-			break
-		}
-	}
+// noteLost keeps why the run is not this process's any more.
+func (d *Driver) noteLost(err error) {
 	switch {
-	case len(d.unsaved) == 0:
-		d.unsaved, d.broken = nil, false
-	case len(d.unsaved) > maxUnsaved:
-		d.warn(fmt.Sprintf("more than %d events wait for the database: the run continues without a record", maxUnsaved))
-		d.unsaved, d.given = nil, true
-	}
-}
-
-// lossTime is how much a database may lose that crashed, or was restored while nobody looked.
-const lossTime = time.Minute
-
-func (d *Driver) write(ctx context.Context, u unsaved) (err error) {
-	if u.create != nil {
-		err = d.o.Store.Create(ctx, *u.create, u.step.Event, d.mayStillDrive)
-	} else {
-		err = d.o.Store.Commit(ctx, u.step)
-	}
-	if err == nil {
-		old := u.step.Event.At.Add(-lossTime)
-		d.written = append(slices.DeleteFunc(d.written, func(w unsaved) bool { return w.step.Event.At.Before(old) }), u)
-	}
-	return err
-}
-
-// storesAgain has written again what the database had, and lost in a crash.
-func (d *Driver) storesAgain(err error) bool {
-	next := int64(1)
-	if gap, ok := errors.AsType[*store.OrderError](err); ok {
-		next = gap.Stored + 1
-	} else if !errors.Is(err, store.ErrNotFound) {
-		return false
-	}
-	for i, w := range d.written {
-		if w.step.Event.N == next {
-			d.unsaved, d.written = append(slices.Clone(d.written[i:]), d.unsaved...), d.written[:i]
-			return true
-		}
-	}
-	return false
-}
-
-// notStored says once that the database cannot be written. A run that another
-// process has by now is not ours any more.
-func (d *Driver) notStored(err error) {
-	older := errors.Is(err, store.ErrOutOfOrder) || errors.Is(err, store.ErrNotFound)
-	switch {
+	case err == nil:
 	case errors.Is(err, store.ErrNotOwner), errors.Is(err, store.ErrRunning):
 		d.lost = fmt.Errorf("%w: run %s", ErrTaken, d.id)
-		return
-	case d.waitsForStorage() && older:
-		d.lost = err // a copy took the database's place: its run goes on from what that says
-		return
-	}
-	if !d.broken {
-		d.broken = true
-		d.warn(fmt.Sprintf("the run is not recorded: %v. It continues in memory, with its limits", err))
+	default:
+		d.lost = err
 	}
 }
 

@@ -3,14 +3,14 @@ package engine
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/do/engine/greenfiles"
 
 	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
@@ -25,7 +25,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
-	"github.com/pawl-dev/pawl/internal/keep/files"
 	"github.com/pawl-dev/pawl/internal/keep/spool"
 )
 
@@ -112,7 +111,7 @@ func (w *judge) runGates(ctx context.Context, c loop.Command, r *loop.Record) bo
 		return false
 	}
 	if w.plan.OnBase && rep.Passed() && !c.SkipOptional {
-		w.keepGreen(r.TreeAfter)
+		greenfiles.KeepTree(w.o.StateDir, &w.plan, r.TreeAfter)
 	}
 	if rep.Passed() {
 		w.judgeAlone(ctx, c)
@@ -204,29 +203,10 @@ func (w *judge) runGate(ctx context.Context, c loop.Command, n int, s gate.Spec,
 	if err := errors.Join(err, w.afterGate(ctx, judged, &e)); err != nil {
 		return gate.Exec{}, err
 	}
-	e.Green = w.lastGreenOutput(s.Command, e)
+	e.Green = greenfiles.LastOutput(w.o.StateDir, s.Command, e)
 	w.notify(Notice{Kind: GateEnded, Gate: loop.Gate{Name: s.Name, Required: s.Required, Status: e.Status(),
 		Elapsed: res.Elapsed, ExitCode: e.ExitCode, Origin: s.Origin}})
 	return e, nil
-}
-
-// maxGreen is how much is kept of what a green gate printed.
-const maxGreen = 64 << 10
-
-// lastGreenOutput returns what the command of a red gate printed when it last passed, in
-// this run or in an earlier one. Of a green gate it keeps the output, and returns "".
-// Without it only a hint about noise is missing.
-func (w *judge) lastGreenOutput(command string, e gate.Exec) string {
-	sum := sha256.Sum256([]byte(command))
-	path := filepath.Join(w.o.StateDir, "green", hex.EncodeToString(sum[:8]))
-	if e.Status() != loop.GatePassed {
-		return spool.ReadEnd(path, maxGreen)
-	}
-	if os.MkdirAll(filepath.Dir(path), 0o700) == nil {
-		out := e.Output[max(0, len(e.Output)-maxGreen):]
-		_ = files.Replace(path, []byte(out), 0o600, false) // see above
-	}
-	return ""
 }
 
 // gateIn runs a gate on the files as they are, or on a copy of them.
