@@ -148,12 +148,12 @@ UNIX = (socket.AF_UNIX, socket.SOCK_STREAM)
 		{name: "by a link", does: "import os\nos.symlink(HOME + '/s', 'link')\ntell(UNIX, 'link')"},
 		{name: "abstract", does: "import os\ntell(UNIX, '\\0' + os.environ['ABSTRACT'])"},
 		{name: "abstract from a list", does: "import os\nfor l in open('/proc/net/unix'):\n    if '@' + os.environ['ABSTRACT'] in l: tell(UNIX, '\\0' + l.split('@')[1].strip())"},
-		{name: "TCP", only: "paranoid", does: "import os\ntell((socket.AF_INET, socket.SOCK_STREAM), ('127.0.0.1', int(os.environ['TCP4'])))"},
-		{name: "TCP by IPv6", only: "paranoid", does: "import os\ntell((socket.AF_INET6, socket.SOCK_STREAM), ('::1', int(os.environ['TCP6'])))"},
-		{name: "UDP", only: "paranoid", does: "import os\ntell((socket.AF_INET, socket.SOCK_DGRAM), ('127.0.0.1', int(os.environ['UDP4'])))"},
-		{name: "UDP by IPv6", only: "paranoid", does: "import os\ntell((socket.AF_INET6, socket.SOCK_DGRAM), ('::1', int(os.environ['UDP6'])))"},
-		{name: "the address of every machine", only: "paranoid", does: "import os\ntell((socket.AF_INET, socket.SOCK_STREAM), ('0.0.0.0', int(os.environ['TCP4'])))"},
-		{name: "the machine's own address", only: "paranoid", does: "import os\ntell((socket.AF_INET, socket.SOCK_STREAM), ('localhost', int(os.environ['TCP4'])))"},
+		{name: "TCP", does: "import os\ntell((socket.AF_INET, socket.SOCK_STREAM), ('127.0.0.1', int(os.environ['TCP4'])))"},
+		{name: "TCP by IPv6", does: "import os\ntell((socket.AF_INET6, socket.SOCK_STREAM), ('::1', int(os.environ['TCP6'])))"},
+		{name: "UDP", does: "import os\ntell((socket.AF_INET, socket.SOCK_DGRAM), ('127.0.0.1', int(os.environ['UDP4'])))"},
+		{name: "UDP by IPv6", does: "import os\ntell((socket.AF_INET6, socket.SOCK_DGRAM), ('::1', int(os.environ['UDP6'])))"},
+		{name: "the address of every machine", does: "import os\ntell((socket.AF_INET, socket.SOCK_STREAM), ('0.0.0.0', int(os.environ['TCP4'])))"},
+		{name: "the machine's own address", does: "import os\ntell((socket.AF_INET, socket.SOCK_STREAM), ('localhost', int(os.environ['TCP4'])))"},
 	})}
 
 // otherProcesses are a process of the person's, whose variables have the secret, and what all programs of a machine share.

@@ -295,14 +295,14 @@ git add -A; git commit -qm start; git branch -M main`,
 		gate:  `. ./facts; rm /tmp/$(basename ${WORK%/work}) || rm /var/tmp/$(basename ${WORK%/work}) || rm /dev/shm/$(basename ${WORK%/work})`,
 		later: `rm -f /tmp/$(basename ${WORK%/work}) /var/tmp/$(basename ${WORK%/work}) /dev/shm/$(basename ${WORK%/work})`},
 
-	// The network of paranoid.
-	{name: "a server of this machine", tries: "connects to a server on loopback", only: "paranoid", python: true,
+	// The loopback of the box, and the network of paranoid.
+	{name: "a server of this machine", tries: "connects to a server on loopback", mounts: true, python: true,
 		agent: `socket.create_connection(("127.0.0.1", PORT), 5)`},
-	{name: "mapped address", tries: "the same with its address in IPv6", only: "paranoid", python: true,
+	{name: "mapped address", tries: "the same with its address in IPv6", mounts: true, python: true,
 		agent: `s = socket.socket(socket.AF_INET6, socket.SOCK_STREAM); s.settimeout(5); s.connect(("::ffff:127.0.0.1", PORT))`},
-	{name: "the address of nobody", tries: "the same by 0.0.0.0", only: "paranoid", python: true,
+	{name: "the address of nobody", tries: "the same by 0.0.0.0", mounts: true, python: true,
 		agent: `socket.create_connection(("0.0.0.0", PORT), 5)`},
-	{name: "fast open", tries: "sends with the first packet", only: "paranoid", python: true,
+	{name: "fast open", tries: "sends with the first packet", mounts: true, python: true,
 		agent: `s = socket.socket(); s.settimeout(5)
 s.sendto(b"x", 0x20000000, ("127.0.0.1", PORT))`},
 	{name: "through the proxy", tries: "asks the proxy for this machine, by each spelling of it",

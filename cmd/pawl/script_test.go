@@ -235,12 +235,20 @@ var boxed = sync.OnceValue(func() bool {
 	return strings.Contains(string(out), "mount")
 })
 
+// ownLoopback reports whether boxes have one at the level normal here.
+var ownLoopback = sync.OnceValue(func() bool {
+	out, _ := exec.Command("pawl", "doctor", "--quick").Output()
+	return strings.Contains(string(out), "a loopback of its own")
+})
+
 // condition knows [root]: the tests run as root, and [sandbox]: the level normal
-// is enforced in full here.
+// is enforced in full here, and [tun]: with a loopback of its own.
 func condition(name string) (bool, error) {
 	switch name {
 	case "root":
 		return os.Getuid() == 0, nil
+	case "tun":
+		return ownLoopback(), nil
 	case "sandbox":
 		return boxed(), nil
 	case "loop":

@@ -107,12 +107,9 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 	place.Hide = slices.Concat(secret, agents.OthersFolders("", home, m.getenv))
 	box := &runplan.Box{Agents: map[string]sandbox.Policy{}}
 	lender := m.borrowedStore()
-	var shownSettings []sandbox.Bind
-	if v.Means.Mounts {
-		shownSettings = m.copySettings(home, settings, place.Asked)
-	} else { // the originals, as they are
-		place.Shown = append(place.Shown, existingPaths(home, slices.Concat(shownNames()["settings"], gitFiles)...)...)
-	}
+	shownSettings := m.showSettings(&place, home, settings, v)
+	local, resolvers := m.localPorts(settings, shownSettings), m.resolversOf(v)
+	shownSettings = append(shownSettings, resolvers...)
 	box.Gates = place.Policy(level, v, limits, nil, lender)
 	box.Gates.Binds, box.Gates.Judges = shownSettings, true
 	environ, unsigned := m.withGoProxy(ctx, o.Plan.Environ), m.unsignCommits(ctx, settings, place.Write)
@@ -133,23 +130,34 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 	binds := slices.Concat(sums, shownSettings)
 	over := m.readThrough(home, mayWrite, v.Means.Mounts)
 	box.Setup.Binds, box.Setup.Over = binds, over
+	m.openDoors(local, &box.Gates, &box.Setup)
 	one := func(name string, ag runplan.Agent) sandbox.Policy {
 		place, binds := place, binds
 		own := m.placeAgent(&place, name, ag, secret)
 		if place.Home != home {
-			binds = slices.Concat(sums, m.copySettings(place.Home, settings, place.Asked))
+			binds = slices.Concat(sums, m.copySettings(place.Home, settings, place.Asked), resolvers)
 		}
 		place.Keep = slices.Concat(place.Keep, pathsBelow(own, path))
-		own, ownOver := m.throughOwn(own, v.Means.Mounts)
-		policy := place.Policy(level, v, limits, own, lender)
+		write, ownOver := m.throughOwn(own, v.Means.Mounts)
+		policy := place.Policy(level, v, limits, write, lender)
 		policy.Binds, policy.Over = binds, slices.Concat(over, ownOver)
 		policy.Reach, policy.Doors = splitEndpoints(ag.Endpoints)
+		m.openDoors(slices.Concat(local, m.agentPorts(ag, own)), &policy)
 		return policy
 	}
 	for name, ag := range o.Plan.Agents {
 		box.Agents[name] = one(name, ag)
 	}
 	return Boxes{box, one}
+}
+
+// showSettings shows the settings of package managers and git, or without mounts the originals.
+func (m maker) showSettings(place *sandbox.Place, home string, of []git.Setting, v sandbox.Verdict) []sandbox.Bind {
+	if v.Means.Mounts {
+		return m.copySettings(home, of, place.Asked)
+	}
+	place.Shown = append(place.Shown, existingPaths(home, slices.Concat(shownNames()["settings"], gitFiles)...)...)
+	return nil
 }
 
 // placeAgent adds to a place what one agent sees besides, and returns the folders of its

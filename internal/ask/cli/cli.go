@@ -30,8 +30,10 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/cli/setup"
 	"github.com/pawl-dev/pawl/internal/ask/cli/trial"
 	"github.com/pawl-dev/pawl/internal/ask/console"
+	"github.com/pawl-dev/pawl/internal/do/boxnet"
 	"github.com/pawl-dev/pawl/internal/do/egress"
 	"github.com/pawl-dev/pawl/internal/do/gateway"
+	"github.com/pawl-dev/pawl/internal/do/netstack"
 	"github.com/pawl-dev/pawl/internal/do/reexec"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
 )
@@ -39,7 +41,8 @@ import (
 // Main runs one command line and returns pawl's exit status. cluster is the client of
 // an engine, for a program that has one.
 func Main(cluster command.Cluster, args []string, stdin io.Reader, stdout, stderr io.Writer, env []string) int {
-	if code, ok := reexec.Finish(supervisor.Rest{Proxy: egress.Out(os.Getenv), Models: gateway.Open}); ok {
+	ways := boxnet.Ways{Proxy: egress.Out(os.Getenv), Stack: netstack.Serve}
+	if code, ok := reexec.Finish(supervisor.Rest{Ways: ways, Models: gateway.Open}); ok {
 		return code
 	}
 	stdout, stderr = console.Safe(stdout), console.Safe(stderr)

@@ -192,6 +192,8 @@ type Safety struct {
 
 	ShareTmp    bool `yaml:"share_tmp"`
 	UnixSockets bool `yaml:"unix_sockets"`
+
+	LocalPorts []int `yaml:"local_ports"`
 }
 
 // Limits are the limits of the three levels.

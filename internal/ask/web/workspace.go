@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/web/shell"
 	"github.com/pawl-dev/pawl/internal/ask/web/view"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/do/sandbox"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
 )
 
@@ -100,7 +101,7 @@ func (s *Server) newPreviews() *preview.Server {
 			}
 			return w.FirstPort, w.Ports, nil
 		},
-		Allows: s.peers.Allows, Log: s.log,
+		Allows: s.peers.Allows, Log: s.log, Inward: sandbox.InwardFolder(s.o.StateDir),
 	}
 	p.Start()
 	return p
@@ -118,7 +119,7 @@ func (s workspaceHandlers) openPreview(ctx context.Context, in *previewing) (*re
 			"A preview opens only in a browser that reaches this server on loopback").
 			Suggest("From another machine: ssh -L 7295:127.0.0.1:7295 HOST, with the port of 'pawl serve'")
 	}
-	port, out := in.Body.Port, view.Preview{Listening: preview.Listening(ctx, w.FirstPort, w.Ports)}
+	port, out := in.Body.Port, view.Preview{Listening: s.previews.Listening(ctx, w.FirstPort, w.Ports)}
 	if port == 0 && len(out.Listening) == 1 {
 		port = out.Listening[0]
 	}

@@ -121,10 +121,6 @@ func (w *judge) runGates(ctx context.Context, c loop.Command, r *loop.Record) bo
 		r.Failure = red // nothing of its output goes to the agent
 	} else if red != nil {
 		out := w.redOutput(c, rep)
-		if w.plan.Box != nil {
-			box, _ := w.guarded(ctx, w.plan.Box.Gates, scratch, w.judgedTop()) // the gates ran in it
-			box.NameRefusals(red, out, nil)
-		}
 		// What is red follows from the agent's own failure.
 		if own := r.Failure; own != nil && slices.Contains(failure.Unanswered(), own.Class) {
 			own.Items, red = append(own.Items, red.Items...), own
@@ -204,6 +200,10 @@ func (w *judge) runGate(ctx context.Context, c loop.Command, n int, s gate.Spec,
 		return gate.Exec{}, err
 	}
 	e.Green = greenfiles.LastOutput(w.o.StateDir, s.Command, e)
+	if w.plan.Box != nil && e.Status() != loop.GatePassed { // it ran in it
+		box, _ := w.guarded(ctx, w.plan.Box.Gates, w.place(c.Iteration, c.Attempt).CachesFolder(), w.judgedTop())
+		e.Explain = func(a *failure.Analysis) { box.NameRefusals(a, e.Output, res.Unreached) }
+	}
 	w.notify(Notice{Kind: GateEnded, Gate: loop.Gate{Name: s.Name, Required: s.Required, Status: e.Status(),
 		Elapsed: res.Elapsed, ExitCode: e.ExitCode, Origin: s.Origin}})
 	return e, nil

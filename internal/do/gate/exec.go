@@ -3,6 +3,7 @@ package gate
 import (
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 )
 
@@ -23,6 +24,8 @@ type Exec struct {
 	// Changed are the files that are judged and that it changed, Added those that it
 	// made beside them. All are as they were again.
 	Changed, Added []string
+	// Explain adds to a failure what the command's sandbox refused; nil is nothing.
+	Explain func(*failure.Analysis)
 }
 
 // Status is how a command ended that had to judge, whatever it printed.

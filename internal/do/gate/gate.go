@@ -260,6 +260,9 @@ func analyseRed(g *loop.Gate, s Spec, e Exec, now time.Time) failure.Analysis {
 		Source: "gate", Name: s.labelOf(), ExitCode: e.ExitCode, Signal: e.Signal, TimedOut: e.TimedOut,
 		Output: output, Green: e.Green, Now: now,
 	})
+	if e.Explain != nil && s.Origin != loop.Sealed {
+		e.Explain(&a)
+	}
 	if g.Status == loop.GateTimedOut && strings.HasSuffix(a.Summary, "ended at its time limit") {
 		a.Summary = fmt.Sprintf("timeout: gate %s reached its limit of %s", s.labelOf(), loop.Duration(limitOf(s, e)))
 	}

@@ -10,14 +10,16 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/lists"
+	"github.com/pawl-dev/pawl/internal/do/boxnet"
 	"github.com/pawl-dev/pawl/internal/do/egress"
+	"github.com/pawl-dev/pawl/internal/do/netstack"
 	"github.com/pawl-dev/pawl/internal/do/reexec"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
 )
 
 // The test binary is the supervisor of the commands.
 func TestMain(m *testing.M) {
-	if code, ok := reexec.Finish(supervisor.Rest{Proxy: egress.Out(os.Getenv)}); ok {
+	if code, ok := reexec.Finish(supervisor.Rest{Ways: boxnet.Ways{Proxy: egress.Out(os.Getenv), Stack: netstack.Serve}}); ok {
 		os.Exit(code)
 	}
 	// Of a program that is built with -race each end takes a second, else.

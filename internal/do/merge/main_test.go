@@ -15,9 +15,11 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
+	"github.com/pawl-dev/pawl/internal/do/boxnet"
 	"github.com/pawl-dev/pawl/internal/do/egress"
 	"github.com/pawl-dev/pawl/internal/do/gate"
 	"github.com/pawl-dev/pawl/internal/do/git"
+	"github.com/pawl-dev/pawl/internal/do/netstack"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/do/reexec"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
@@ -30,7 +32,7 @@ const landCommand = "__land"
 
 // The test binary is also the supervisor of gates.
 func TestMain(m *testing.M) {
-	if code, ok := reexec.Finish(supervisor.Rest{Proxy: egress.Out(os.Getenv)}); ok {
+	if code, ok := reexec.Finish(supervisor.Rest{Ways: boxnet.Ways{Proxy: egress.Out(os.Getenv), Stack: netstack.Serve}}); ok {
 		os.Exit(code)
 	}
 	if len(os.Args) > 1 && os.Args[1] == landCommand {

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
@@ -431,6 +432,7 @@ func (k *checks) runGate(ctx context.Context, client *supervisor.Client, ws Work
 		ExitCode: res.Exit.Code, Signal: res.Exit.Signal, TimedOut: res.Exit.Ended == loop.EndedTimeout,
 		Stopped: res.Exit.Ended == loop.EndedStop || lost, NotStarted: res.Error,
 		Elapsed: res.Elapsed, Output: res.Stdout.Text(),
+		Explain: func(a *failure.Analysis) { ws.Box.NameRefusals(a, res.Stdout.Text(), res.Unreached) },
 	}, nil
 }
 

@@ -24,6 +24,12 @@ func (p *Policy) NameRefusals(f *failure.Analysis, output string, connections []
 	if f == nil || p == nil {
 		return
 	}
+	if !p.Closed { // programs look for a cloud's addresses by themselves, and do without
+		connections = slices.DeleteFunc(slices.Clone(connections), func(c string) bool {
+			host, _, _ := strings.Cut(strings.TrimPrefix(c, "connection to "), ": ")
+			return !strings.Contains(output, host)
+		})
+	}
 	connections = connections[:min(len(connections), maxNamed)]
 	lines := append(Refused(*p, output), connections...)
 	if len(lines) == 0 && p.Closed && f.Class == failure.Network && !isLocal(f.Summary) {
@@ -34,6 +40,9 @@ func (p *Policy) NameRefusals(f *failure.Analysis, output string, connections []
 	}
 	closed := p.Closed || len(connections) > 0
 	offline := f.Class == failure.Network && closed
+	if f.Class == failure.Network { // the port of a server that is there
+		offline = offline || slices.ContainsFunc(lines, func(l string) bool { return refusedPort(*p, l) > 0 })
+	}
 	headline := f.Class == failure.Unknown && len(Refused(*p, f.Summary)) > 0
 	if headline {
 		f.Summary, _, _ = strings.Cut(f.Summary, " (exit status ")
@@ -50,7 +59,8 @@ func (p *Policy) NameRefusals(f *failure.Analysis, output string, connections []
 	})
 	f.Actions = append(slices.Clone(f.Actions),
 		"Work inside of the workspace and the temporary folders: pawl's sandbox refuses the rest. A person can add "+
-			"folders with safety.write, and network hosts with agents.NAME.endpoints; --unsandboxed turns it off.")
+			"folders with safety.write, ports of this machine with safety.local_ports, and network hosts with "+
+			"agents.NAME.endpoints; --unsandboxed turns it off.")
 }
 
 // isLocal reports whether a message about the box's own loopback, which is open.
@@ -61,14 +71,19 @@ func isLocal(s string) bool {
 // wayToAllow says what a person can set so that it is not refused any more.
 func wayToAllow(p Policy, lines, connections []string, offline bool) string {
 	switch {
-	case offline && len(connections) == 0:
+	case offline && p.Closed && len(connections) == 0:
 		return "only a lower --safety opens the network"
+	case len(connections) == len(lines) && !p.Closed:
+		return "safety.local_ports opens ports of this machine"
 	case len(connections) == len(lines):
 		return "agents.NAME.endpoints allows it"
 	case slices.ContainsFunc(lines, func(l string) bool { return NamesKept(p, l) }):
 		return "it is a protected file; allow of the procedure lets it change"
 	}
 	for _, line := range lines {
+		if port := refusedPort(p, line); port > 0 {
+			return fmt.Sprintf("its loopback is its own; safety.local_ports: [%d] opens the machine's", port)
+		}
 		if path := NotShown(p, line); path != "" {
 			return fmt.Sprintf("it does not show %[1]s; safety.show: [%[1]s] does, and safety.write lets write there",
 				path)

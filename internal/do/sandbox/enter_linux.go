@@ -71,8 +71,13 @@ func enter(o order) error {
 	if err := setLimits(p.Limits, p.Means); err != nil {
 		return err
 	}
-	if p.Closed {
-		if err := openLoopback(append([]int{ProxyPort}, p.Doors...)); err != nil {
+	if p.HasLoopback() {
+		if err := openLoopback(p.listenPorts()); err != nil {
+			return err
+		}
+	}
+	if p.Own {
+		if err := openWayOut(); err != nil {
 			return err
 		}
 	}

@@ -39,6 +39,9 @@ func keep(o order) int {
 	_, _, _, _ = unix.Close(0), unix.Close(1), unix.Close(2), unix.Chdir("/")
 	heard := make(chan struct{})
 	go hold(heard)
+	if o.Inward {
+		go serveInward()
+	}
 	_ = unix.Close(statusFD) // the command runs
 	status := reap(pid)
 	<-heard

@@ -69,7 +69,13 @@ func run(t testing.TB, p Policy, dir string, args ...string) result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer entry.Close()
+	defer func() {
+		entry.Close()
+		_ = entry.Tun.Close()
+		for _, l := range entry.Listeners {
+			_ = l.Close()
+		}
+	}()
 	return r()
 }
 

@@ -31,17 +31,39 @@ func openLoopback(ports []int) error {
 	return nil
 }
 
+// passListener listens on both addresses of the loopback.
 func passListener(port int) error {
-	listener, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	listener, err := listenOn(unix.AF_INET6, &unix.SockaddrInet6{Port: port})
+	if err != nil { // a kernel without IPv6
+		listener, err = listenOn(unix.AF_INET, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}})
+	}
 	if err != nil {
 		return err
 	}
 	defer func() { _ = unix.Close(listener) }()
-	if err := unix.Bind(listener, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		return err
+	return passDescriptor(listener)
+}
+
+func listenOn(family int, address unix.Sockaddr) (int, error) {
+	s, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
 	}
-	if err := unix.Listen(listener, 128); err != nil {
-		return err
+	if family == unix.AF_INET6 {
+		err = unix.SetsockoptInt(s, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0)
 	}
-	return unix.Sendmsg(statusFD, []byte("\n"), unix.UnixRights(listener), nil, 0)
+	if err == nil {
+		err = unix.Bind(s, address)
+	}
+	if err == nil {
+		err = unix.Listen(s, 128)
+	}
+	if err != nil {
+		_ = unix.Close(s)
+	}
+	return s, err
+}
+
+func passDescriptor(fd int) error {
+	return unix.Sendmsg(statusFD, []byte("\n"), unix.UnixRights(fd), nil, 0)
 }

@@ -35,7 +35,10 @@ func (p Place) Policy(level string, v Verdict, l Limits, own, show []string) Pol
 	pol := Policy{Level: level, Spare: p.Spare, Limits: l, Means: v.Means, Closed: level == Paranoid,
 		Sockets: p.Sockets}
 	if !pol.Closed {
-		pol.Shut = p.Shut
+		pol.Shut, pol.Own = p.Shut, v.Means.Tun
+	}
+	if v.Means.PID && pol.HasLoopback() && p.State != "" {
+		pol.Inward = InwardFolder(p.State)
 	}
 	pol.Write = present(slices.Concat([]string{p.Root, p.Cache}, p.Write, own))
 	temp := present(append([]string{"/dev/shm"}, p.Temp...))

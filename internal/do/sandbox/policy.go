@@ -46,11 +46,17 @@ type Policy struct {
 	Closed bool `json:"closed,omitempty"`
 	// Sockets: a closed box may have Unix sockets that others can reach by name.
 	Sockets bool `json:"sockets,omitempty"`
-	// Doors are ports of a closed box's loopback that lead to the same ports of
-	// the machine's, besides ProxyPort: a model server of the user's own.
+	// Own: the loopback is the box's own, and what it sends elsewhere comes out as packets,
+	// see [Entry]. It needs a process namespace and what Tun says.
+	Own bool `json:"own,omitempty"`
+	// Doors are ports of the loopback of a box that is closed or has its own, which lead to
+	// the same ports of the machine's, besides ProxyPort: a model server of the user's own.
 	Doors []int `json:"doors,omitempty"`
-	// Shut are TCP ports that an open box reaches on no machine. It needs Landlock 4.
+	// Shut are TCP ports that an open box reaches on no machine. It needs Landlock 4, or Own.
 	Shut []int `json:"shut,omitempty"`
+	// Inward is the folder with the sockets by which the ports of the box are reached from
+	// outside; "" is none.
+	Inward string `json:"inward,omitempty"`
 	// Reach is what the proxy lets through, for who serves it.
 	Reach  []string `json:"reach,omitempty"`
 	Limits Limits   `json:"limits"`
@@ -86,15 +92,26 @@ func (p *Policy) Offline() *Policy {
 		return p
 	}
 	out := *p
-	out.Closed, out.Sockets, out.Doors, out.Reach = true, p.Sockets || !p.Closed, nil, nil
+	out.Closed, out.Own, out.Sockets, out.Doors, out.Reach = true, false, p.Sockets || !p.Closed, nil, nil
 	return &out
 }
 
-// usedMeans returns what the box has of them: an open one shares the machine's network.
+// usedMeans returns what the box has of them: an open one may share the machine's network.
 func (p *Policy) usedMeans() Means {
 	m := p.Means
-	m.Net = m.Net && p.Closed
+	m.Net = m.Net && p.HasLoopback()
 	return m
+}
+
+// HasLoopback reports whether the loopback of the box is not the machine's.
+func (p *Policy) HasLoopback() bool { return p.Closed || p.Own }
+
+// listenPorts lists the ports of its loopback that lead out of the box.
+func (p *Policy) listenPorts() []int {
+	if p.Closed {
+		return append([]int{ProxyPort}, p.Doors...)
+	}
+	return p.Doors
 }
 
 // TempIn is p with its folders for temporary files, and what is changed in Over,
@@ -136,6 +153,7 @@ type Means struct {
 	PID      bool `json:"pid,omitempty"`      // a process namespace; it needs Mounts
 	Mounts   bool `json:"mounts,omitempty"`   // a mount namespace
 	Net      bool `json:"net,omitempty"`      // a network namespace
+	Tun      bool `json:"tun,omitempty"`      // a way out of that, by packets; it needs PID
 	Landlock int  `json:"landlock,omitempty"` // ABI version; 0 is none
 	Seccomp  bool `json:"seccomp,omitempty"`
 }

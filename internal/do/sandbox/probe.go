@@ -116,10 +116,14 @@ func judgeNormal(o Offer) Verdict {
 			m.Landlock = 0 // it would refuse renames between folders, and adds little to mounts
 		}
 		used := m
-		used.Net = false // but for what is offline
+		used.Net = m.Tun // else only for what is offline
 		by := Offer{Means: used, Groups: o.Groups}.String()
-		return Verdict{Boxed: true, Means: m, Gaps: append(abstract(o), gaps(o)...),
+		v := Verdict{Boxed: true, Means: m, Gaps: slices.Concat(abstract(o), sharedLoopback(o), gaps(o)),
 			Enforced: "writes, secrets and signals, by " + by}
+		if m.Tun {
+			v.Enforced = "writes, secrets, signals and a loopback of its own, by " + by
+		}
+		return v
 	case o.Root && !o.Frozen:
 		return Verdict{Refused: "pawl runs as root without a mount namespace" + because(o) +
 			": without one root could change mode, owner and times of every file"}
@@ -132,7 +136,8 @@ func judgeNormal(o Offer) Verdict {
 	by := Offer{Means: m, Groups: o.Groups}.String()
 	unlocked := "without a mount namespace" + because(o) + " mode, owner and times of your own files outside can be changed, " +
 		"sockets of other programs can be reached, and /tmp is shared with them"
-	v := Verdict{Boxed: true, Means: m, Gaps: slices.Concat([]string{unlocked}, abstract(o), gaps(o)),
+	gaps := slices.Concat([]string{unlocked}, abstract(o), sharedLoopback(o), gaps(o))
+	v := Verdict{Boxed: true, Means: m, Gaps: gaps,
 		Enforced: "writes and secrets, by " + by}
 	if m.Landlock == 1 {
 		v.Gaps = append(v.Gaps, "this kernel's Landlock refuses to rename a file from one folder to another; "+
@@ -149,14 +154,27 @@ func because(o Offer) string {
 }
 
 // abstract tells of sockets that have no place in the file system. A network
-// namespace keeps them from a closed box.
+// namespace keeps them from a box that has one.
 func abstract(o Offer) []string {
-	if o.Landlock >= landlockScopes {
+	if o.Tun || o.Landlock >= landlockScopes {
 		return nil
 	}
 	return []string{
 		"abstract sockets of other programs, such as X11's, can be reached: the kernel does not have Landlock 6",
 	}
+}
+
+// sharedLoopback says what it means where a box has no loopback of its own.
+func sharedLoopback(o Offer) []string {
+	if o.Tun {
+		return nil
+	}
+	needs := "namespaces, of processes and networks too, and /dev/net/tun"
+	if o.Net && o.PID {
+		needs = "/dev/net/tun (sudo modprobe tun; in a container --device /dev/net/tun)"
+	}
+	return []string{"agents and gates share this machine's loopback: they reach the ports of your servers and of other " +
+		"tasks. A loopback of their own needs " + needs}
 }
 
 // gaps are the smaller things that a machine cannot enforce.

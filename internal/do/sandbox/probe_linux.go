@@ -19,19 +19,22 @@ func Probe(ctx context.Context) Offer {
 	o := Offer{System: "linux", Root: os.Geteuid() == 0, Frozen: frozen()}
 	o.Landlock, o.Seccomp = landlockABI(), hasSeccomp()
 	o.Groups = groupsWork()
-	tries := []Means{{User: true, Mounts: true, Net: true}, {User: true, Mounts: true}}
-	if o.Root {
-		tries = append(tries, Means{Mounts: true, Net: true}, Means{Mounts: true})
+	tries := []Means{{Mounts: true, Net: true, Tun: true}, {Mounts: true, Net: true}, {Mounts: true}}
+	for i := range tries {
+		if o.Root {
+			tries = append(tries, tries[i])
+		}
+		tries[i].User = true
 	}
 	for _, m := range tries {
 		m.PID = true
 		why := try(ctx, m)
-		if why != "" {
+		if why != "" && !m.Tun {
 			m.PID = false
 			why = try(ctx, m)
 		}
 		if why == "" {
-			o.User, o.Mounts, o.PID, o.Net, o.Missing = m.User, m.Mounts, m.PID, m.Net, ""
+			o.User, o.Mounts, o.PID, o.Net, o.Tun, o.Missing = m.User, m.Mounts, m.PID, m.Net, m.Tun, ""
 			break
 		}
 		o.Missing = cmp.Or(o.Missing, why)
@@ -44,7 +47,7 @@ func Probe(ctx context.Context) Offer {
 
 // try makes a box with these means and says why it could not; "" when it could.
 func try(ctx context.Context, m Means) string {
-	p := Policy{Write: []string{"/tmp"}, Hide: []string{"/var/empty"}, Means: m, Closed: m.Net}
+	p := Policy{Write: []string{"/tmp"}, Hide: []string{"/var/empty"}, Means: m, Closed: m.Net && !m.Tun, Own: m.Tun}
 	probe := process.Command{Args: []string{"probe"}, Env: os.Environ()}
 	c, e, err := prepare(probe, order{Policy: p, Dir: "/", Probe: true})
 	if err != nil {
@@ -59,6 +62,7 @@ func try(ctx context.Context, m Means) string {
 	for _, l := range e.Listeners {
 		_ = l.Close()
 	}
+	_ = e.Tun.Close()
 	select {
 	case <-child.Done():
 	case <-ctx.Done():

@@ -2,11 +2,14 @@ package sandbox
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pawl-dev/pawl/internal/decide/failure"
 )
 
 func TestLayout(t *testing.T) {
@@ -65,7 +68,7 @@ func TestLayout(t *testing.T) {
 }
 
 func TestJudge(t *testing.T) {
-	full := Offer{System: "linux", Means: Means{User: true, Mounts: true, PID: true, Net: true, Landlock: 7, Seccomp: true}}
+	full := Offer{System: "linux", Means: Means{User: true, Mounts: true, PID: true, Net: true, Tun: true, Landlock: 7, Seccomp: true}}
 	lock := Offer{System: "linux", Means: Means{Landlock: 7, Seccomp: true}, Missing: "operation not permitted"}
 	root, old, mac := lock, lock, Offer{System: "darwin"}
 	root.Root, old.Landlock = true, 0
@@ -73,6 +76,8 @@ func TestJudge(t *testing.T) {
 	inner.Frozen = true
 	noScopes := full
 	noScopes.Landlock = 5
+	noTun := noScopes
+	noTun.Tun = false
 	for _, c := range []struct {
 		level       string
 		o           Offer
@@ -81,14 +86,15 @@ func TestJudge(t *testing.T) {
 	}{
 		{Permissive, full, false, "open: nothing is enforced"},
 		{Normal, full, true, "open: nothing: --unsandboxed"},
-		{Normal, full, false, "boxed 0 gaps: writes, secrets and signals, by user, mount and process namespaces, Landlock 7, seccomp"},
-		{Normal, noScopes, false, "boxed 1 gaps: writes, secrets and signals, by user, mount and process namespaces, Landlock 5, seccomp"},
+		{Normal, full, false, "boxed 0 gaps: writes, secrets, signals and a loopback of its own, by user, mount, process and network namespaces, Landlock 7, seccomp"},
+		{Normal, noScopes, false, "boxed 0 gaps: writes, secrets, signals and a loopback of its own, by user, mount, process and network namespaces, Landlock 5, seccomp"},
+		{Normal, noTun, false, "boxed 2 gaps: writes, secrets and signals, by user, mount and process namespaces, Landlock 5, seccomp"},
 		{Paranoid, full, false, "boxed 0 gaps: writes, secrets, signals and network, by user, mount, process and network namespaces, Landlock 7, seccomp"},
-		{Normal, lock, false, "boxed 2 gaps: writes and secrets, by Landlock 7, seccomp"},
+		{Normal, lock, false, "boxed 3 gaps: writes and secrets, by Landlock 7, seccomp"},
 		{Paranoid, lock, false, "refused"},
 		{Normal, root, false, "refused"},
 		{Normal, root, true, "open: nothing: --unsandboxed"},
-		{Normal, inner, false, "boxed 2 gaps: writes and secrets, by Landlock 7, seccomp"},
+		{Normal, inner, false, "boxed 3 gaps: writes and secrets, by Landlock 7, seccomp"},
 		{Normal, old, false, "open: nothing: not possible on this machine 1 gaps"},
 		{Normal, mac, false, "open: nothing: not possible on this machine 1 gaps"},
 		{Paranoid, mac, false, "refused"},
@@ -275,5 +281,58 @@ func TestPlaceOfTemporaryFiles(t *testing.T) {
 	in := pol.TempIn("/run1").TempIn("/run2")
 	if want := (Bind{From: "/run1/dev-shm", To: "/dev/shm"}); in.Temp[0] != want || pol.Temp[0].From != "" {
 		t.Errorf("got %v, want %v; before %v", in.Temp[0], want, pol.Temp[0])
+	}
+}
+
+// What cannot be connected to is named only where this machine has a server, and the box has a loopback of its own.
+func TestRefusedPorts(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Skip(err)
+	}
+	defer func() { _ = l.Close() }()
+	open := l.Addr().(*net.TCPAddr).Port
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Skip(err)
+	}
+	closed := other.Addr().(*net.TCPAddr).Port
+	_ = other.Close()
+	if len(listeningPorts()) == 0 {
+		t.Skip("this system has no table of ports")
+	}
+	own := Policy{Level: Normal, Own: true}
+	for line, port := range map[string]int{
+		"connect ECONNREFUSED 127.0.0.1:%d":                                                           open,
+		"dial tcp [::1]:%d: connect: connection refused":                                              open,
+		"psql: connection to server at \"localhost\" (127.0.0.1), port %d failed: Connection refused": open,
+		"curl: (7) Failed to connect to localhost port %d after 0 ms: Couldn't connect to server":     open,
+		"Error 111 connecting to localhost:%d. Connection refused.":                                   open,
+		"listening on 127.0.0.1:%d":                                                                   0,
+		"connection to db.example:%d refused":                                                         0,
+	} {
+		if got := refusedPort(own, fmt.Sprintf(line, open)); got != port {
+			t.Errorf("%s: %d, want %d", line, got, port)
+		}
+		if got := refusedPort(own, fmt.Sprintf(line, closed)); got != 0 {
+			t.Errorf("%s, where nobody listens: %d", line, got)
+		}
+	}
+	line := fmt.Sprintf("connect ECONNREFUSED 127.0.0.1:%d", open)
+	for name, p := range map[string]Policy{"the machine's loopback": {}, "a closed box": {Closed: true}, "a door": {Own: true, Doors: []int{open}}} {
+		if got := refusedPort(p, line); got != 0 {
+			t.Errorf("%s: %d", name, got)
+		}
+	}
+	f := failure.Analysis{Class: failure.Network, Transient: true, Summary: line}
+	own.NameRefusals(&f, line, nil)
+	if want := fmt.Sprintf("safety.local_ports: [%d]", open); f.Class != failure.Permission || f.Transient || !strings.Contains(f.Summary, want) {
+		t.Errorf("the failure is %+v, without %s", f, want)
+	}
+	// What programs look for by themselves is not why they failed.
+	f = failure.Analysis{Class: failure.Network, Summary: "x"}
+	own.NameRefusals(&f, "x", []string{"connection to 169.254.169.254:80: a link-local address"})
+	if f.Class != failure.Network || f.Summary != "x" {
+		t.Errorf("a cloud's address is blamed: %+v", f)
 	}
 }

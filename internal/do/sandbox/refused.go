@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lazy"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/do/process"
 )
@@ -49,6 +50,8 @@ func tellsRefusal(p Policy, line string) bool {
 			return true
 		}
 		return names(line, func(path string) bool { return filepath.IsAbs(path) && outOfBounds(p, path) })
+	case refusedPort(p, line) > 0:
+		return true
 	case has("resource busy", "ebusy"):
 		return NamesKept(p, line)
 	}
@@ -59,6 +62,46 @@ func tellsRefusal(p Policy, line string) bool {
 func namesShut(p Policy, line string) bool {
 	words := strings.FieldsFunc(line, func(r rune) bool { return r < '0' || r > '9' })
 	return slices.ContainsFunc(p.Shut, func(port int) bool { return slices.Contains(words, strconv.Itoa(port)) })
+}
+
+// refusedWords are how programs say that no server answers.
+var refusedWords = []string{"refused", "t connect", "not connect", "failed to connect", "connection failed"}
+
+// portNumber is what may be one.
+var portNumber = lazy.Regexp(`\b\d{2,5}\b`)
+
+// refusedPort finds the port that a line of output cannot connect to, where this machine has a server at it:
+// a box whose loopback is its own does not reach that. 0 is none.
+func refusedPort(p Policy, line string) int {
+	low := strings.ToLower(line)
+	has := func(word string) bool { return strings.Contains(low, word) }
+	isLoopback := has("localhost") || has("127.0.") || has("::1")
+	if !p.Own || !isLoopback || !slices.ContainsFunc(refusedWords, has) {
+		return 0
+	}
+	open := listeningPorts()
+	for _, word := range portNumber().FindAllString(line, -1) {
+		if port, _ := strconv.Atoi(word); open[port] && !slices.Contains(p.Doors, port) {
+			return port
+		}
+	}
+	return 0
+}
+
+// listening is a server in the kernel's table, and its port.
+var listening = lazy.Regexp(`(?m)^ *\d+: [0-9A-F]+:([0-9A-F]{4}) [0-9A-F]+:0000 0A `)
+
+// listeningPorts asks the kernel at which ports of TCP this machine has a server.
+func listeningPorts() map[int]bool {
+	out := map[int]bool{}
+	for _, name := range []string{"tcp", "tcp6"} {
+		table, _ := os.ReadFile("/proc/net/" + name) // a kernel may have either alone
+		for _, found := range listening().FindAllSubmatch(table, -1) {
+			port, _ := strconv.ParseUint(string(found[1]), 16, 16) // it is one
+			out[int(port)] = true                                  //nolint:gosec // a port
+		}
+	}
+	return out
 }
 
 // missingWords are how programs say that something is not there.

@@ -18,8 +18,9 @@ import (
 // Descriptors of the hidden command.
 const (
 	policyFD = 3 // order, as JSON
-	statusFD = 4 // a socket: the listeners, then a failure; it closes with the execve
+	statusFD = 4 // a socket: listeners and way out, then a failure; it closes with the execve
 	lifeFD   = 5 // a socket, for the init of a process namespace: see keep
+	inwardFD = 6 // a socket that the init listens on: see listenInward
 )
 
 // enterBound is how long it may take to enter a box.
@@ -35,6 +36,8 @@ type order struct {
 	Probe  bool     `json:"probe,omitempty"` // enter, and end well
 	// Terminal: stdin becomes the controlling terminal of the command.
 	Terminal bool `json:"terminal,omitempty"`
+	// Inward: there is a socket by which ports of the box are reached.
+	Inward bool `json:"inward,omitempty"`
 }
 
 // startFailure is what the hidden command says when it does not become the command.
@@ -47,10 +50,14 @@ type startFailure struct {
 // Entry is a box that is being entered. Close must be called.
 type Entry struct {
 	// Listeners accept, after Wait, the connections to ProxyPort of a closed
-	// box and to its Doors, in that order; none in an open one. They are the
-	// caller's to close.
+	// box, and to the Doors, in that order; none in an open one. They are the
+	// caller's to close, and so is Tun: one packet a read and a write, of a box with
+	// a network of its own.
 	Listeners []net.Listener
+	Tun       *os.File
 
+	policy  Policy
+	inward  string // where others reach the ports of the box; "" is nowhere
 	command process.Command
 	path    string
 	status  *os.File
@@ -71,7 +78,9 @@ func Prepare(c process.Command, p Policy) (process.Command, *Entry, error) {
 }
 
 func prepare(c process.Command, o order) (process.Command, *Entry, error) {
-	e := &Entry{command: c, path: o.Path}
+	e := &Entry{policy: o.Policy, command: c, path: o.Path}
+	inward, name := listenInward(o.Policy, o.Env)
+	e.inward, o.Inward = name, inward != nil
 	if err := makeTemp(o.Policy.Temp); err != nil {
 		return c, nil, err
 	}
@@ -93,6 +102,9 @@ func prepare(c process.Command, o order) (process.Command, *Entry, error) {
 			return c, nil, err
 		}
 		e.life, e.theirs = ours, append(e.theirs, theirs)
+	}
+	if inward != nil {
+		e.theirs = append(e.theirs, inward)
 	}
 	box := process.Command{
 		// smaller, and sooner there
@@ -142,8 +154,10 @@ func (e *Entry) Started() {
 func (e *Entry) Wait() error {
 	e.Started()
 	_ = e.status.SetReadDeadline(time.Now().Add(enterBound))
-	said, listeners, err := readStatus(e.status)
-	e.Listeners = listeners
+	said, passed, err := readStatus(e.status)
+	if terr := e.takePassed(passed); err == nil {
+		err = terr
+	}
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return e.fail("its sandbox was not ready after %v", enterBound)
@@ -160,6 +174,25 @@ func (e *Entry) Wait() error {
 		return e.command.Explain(e.path, errno(f.Errno))
 	}
 	return e.fail("no sandbox: %s", f.Message)
+}
+
+// takePassed takes what came out of the box: listeners, and then the way out.
+func (e *Entry) takePassed(passed []*os.File) error {
+	var failed error
+	for i, f := range passed {
+		if e.policy.Own && i == len(e.policy.Doors) {
+			e.Tun = f
+			continue
+		}
+		l, err := net.FileListener(f)
+		_ = f.Close() // the listener has its own
+		if err != nil {
+			failed = fmt.Errorf("cannot take the sandbox's listener: %v", err)
+			continue
+		}
+		e.Listeners = append(e.Listeners, l)
+	}
+	return failed
 }
 
 func (e *Entry) fail(format string, args ...any) error {
@@ -187,6 +220,9 @@ func (e *Entry) Outcome(take func(syscall.WaitStatus)) {
 // has a process namespace, and else keeps running.
 func (e *Entry) Close() {
 	e.Started()
+	if e.inward != "" {
+		_ = os.Remove(e.inward)
+	}
 	for _, f := range []*os.File{e.status, e.life} {
 		if f != nil {
 			_ = f.Close()

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"syscall"
 
@@ -79,8 +78,8 @@ func mapping(id int) []syscall.SysProcIDMap {
 // maxStatus is the longest failure that is read.
 const maxStatus = 16 << 10
 
-// readStatus reads to the end: what was said, and the listeners that came.
-func readStatus(f *os.File) (said []byte, listeners []net.Listener, err error) {
+// readStatus reads to the end: what was said, and what was passed.
+func readStatus(f *os.File) (said []byte, all []*os.File, err error) {
 	conn, err := f.SyscallConn()
 	if err != nil {
 		return nil, nil, err
@@ -95,38 +94,37 @@ func readStatus(f *os.File) (said []byte, listeners []net.Listener, err error) {
 		})
 		switch {
 		case err != nil:
-			return said, listeners, err
+			return said, all, err
 		case errors.Is(rerr, unix.EINTR):
 			continue
 		case rerr != nil:
-			return said, listeners, rerr
+			return said, all, rerr
 		}
 		if oobn > 0 {
-			l, err := passed(oob[:oobn])
+			fd, err := takeDescriptor(oob[:oobn])
 			if err != nil {
-				return said, listeners, err
+				return said, all, err
 			}
-			listeners = append(listeners, l)
+			_ = unix.SetNonblock(fd, true)                       // so that a read of it ends when it is closed
+			all = append(all, os.NewFile(uintptr(fd), "passed")) //nolint:gosec // a descriptor fits
 		}
 		if n == 0 {
 			break
 		}
 		said = append(said, buf[:n]...)
 	}
-	return said, listeners, nil
+	return said, all, nil
 }
 
-// passed is the listener in a control message.
-func passed(oob []byte) (net.Listener, error) {
+// takeDescriptor takes the descriptor in a control message.
+func takeDescriptor(oob []byte) (int, error) {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil || len(messages) != 1 {
-		return nil, fmt.Errorf("cannot take the sandbox's listener: %v", err)
+		return -1, fmt.Errorf("cannot take what the sandbox passes: %v", err)
 	}
 	fds, err := unix.ParseUnixRights(&messages[0])
 	if err != nil || len(fds) != 1 {
-		return nil, fmt.Errorf("cannot take the sandbox's listener: %v", err)
+		return -1, fmt.Errorf("cannot take what the sandbox passes: %v", err)
 	}
-	f := os.NewFile(uintptr(fds[0]), "listener") //nolint:gosec // a descriptor fits
-	defer func() { _ = f.Close() }()
-	return net.FileListener(f)
+	return fds[0], nil
 }

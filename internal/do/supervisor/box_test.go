@@ -271,7 +271,7 @@ func TestClosedBoxHasItsProxyAndDoors(t *testing.T) {
 exec 3<>/dev/tcp/127.0.0.1/%d && read -r line <&3 && echo "$line"
 exec 4<>/dev/tcp/127.0.0.1/%d && printf 'CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example:443\r\n\r\n' >&4 && read -r line <&4 && echo "$line"
 echo x >/dev/tcp/192.0.2.1/80 || echo unreachable`, port, sandbox.ProxyPort)}
-	job.Box.Means, job.Box.Closed = v.Means, true
+	job.Box.Means, job.Box.Closed, job.Box.Own = v.Means, true, false
 	job.Box.Reach, job.Box.Doors = []string{"api.example.org"}, []int{port}
 	got := must(t)(c.Run(context.Background(), job, nil))
 	for _, want := range []string{"hello from outside", "HTTP/1.1 403", "unreachable"} {

@@ -4,13 +4,11 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,144 +18,16 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/agent"
+	"github.com/pawl-dev/pawl/internal/do/boxnet"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 )
 
-const (
-	maxForwards = 256 // connections through doors at a time
-	dialBound   = 5 * time.Second
-	maxRefused  = 20 // refusals that a result has
-)
-
-// Proxy makes the way out of a closed box: it serves connections to listener,
-// to the endpoints of reach and nowhere else, until ctx is done, and reports what
-// it refuses. The listener is its own, also when it fails. Supervisors are
-// handed one, as most need none and a proxy costs memory.
-type Proxy func(ctx context.Context, listener net.Listener, reach []string, refused func(host,
-	why string)) (serve func() error, err error)
-
 // Rest is the part of pawl that is large, and that most supervisors never need.
 type Rest struct {
-	Proxy  Proxy
+	boxnet.Ways
 	Models Models
-}
-
-// exits are the ways out of a closed box: the proxy, and the doors to ports of
-// this machine. They are in the supervisor, so that an agent whose pawl is gone
-// reaches its model as long as it may live. nil has none.
-type exits struct {
-	stop  context.CancelFunc
-	work  sync.WaitGroup
-	room  chan struct{}
-	doors []net.Listener
-
-	mu      sync.Mutex
-	refused []string
-}
-
-// openExits serves listeners: the first is the proxy's, the others are those
-// of p.Doors. It closes them, also when it fails.
-func (t *task) openExits(listeners []net.Listener, p sandbox.Policy) (*exits, error) {
-	ctx, stop := context.WithCancel(context.Background())
-	x := &exits{stop: stop, room: make(chan struct{}, maxForwards), doors: listeners[1:]}
-	rest, err := t.rest()
-	if err != nil {
-		_ = listeners[0].Close()
-		x.closeAll()
-		return nil, err
-	}
-	serve, err := rest.Proxy(ctx, listeners[0], p.Reach, x.recordRefusal)
-	if err != nil {
-		x.closeAll()
-		return nil, err
-	}
-	x.work.Go(func() {
-		if err := serve(); err != nil {
-			t.logf("the egress proxy ended: %v", err)
-		}
-	})
-	for i, l := range x.doors {
-		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(p.Doors[i]))
-		x.work.Go(func() { x.acceptDoor(ctx, l, address) })
-	}
-	return x, nil
-}
-
-// recordRefusal keeps what the proxy refused.
-func (x *exits) recordRefusal(host, why string) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if len(x.refused) < maxRefused {
-		x.refused = append(x.refused, fmt.Sprintf("connection to %s: %s", host, why))
-	}
-}
-
-func (x *exits) refusalsSoFar() []string {
-	if x == nil {
-		return nil
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return append([]string(nil), x.refused...)
-}
-
-// closeAll ends all connections and waits for what served them.
-func (x *exits) closeAll() {
-	if x == nil {
-		return
-	}
-	x.stop()
-	for _, l := range x.doors {
-		_ = l.Close()
-	}
-	x.work.Wait()
-}
-
-func (x *exits) acceptDoor(ctx context.Context, l net.Listener, address string) {
-	for {
-		inside, err := l.Accept()
-		if err != nil {
-			return
-		}
-		select {
-		case x.room <- struct{}{}:
-			x.work.Go(func() {
-				copyBothWays(ctx, inside, address)
-				<-x.room
-			})
-		default: // as many as there may be
-			_ = inside.Close()
-		}
-	}
-}
-
-// copyBothWays copies until both sides are at their end.
-func copyBothWays(ctx context.Context, inside net.Conn, address string) {
-	defer func() { _ = inside.Close() }()
-	d := net.Dialer{Timeout: dialBound}
-	outside, err := d.DialContext(ctx, "tcp", address)
-	if err != nil {
-		return
-	}
-	defer func() { _ = outside.Close() }()
-	defer context.AfterFunc(ctx, func() {
-		_ = inside.Close()
-		_ = outside.Close()
-	})()
-	var both sync.WaitGroup
-	both.Go(func() { copyHalf(outside, inside) })
-	both.Go(func() { copyHalf(inside, outside) })
-	both.Wait()
-}
-
-// copyHalf copies one way and passes the end on.
-func copyHalf(to, from net.Conn) {
-	_, _ = io.Copy(to, from)
-	if half, ok := to.(interface{ CloseWrite() error }); ok {
-		_ = half.CloseWrite()
-	}
 }
 
 // Models makes what serves an attempt's model calls: it takes routes with their
@@ -296,8 +166,10 @@ func (x *models) completeOutcome(out *agent.Outcome) {
 // box is the sandbox of a job; zero when it has none.
 type box struct {
 	entry *sandbox.Entry
-	exits *exits
-	work  sync.WaitGroup
+	// network is in the supervisor, so that an agent whose pawl is gone reaches its
+	// model as long as it may live.
+	network *boxnet.Network
+	work    sync.WaitGroup
 }
 
 // startIn starts c, in the job's box if it has one, and returns when it runs.
@@ -308,7 +180,7 @@ func (t *task) startIn(c process.Command) (*process.Child, error) {
 	policy := *t.job.Box.TempIn(filepath.Join(t.runDir, "tmp"))
 	t.limit(policy.Limits)
 	policy.Spare = append(slices.Clone(policy.Spare), os.Getpid(), os.Getppid())
-	if t.models != nil && policy.Closed {
+	if t.models != nil && policy.HasLoopback() {
 		policy.Doors = append(slices.Clone(policy.Doors), t.models.port)
 	}
 	c, entry, err := sandbox.Prepare(c, policy)
@@ -331,8 +203,12 @@ func (t *task) startIn(c process.Command) (*process.Child, error) {
 	t.box.work.Go(func() {
 		entry.Outcome(func(status syscall.WaitStatus) { t.reaper.Report(child, status) })
 	})
-	if len(entry.Listeners) > 0 {
-		t.box.exits, err = t.openExits(entry.Listeners, policy)
+	if policy.HasLoopback() {
+		ways := func() (boxnet.Ways, error) {
+			rest, err := t.rest()
+			return rest.Ways, err
+		}
+		t.box.network, err = boxnet.Open(entry, policy, boxnet.Options{Ways: ways, Logf: t.logf})
 		if err != nil {
 			t.terminateTree(child, verdict{reason: loop.EndedStop})
 			return nil, &process.StartError{Code: -1, Message: "cannot start " + t.job.Args[0] + ": " + err.Error()}
@@ -353,7 +229,7 @@ func (s *server) limitGroup(l sandbox.Limits) {
 
 // leaveBox gives up what the box took; the job and all that it started have ended.
 func (t *task) leaveBox() {
-	t.box.exits.closeAll()
+	t.box.network.Close()
 	if t.box.entry != nil {
 		t.box.entry.Close()
 		for _, over := range t.job.Box.TempIn(filepath.Join(t.runDir, "tmp")).Over {

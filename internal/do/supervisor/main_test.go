@@ -17,7 +17,9 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/agent/text"
+	"github.com/pawl-dev/pawl/internal/do/boxnet"
 	"github.com/pawl-dev/pawl/internal/do/egress"
+	"github.com/pawl-dev/pawl/internal/do/netstack"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
 )
@@ -25,7 +27,9 @@ import (
 // The test binary is the supervisor, and a client that can be killed.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "__supervise" {
-		if err := Serve(context.Background(), os.Args[2], testParsers, func() (Rest, error) { return Rest{Proxy: egress.Out(os.Getenv), Models: playModels}, nil }); err != nil {
+		if err := Serve(context.Background(), os.Args[2], testParsers, func() (Rest, error) {
+			return Rest{Ways: boxnet.Ways{Proxy: egress.Out(os.Getenv), Stack: netstack.Serve}, Models: playModels}, nil
+		}); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

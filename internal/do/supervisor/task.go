@@ -140,7 +140,7 @@ func (t *task) performJob(r *Result) error {
 	r.Exit = exitOf(child)
 	r.Exit.Ended, r.Exit.Why = why.reason, why.why
 	r.Killed = why.killed + t.cleanUp(child)
-	r.Unreached = t.box.exits.refusalsSoFar()
+	r.Unreached = t.box.network.Refused()
 	t.drainPipes(o, r)
 	return nil
 }

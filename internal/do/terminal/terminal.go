@@ -21,6 +21,8 @@ import (
 	"github.com/charmbracelet/x/term"
 	"github.com/creack/pty"
 
+	"github.com/pawl-dev/pawl/internal/do/boxnet"
+	"github.com/pawl-dev/pawl/internal/do/netstack"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
 )
@@ -77,6 +79,7 @@ func untilSignal() chan os.Signal {
 // startChild starts c in its box and waits for its end.
 func startChild(ctx context.Context, c process.Command, policy *sandbox.Policy, asked <-chan os.Signal) (int, error) {
 	var entry *sandbox.Entry
+	ports := sandbox.FirstPort(c.Env)
 	if policy != nil {
 		var err error
 		if c, entry, err = sandbox.Prepare(c, *policy); err != nil {
@@ -93,6 +96,14 @@ func startChild(ctx context.Context, c process.Command, policy *sandbox.Policy, 
 		if err := entry.Wait(); err != nil {
 			return 0, err
 		}
+		network, err := boxnet.Open(entry, *policy, boxnet.Options{Forward: ports,
+			Ways: func() (boxnet.Ways, error) { return boxnet.Ways{Stack: netstack.Serve}, nil },
+			Logf: func(string, ...any) {}, // the screen is the command's
+		})
+		if err != nil {
+			return 0, err
+		}
+		defer network.Close()
 		go entry.Outcome(func(s syscall.WaitStatus) { inBox <- s })
 	}
 	select {

@@ -323,6 +323,8 @@ const hintNetwork = "See whether this machine reaches the registry, then try aga
 // hintFor names what makes a gate green that is red for this reason.
 func hintFor(why string) string {
 	switch {
+	case strings.Contains(why, "pawl's sandbox"):
+		return "Set what allows it"
 	case strings.Contains(why, "missing command: "):
 		return "Install what it needs here"
 	case strings.Contains(why, "dependency: "):

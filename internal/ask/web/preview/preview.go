@@ -1,7 +1,7 @@
 // Package preview shows what a task serves on one of its own ports: a reverse proxy, on an
 // origin of its own for each port of each task.
 //
-//	browser ── http://p20001-task-007.localhost:7295 ── Server ── 127.0.0.1:20001
+//	browser ── http://p20001-task-007.localhost:7295 ── Server ── 127.0.0.1:20001 of the task's box
 //
 // The name is of the same server and port as the pages, and of another site: cookies,
 // storage and service workers of a preview are no other one's, and a page there is to the
@@ -9,8 +9,9 @@
 // machine.
 //
 // A browser is let in by a one-time ticket, which gives it a cookie for this one name. Only
-// reserved ports of the workspace that the task has now are reached, on loopback and
-// nowhere else. What is served is an agent's: it is never trusted, and never ours.
+// reserved ports of the workspace that the task has now are reached, on the loopback of
+// its boxes, or where these have none on that of the machine, and nowhere else. What is
+// served is an agent's: it is never trusted, and never ours.
 package preview
 
 import (
@@ -32,6 +33,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/ask/web/ticket"
 	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/do/boxnet"
 )
 
 // Bounds of previews.
@@ -60,6 +62,8 @@ type Server struct {
 	// Reserved are the ports of the workspace that a task has now: the first, and how
 	// many; none where it has no workspace.
 	Reserved func(ctx context.Context, task string) (first, many int, err error)
+	// Inward is the folder by which ports in boxes are reached.
+	Inward string
 	// Allows says whether who has a ticket or shows what it should may be answered.
 	Allows func(ctx context.Context) bool
 	// Log gets what goes wrong.
@@ -81,7 +85,7 @@ func (s *Server) Start() {
 		Rewrite: s.rewriteRequest, ModifyResponse: s.modifyResponse, ErrorHandler: answerFailed, FlushInterval: -1,
 		ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
 		Transport: &http.Transport{
-			DialContext: dialLocal, DisableCompression: true, ResponseHeaderTimeout: headTime,
+			DialContext: s.dialPort, DisableCompression: true, ResponseHeaderTimeout: headTime,
 			MaxIdleConnsPerHost: 4, IdleConnTimeout: 30 * time.Second,
 		},
 	}
@@ -129,10 +133,10 @@ func (s *Server) Link(task string, port int) string {
 }
 
 // Listening are the ports of so many from first on that answer now.
-func Listening(ctx context.Context, first, many int) []int {
+func (s *Server) Listening(ctx context.Context, first, many int) []int {
 	found := []int{}
 	for port := first; port < first+many; port++ {
-		if c, err := dialLocal(ctx, "tcp", net.JoinHostPort("", strconv.Itoa(port))); err == nil {
+		if c, err := s.dialPort(ctx, "tcp", net.JoinHostPort("", strconv.Itoa(port))); err == nil {
 			_ = c.Close() // nothing was said
 			found = append(found, port)
 		}
@@ -140,19 +144,19 @@ func Listening(ctx context.Context, first, many int) []int {
 	return found
 }
 
-// dialLocal connects to a port of this machine, whatever host the address names.
-func dialLocal(ctx context.Context, network, address string) (c net.Conn, err error) {
-	_, port, err := net.SplitHostPort(address)
+// dialPort connects to a port of a workspace, whatever host the address names.
+func (s *Server) dialPort(ctx context.Context, _, address string) (net.Conn, error) {
+	_, text, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
 	}
-	d := net.Dialer{Timeout: dialTime}
-	for _, host := range []string{"127.0.0.1", "::1"} {
-		if c, err = d.DialContext(ctx, network, net.JoinHostPort(host, port)); err == nil {
-			return c, nil
-		}
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		return nil, err
 	}
-	return nil, err
+	ctx, stop := context.WithTimeout(ctx, dialTime)
+	defer stop()
+	return boxnet.Dial(ctx, s.Inward, port)
 }
 
 // ServeHTTP answers at the names of previews.

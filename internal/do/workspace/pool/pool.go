@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/pawl-dev/pawl/internal/do/boxnet"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/git/checkout"
 	"github.com/pawl-dev/pawl/internal/do/process"
@@ -153,7 +154,7 @@ func OpenTree(ctx context.Context, of *git.Repo, stateDir string, w Workspace, m
 func (w Workspace) Env() []string { return []string{"PAWL_PORT_BASE=" + strconv.Itoa(w.Ports)} }
 
 // PortsIn is how many ports a workspace has.
-const PortsIn = 20
+const PortsIn = boxnet.PortsIn
 
 // Open makes ready to take workspaces of the repository that o.Root is in. What
 // processes that are dead left half made or half removed is removed; what they
