@@ -114,8 +114,9 @@ func (m maker) resolversOf(v sandbox.Verdict) []sandbox.Bind {
 			text.WriteString(line)
 		}
 	}
+	text.WriteString("\n")
 	for _, a := range sandbox.Resolvers() {
-		text.WriteString("\nnameserver " + a.String() + "\n")
+		text.WriteString("nameserver " + a.String() + "\n")
 	}
 	to := filepath.Join(m.StateDir, "settings", "resolv.conf")
 	if err = os.MkdirAll(filepath.Dir(to), 0o700); err == nil {

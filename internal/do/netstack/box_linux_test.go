@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -36,6 +37,9 @@ func policyOf(t testing.TB) sandbox.Policy {
 	p := place.Policy(sandbox.Normal, v, sandbox.DefaultLimits(), nil, nil)
 	return *p.TempIn(t.TempDir())
 }
+
+// stacks counts those that were started.
+var stacks atomic.Int64
 
 // running is a command in a box.
 type running struct {
@@ -64,8 +68,8 @@ func start(t testing.TB, p sandbox.Policy, env []string, args ...string) *runnin
 		t.Fatal(err)
 	}
 	go entry.Outcome(func(syscall.WaitStatus) {})
-	network, err := boxnet.Open(entry, p, boxnet.Options{Logf: t.Logf,
-		Ways: func() (boxnet.Ways, error) { return boxnet.Ways{Stack: Serve}, nil }})
+	network, err := boxnet.Open(entry, p, boxnet.Options{Logf: t.Logf, Forward: sandbox.FirstPort(env),
+		Ways: func() (boxnet.Ways, error) { stacks.Add(1); return boxnet.Ways{Stack: Serve}, nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -329,6 +333,53 @@ func TestInward(t *testing.T) {
 	_ = c.Close()
 	if _, err := os.Lstat(stale); err == nil {
 		t.Error("the socket of a killed one is still there")
+	}
+}
+
+// A browser on this machine reaches the ports of a workspace while its shell runs.
+func TestForwarded(t *testing.T) {
+	p := policyOf(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Skip(err)
+	}
+	at := l.Addr().String()
+	_, port, _ := net.SplitHostPort(at)
+	_ = l.Close()
+	r := start(t, p, []string{"PAWL_PORT_BASE=" + port}, "serve", "localhost:"+port)
+	if said := r.line(); said != "serving" {
+		t.Fatal(said)
+	}
+	if got, err := askAt("tcp", at, "hello"); got != "hello" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	r.end()
+	if got, err := askAt("tcp", at, "hello"); err == nil {
+		t.Errorf("after the end: %q", got)
+	}
+}
+
+// A box that sends nothing needs no stack, and one that has ended leaves no namespace behind.
+func TestLittleIsMade(t *testing.T) {
+	p := policyOf(t)
+	before := stacks.Load()
+	for range 5 {
+		r := start(t, p, nil, "namespace")
+		name := r.line()
+		r.end()
+		all, _ := filepath.Glob("/proc/[0-9]*/ns/net")
+		for _, of := range all {
+			if other, err := os.Readlink(of); err == nil && other == name || !strings.HasPrefix(name, "net:") {
+				t.Errorf("%s is still in %s", of, name)
+			}
+		}
+	}
+	if after := stacks.Load(); after != before {
+		t.Errorf("%d stacks for boxes that send nothing", after-before)
+	}
+	try(t, p, "ask", "tcp", "169.254.0.9:9")
+	if after := stacks.Load(); after != before+1 {
+		t.Errorf("%d stacks for a box that sends", after-before)
 	}
 }
 

@@ -116,7 +116,7 @@ var tries = map[string]func(a []string) (string, error){
 		go echoAll(l)
 		return askAt("tcp", l.Addr().String(), "own")
 	},
-	"nothing": func([]string) (string, error) { return "", nil },
+	"namespace": func([]string) (string, error) { return os.Readlink("/proc/self/ns/net") },
 }
 
 func echoAll(l net.Listener) {
