@@ -28,6 +28,6 @@ func FirstPort(env []string) (port int) {
 // Resolvers are the addresses that stand in such a box for the machine's resolvers, of which
 // programs use three.
 func Resolvers() []netip.Addr {
-	first := netip.AddrFrom4([4]byte{192, 0, 2, 53})
+	first := netip.AddrFrom4([4]byte{192, 0, 0, 3})
 	return []netip.Addr{first, first.Next(), first.Next().Next()}
 }

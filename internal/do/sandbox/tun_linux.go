@@ -16,10 +16,10 @@ const (
 	tunIndex = 4096
 )
 
-// The addresses of a box. They are no machine's: what IPv4 reserves for documents, and a random
+// The addresses of a box. They are no machine's: of IPv4 one that means the machine that has it, and a random
 // prefix that IPv6 leaves to each. A program prefers IPv4 with such an address.
 var (
-	tunIPv4 = []byte{192, 0, 2, 2}
+	tunIPv4 = []byte{192, 0, 0, 2}
 	tunIPv6 = []byte{0xfd, 0x6f, 0x7c, 0x1a, 0x90, 0xe4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2}
 )
 
