@@ -50,7 +50,7 @@ func landlock(p Policy) error {
 	if p.Means.Landlock >= landlockScopes {
 		attr.Scoped = unix.LANDLOCK_SCOPE_SIGNAL | unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
 	}
-	shuts := len(p.Shut) > 0 && !p.Own && CanShut(p.Means)
+	shuts := len(p.Shut) > 0 && !p.HasLoopback() && CanShut(p.Means)
 	if shuts {
 		attr.Handled_access_net = unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
 	}

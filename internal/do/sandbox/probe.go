@@ -191,7 +191,10 @@ func gaps(o Offer) []string {
 }
 
 // CanShut reports whether a box can be kept from ports that it reaches otherwise.
-func CanShut(m Means) bool { return m.Landlock >= landlockPorts && m.Seccomp }
+func CanShut(m Means) bool {
+	byLandlock := m.Landlock >= landlockPorts && m.Seccomp
+	return m.Tun || byLandlock
+}
 
 // landlockPorts is the ABI from which Landlock knows ports.
 const landlockPorts = 4

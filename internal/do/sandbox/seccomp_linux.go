@@ -113,7 +113,7 @@ func filterFor(p Policy) filter {
 	f.refuse(unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER)
 	f.refuseBut(unix.SYS_SOCKET, 0, unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK)
 	f.refuseBut(unix.SYS_SOCKETPAIR, 0, unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK)
-	if len(p.Shut) > 0 && !p.Own { // Landlock looks at calls of connect, and at TCP alone
+	if len(p.Shut) > 0 && !p.HasLoopback() { // Landlock looks at calls of connect, and at TCP alone
 		f.refuseWith(unix.SYS_SOCKET, 2, unix.IPPROTO_MPTCP)
 		f.refuseBits(unix.SYS_SENDTO, 3, unix.MSG_FASTOPEN)
 		f.refuseBits(unix.SYS_SENDMSG, 2, unix.MSG_FASTOPEN)
