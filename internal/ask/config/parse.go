@@ -81,7 +81,8 @@ func noExcerpt(e *Error) *Error {
 func parseFile(src *source, text string) (file *ast.File, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			file, err = nil, errorAt(position{src: src}, "", "cannot read the file as YAML: the parser failed on it (%v)", p)
+			file, err = nil, errorAt(position{src: src}, "",
+				"cannot read the file as YAML: the parser failed on it (%v)", p)
 		}
 	}()
 	tokens := lexer.Tokenize(text)
@@ -136,7 +137,8 @@ func syntaxError(src *source, err error) error {
 	} else if next, ok := deeperColumn(src, at.line); ok && strings.HasPrefix(message, "mapping value is not allowed") {
 		at.line, at.column = at.line+1, next
 		message = "this line is indented deeper than the one above, which already has a value"
-	} else if column, text, ok := innerColon(src, at); ok && strings.HasPrefix(message, "mapping value is not allowed") {
+	} else if column, text, ok := innerColon(src, at); ok &&
+		strings.HasPrefix(message, "mapping value is not allowed") {
 		at.column = column
 		message = "a text with a colon and a blank in it needs quotes: " + text
 	}

@@ -276,6 +276,7 @@ func levelDefault(l safety.Level) string {
 		"max_total_duration: %s, max_api_calls_per_iteration: %d, max_total_api_calls: %d, "+
 		"max_tokens_per_iteration: %d, max_total_tokens: %d}",
 		quantity.USDText(loop.MicroUSD(limits.IterationCost)), quantity.USDText(loop.MicroUSD(limits.TotalCost)),
-		quantity.Duration(limits.IterationDuration), quantity.Duration(limits.TotalDuration), limits.IterationCalls, limits.TotalCalls,
+		quantity.Duration(limits.IterationDuration), quantity.Duration(limits.TotalDuration), limits.IterationCalls,
+		limits.TotalCalls,
 		limits.IterationTokens, limits.TotalTokens)
 }

@@ -127,7 +127,8 @@ func (l *workflowLoader) loadWorkflow(path, name string, above []string) (*Workf
 }
 
 // loadNested loads the workflow of a step; above are the files that led to it.
-func (l *workflowLoader) loadNested(r *workflowReader, s *workflow.Step, above []string, name string) (*Workflow, error) {
+func (l *workflowLoader) loadNested(r *workflowReader, s *workflow.Step, above []string, name string,
+) (*Workflow, error) {
 	at := r.placeOf(s.Where + ".workflow")
 	path := s.Content
 	if !filepath.IsAbs(path) {

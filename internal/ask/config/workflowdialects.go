@@ -98,7 +98,8 @@ func (r *workflowReader) readStep(s *workflowStep, at string) workflow.Step {
 	}
 	out.Work = r.readWork(at, []said{
 		{workflow.Run, "run", s.Run}, {workflow.Agent, "prompt", s.Prompt},
-		{workflow.Procedure, "procedure", s.Procedure}, {workflow.Ask, "ask", s.Ask}, {workflow.Nested, "workflow", s.Workflow},
+		{workflow.Procedure, "procedure", s.Procedure}, {workflow.Ask, "ask", s.Ask},
+		{workflow.Nested, "workflow", s.Workflow},
 	}, cmp.Or(s.Agent, s.Provider), "")
 	for i, a := range s.Alternatives {
 		inherited := ""

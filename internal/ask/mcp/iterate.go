@@ -129,7 +129,8 @@ func addIterations(s *mcp.Server, stateDir string) {
 }
 
 // toolHandler makes a tool of what it does.
-func toolHandler[In any](do func(context.Context, In) (iterationAnswer, error)) mcp.ToolHandlerFor[In, iterationAnswer] {
+func toolHandler[In any](do func(context.Context, In) (iterationAnswer, error),
+) mcp.ToolHandlerFor[In, iterationAnswer] {
 	return func(ctx context.Context, _ *mcp.CallToolRequest, in In) (*mcp.CallToolResult, iterationAnswer, error) {
 		a, err := do(ctx, in)
 		return nil, a, err

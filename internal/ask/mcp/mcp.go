@@ -132,7 +132,8 @@ type following struct {
 	Why   string       `json:"why"`
 }
 
-func (o Options) nextCase(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, following, error) {
+func (o Options) nextCase(ctx context.Context, _ *mcp.CallToolRequest, _ struct{},
+) (*mcp.CallToolResult, following, error) {
 	c, _, err := o.Next(ctx)
 	return nil, following{c.Case.ID, c.Case.Title, c.Score, c.Parts, c.Why}, err
 }

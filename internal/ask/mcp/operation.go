@@ -45,7 +45,8 @@ var offered = []struct{ id, note string }{
 	{"stop-autopilot", ""},
 	{"list-runs", ""},
 	{"get-run", ""},
-	{"start-run", "list_procedures names them. With a goal an agent proposes tasks: see get_proposal when it has ended. Leave out agent and safety unless the person names them."},
+	{"start-run", "list_procedures names them. With a goal an agent proposes tasks: see get_proposal when it has " +
+		"ended. Leave out agent and safety unless the person names them."},
 	{"get-proposal", ""},
 	{"add-proposal", "Only when the person has seen the tasks and said so."},
 	{"resume-run", ""},
@@ -56,7 +57,8 @@ var offered = []struct{ id, note string }{
 	{"message-run", ""},
 	{"rollback-run", ""},
 	{"foresee-apply", "confirm names what the person has to see first."},
-	{"apply-run", "Only when the person wants it; confirmed only when they have seen what confirm names, and said yes to it."},
+	{"apply-run", "Only when the person wants it; confirmed only when they have seen what confirm names, and " +
+		"said yes to it."},
 	{"list-conflicts", ""},
 	{"settle-file", "Only with what the person decided; resume_run continues then."},
 	{"discard-run", ""},
@@ -134,7 +136,8 @@ func addOperations(s *mcp.Server, o Options) error {
 		hints := &mcp.ToolAnnotations{ReadOnlyHint: op.method == http.MethodGet, DestructiveHint: &harm,
 			OpenWorldHint: new(bool)}
 		s.AddTool(&mcp.Tool{
-			Name: strings.ReplaceAll(one.id, "-", "_"), Annotations: hints, InputSchema: op.inputSchema(d.Components.Schemas),
+			Name: strings.ReplaceAll(one.id, "-", "_"), Annotations: hints,
+			InputSchema: op.inputSchema(d.Components.Schemas),
 			Description: strings.TrimSpace(op.Summary + ". " + one.note),
 		}, op.callAPI)
 	}
@@ -169,7 +172,8 @@ func (op *operation) inputSchema(schemas map[string]schema) map[string]any {
 		}
 		required = append(required, fields.Required...)
 	}
-	return map[string]any{"type": "object", "properties": properties, "required": required, "additionalProperties": false}
+	return map[string]any{"type": "object", "properties": properties, "required": required,
+		"additionalProperties": false}
 }
 
 // callAPI asks the API. What it refuses is the tool's result too: the model reads why.

@@ -58,7 +58,8 @@ func taskOf(w *config.Workflow) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "The workflow %s, in steps.\n", w.Plan.Name)
 	for _, s := range w.Plan.Steps {
-		fmt.Fprintf(&b, "\n- %s (%s): %s", s.ID, s.Kind, strings.ReplaceAll(strings.TrimSpace(s.Step.Content), "\n", "\n  "))
+		fmt.Fprintf(&b, "\n- %s (%s): %s", s.ID, s.Kind,
+			strings.ReplaceAll(strings.TrimSpace(s.Step.Content), "\n", "\n  "))
 	}
 	return strings.ReplaceAll(b.String(), "{{", `{{"{{"}}`) // it is no template
 }

@@ -106,8 +106,8 @@ var proposalText string
 // YAML is the commented pawl.yaml. Load accepts it.
 func (p Proposal) YAML() []byte {
 	t := template.Must(template.New("pawl.yaml").Funcs(template.FuncMap{
-		"schema": func() string { return config.SchemaURL }, "flow": config.Flow, "list": flowList, "join": strings.Join,
-		"line": func(s string) string { return strings.Join(strings.Fields(s), " ") },
+		"schema": func() string { return config.SchemaURL }, "flow": config.Flow, "list": flowList,
+		"join": strings.Join, "line": func(s string) string { return strings.Join(strings.Fields(s), " ") },
 	}).Parse(proposalText))
 	var b bytes.Buffer
 	if err := t.Execute(&b, p); err != nil {
@@ -128,8 +128,9 @@ var (
 	scriptRunners = lazy.Regexp(`"test"\s*:\s*"[^"]*\b(node --test|jest|vitest|mocha|ava|tap|uvu|bun test)\b`)
 	npmTest       = lazy.Regexp(`\b(npm|pnpm|yarn|bun)( run)? test\b`)
 	// testPlaces are paths of tests, in the languages of these runners.
-	testPlaces = lazy.Regexp(`(?i)(^|/)(tests?|specs?|__tests__)/.+\.\w+$|(^|[/._-])(tests?|specs?)\.\w+$|(^|/)tests?[._-][^/]*$`)
-	rustTests  = lazy.Regexp(`#\[(\w+::)?test\b|#\[cfg\(test\)`)
+	testPlaces = lazy.Regexp(`(?i)(^|/)(tests?|specs?|__tests__)/.+\.\w+$|(^|[/._-])(tests?|specs?)\.\w+$` +
+		`|(^|/)tests?[._-][^/]*$`)
+	rustTests = lazy.Regexp(`#\[(\w+::)?test\b|#\[cfg\(test\)`)
 )
 
 // lookedAt bounds the files that are looked at for a test: so many have one.

@@ -285,7 +285,8 @@ var needsMore = lazy.Regexp(`install_requires|tests_require|\bdependencies\b\s*=
 func (y *python) extraGroups(table string) []string {
 	names := forTests(tableKeys(y.project, table))
 	for _, name := range tableKeys(y.project, table) {
-		list := regexp.MustCompile(`(?ms)^(?:[\w-]+\.)?"?` + regexp.QuoteMeta(name) + `"?\s*=\s*\[.*?^?\]`).FindString(y.project)
+		list := regexp.MustCompile(`(?ms)^(?:[\w-]+\.)?"?` + regexp.QuoteMeta(name) + `"?\s*=\s*\[.*?^?\]`).
+			FindString(y.project)
 		if len(names) == 0 && regexp.MustCompile(`["'](pytest|tox|nox)\b`).MatchString(list) {
 			names = append(names, name)
 		}

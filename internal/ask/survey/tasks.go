@@ -26,7 +26,8 @@ var (
 		`\brubocop\b.*\s-[aAx]\b|\bktlint\b.*\s-F\b|\bcargo fix\b|\bgo (fix|generate)\b|\bpre-commit run\b|` +
 		`(\$[({]\w+[)}]|\b(gofmt|goimports|gofumpt|gci|golines|misspell|shfmt|buf))(\s+\S+)*?\s+-w\b|` +
 		`\b(clang-format|yapf|autoflake|docformatter|sed)\b.*\s-[A-Za-z]*i\b|` +
-		`\b(phpcbf|autopep8|pyupgrade|lint-staged|spotless:?[aA]pply|ktlintFormat|fmt:format|documentation readme|doctoc|automd|readme-md-generator|all-contributors generate)\b`)
+		`\b(phpcbf|autopep8|pyupgrade|lint-staged|spotless:?[aA]pply|ktlintFormat|fmt:format` +
+		`|documentation readme|doctoc|automd|readme-md-generator|all-contributors generate)\b`)
 	// taskFormats does, but with what [taskChecks] finds in the line.
 	taskFormats = lazy.Regexp(`\b(black|isort|ruff format|(cargo|go|terraform|deno|zig|dprint|taplo) fmt|` +
 		`(dotnet|mix|dart) format|go mod tidy|php-cs-fixer fix|rector process|pint|rustfmt|swiftformat|stylua|` +

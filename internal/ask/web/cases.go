@@ -38,7 +38,8 @@ func (s caseHandlers) caseRoutes(api huma.API) {
 	rest.Post(at, "/cases/{id}/clean", "clean-case", "Remove the workspace of a task; its content is saved under a ref",
 		s.cleanCase)
 	rest.Post(at, "/cases/{id}/actions", "move-case",
-		"Block, unblock, defer, undefer, retry, start; for work in review: approve, redo, reject; for what landed: revert",
+		"Block, unblock, defer, undefer, retry, start; for work in review: approve, redo, reject; for what "+
+			"landed: revert",
 		s.moveCase)
 	rest.Post(at, "/cases/bisect", "bisect",
 		"Find the landing that made a command red: a new task says how it goes. Then revert the task that it needs, or "+

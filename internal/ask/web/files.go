@@ -38,7 +38,8 @@ const maxPart = 1 << 20
 
 // fileNames are the files of an iteration that a person may see. What else is
 // in its folder (environment, policies) is pawl's own.
-var fileNames = lazy.Regexp(`^(prompt\.md|agent\.(out|err)|gate-[0-9]{1,4}\.(out|err)|review(-[0-9]{1,3})?\.(prompt\.md|out|err))$`)
+var fileNames = lazy.Regexp(`^(prompt\.md|agent\.(out|err)|gate-[0-9]{1,4}\.(out|err)` +
+	`|review(-[0-9]{1,3})?\.(prompt\.md|out|err))$`)
 
 // openAttempt opens the folder of an attempt. Nothing outside of it can be reached
 // through what is returned, by no name and no symbolic link.
@@ -120,7 +121,8 @@ func (s iterationHandlers) openFile(ctx context.Context, in *rest.IterationPath,
 	if action.WayOf(ctx) == action.MCP && isSealed(ctx, s.core, in, r, name) {
 		_ = root.Close()
 		return nil, rest.Problem(http.StatusForbidden, "SEALED",
-			"%s may belong to a sealed check, and a tool may ask for an agent that works on the task", name).Suggest("Read it in a terminal: pawl logs " + r.Name + " --gate NAME")
+			"%s may belong to a sealed check, and a tool may ask for an agent that works on the task", name).
+			Suggest("Read it in a terminal: pawl logs " + r.Name + " --gate NAME")
 	}
 	f, err := spool.Open(root, name)
 	if err == nil {
@@ -187,7 +189,8 @@ func (s iterationHandlers) readPart(ctx context.Context, in *partQuery) (*rest.B
 	}
 	end := at + int64(n)
 	buf = wholeRunes(buf[:n], slices.ContainsFunc(spans, func(s spool.Span) bool { return s.To == end }))
-	out := view.FilePart{Name: in.File, Size: max(size, end), Offset: at, Next: at + int64(len(buf)), Text: view.ValidUTF8(string(buf))}
+	out := view.FilePart{Name: in.File, Size: max(size, end), Offset: at, Next: at + int64(len(buf)),
+		Text: view.ValidUTF8(string(buf))}
 	out.More = out.Next < out.Size
 	return rest.Answer(out), nil
 }
@@ -241,7 +244,8 @@ type conversationQuery struct {
 	Step string `query:"step" maxLength:"1000" doc:"Of a workflow: the step whose agent it is with."`
 }
 
-func (s iterationHandlers) getConversation(ctx context.Context, in *conversationQuery) (*rest.Body[view.Conversation], error) {
+func (s iterationHandlers) getConversation(ctx context.Context, in *conversationQuery,
+) (*rest.Body[view.Conversation], error) {
 	out := view.Conversation{Events: []view.AgentEvent{}}
 	root, r, err := s.openAttempt(ctx, &in.IterationPath)
 	if _, missing := errors.AsType[*rest.ProblemError](err); missing && r.ID != "" && lacksConversation(r, in.Number) {

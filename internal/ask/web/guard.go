@@ -119,7 +119,8 @@ func (s *Server) checkOrigin(r *http.Request) *rest.ProblemError {
 	if !s.listener.AcceptsHost(r.Host) {
 		return rest.Problem(http.StatusMisdirectedRequest, "HOST_REFUSED", "This server does not answer to the name %q",
 			fault.Cut(r.Host, 100)).
-			Suggest("Open the address that 'pawl serve --url' prints", "To reach it by another name, start it with --host NAME")
+			Suggest("Open the address that 'pawl serve --url' prints",
+				"To reach it by another name, start it with --host NAME")
 	}
 	origin := r.Header.Get("Origin")
 	elsewhere := origin != "" && !s.listener.SameOrigin(origin, r.Host)
@@ -128,7 +129,8 @@ func (s *Server) checkOrigin(r *http.Request) *rest.ProblemError {
 			fault.Cut(origin, 100)).Suggest(ownPages)
 	}
 	if s.isCrossSite(r) {
-		return rest.Problem(http.StatusForbidden, "ORIGIN_REFUSED", "The request comes from another site").Suggest(ownPages)
+		return rest.Problem(http.StatusForbidden, "ORIGIN_REFUSED", "The request comes from another site").
+			Suggest(ownPages)
 	}
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:

@@ -74,7 +74,8 @@ func (s iterationHandlers) listIterations(ctx context.Context, in *struct {
 	return rest.Answer(out), nil
 }
 
-func (s iterationHandlers) getIteration(ctx context.Context, in *rest.IterationPath) (*rest.Body[view.Iteration], error) {
+func (s iterationHandlers) getIteration(ctx context.Context, in *rest.IterationPath,
+) (*rest.Body[view.Iteration], error) {
 	r, rec, err := s.findRecord(ctx, in)
 	if err != nil {
 		return nil, err

@@ -78,7 +78,8 @@ func (s neighbourHandlers) otherRoots() []string {
 
 func (s neighbourHandlers) stateOf(root string) string { return statedir.Of(root, s.o.Env) }
 
-func (s neighbourHandlers) getRepositories(ctx context.Context, _ *rest.Nothing) (*rest.Body[view.Repositories], error) {
+func (s neighbourHandlers) getRepositories(ctx context.Context, _ *rest.Nothing,
+) (*rest.Body[view.Repositories], error) {
 	return rest.Answer(view.Repositories{Repositories: s.askRepositories(ctx)}), nil
 }
 

@@ -80,7 +80,8 @@ func (s workspaceHandlers) openTerminal(ctx context.Context, in *rest.CasePath) 
 	}
 	ticket, err := s.shells.Ticket(in.ID)
 	if errors.Is(err, shell.ErrFull) {
-		return nil, rest.Problem(http.StatusServiceUnavailable, "TOO_MANY_TERMINALS", "%v", err).Suggest("Close one that you do not need")
+		return nil, rest.Problem(http.StatusServiceUnavailable, "TOO_MANY_TERMINALS", "%v", err).
+			Suggest("Close one that you do not need")
 	}
 	return rest.Answer(view.Terminal{Ticket: ticket}), err
 }
@@ -125,7 +126,8 @@ func (s workspaceHandlers) openPreview(ctx context.Context, in *previewing) (*re
 	}
 	its := w.FirstPort <= port && port < w.FirstPort+w.Ports
 	if port != 0 && !its {
-		return nil, fault.Refuse("%d is no port of %s: it has %d to %d", port, in.ID, w.FirstPort, w.FirstPort+w.Ports-1)
+		return nil, fault.Refuse("%d is no port of %s: it has %d to %d", port, in.ID, w.FirstPort,
+			w.FirstPort+w.Ports-1)
 	}
 	if port != 0 {
 		out.URL = s.previews.Link(in.ID, port)

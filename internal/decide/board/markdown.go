@@ -200,7 +200,8 @@ func cutBullet(l string) (text string, ok bool) {
 		return strings.TrimSpace(text), true
 	}
 	digits := strings.TrimRight(mark, ".)")
-	ordered := len(digits) == len(mark)-1 && digits != "" && len(digits) < 10 && strings.Trim(digits, "0123456789") == ""
+	ordered := len(digits) == len(mark)-1 && digits != "" && len(digits) < 10 &&
+		strings.Trim(digits, "0123456789") == ""
 	return strings.TrimSpace(text), ordered
 }
 

@@ -97,9 +97,12 @@ var Rules = []Rule{
 	{Crash, Task, pawl, []Status{Active}, Pending, true, false, "its run ended unexpectedly; the workspace is kept"},
 	{Return, Task, pawl, []Status{Active}, Pending, false, false, "its work has to change before it is taken"},
 	{Verify, Task, pawl, []Status{Active}, Review, false, false, "COMPLETE, and all required gates passed"},
-	{Enqueue, Task, anyone, []Status{Pending, Active, Blocked, Failed, Timeout, Deferred}, Review, false, false, "it waits to land"},
-	{Land, Task, pawl, []Status{Pending, Active, Blocked, Review, Failed, Timeout, Deferred}, Done, false, false, "its change is on the target branch"},
-	{Block, Task, pawl, []Status{Active, Review}, Blocked, false, false, "BLOCKED, a guard, or a conflict that needs a person"},
+	{Enqueue, Task, anyone, []Status{Pending, Active, Blocked, Failed, Timeout, Deferred}, Review, false, false,
+		"it waits to land"},
+	{Land, Task, pawl, []Status{Pending, Active, Blocked, Review, Failed, Timeout, Deferred}, Done, false, false,
+		"its change is on the target branch"},
+	{Block, Task, pawl, []Status{Active, Review}, Blocked, false, false,
+		"BLOCKED, a guard, or a conflict that needs a person"},
 	{Block, "", person, []Status{Pending, Review, Failed, Timeout, Deferred}, Blocked, false, false, "put on hold"},
 	{Fail, Task, pawl, []Status{Active}, Failed, false, false, "its run failed"},
 	{Expire, Task, pawl, []Status{Active}, Timeout, false, false, "its run reached its limit of iterations or time"},
@@ -208,7 +211,8 @@ func findRule(c *Case, ch Change) (Rule, *RefusalError) {
 	case !known:
 		return Rule{}, refuse("there is no such action", "")
 	case !typed && c.Type == Operation:
-		return Rule{}, refuse("it is an operation, which only groups", "Name one of its tasks: pawl case list --parent "+c.ID)
+		return Rule{}, refuse("it is an operation, which only groups",
+			"Name one of its tasks: pawl case list --parent "+c.ID)
 	case !typed:
 		return Rule{}, refuse("it is a task", "")
 	}

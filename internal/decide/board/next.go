@@ -203,7 +203,8 @@ func (e *CycleError) Error() string {
 	}
 	words := strings.Join(path, " → ")
 	if len(path) > most {
-		words = fmt.Sprintf("%s → … (%d more) → %s", strings.Join(path[:most-2], " → "), len(path)-most+1, path[len(path)-1])
+		words = fmt.Sprintf("%s → … (%d more) → %s", strings.Join(path[:most-2], " → "), len(path)-most+1,
+			path[len(path)-1])
 	}
 	return "a cycle, in which nothing could ever start: " + words
 }

@@ -331,8 +331,9 @@ func notWhole(priority string) bool {
 
 func tableCase(field func(string) string) Case {
 	c := Case{
-		Type: Task, Ref: field("ref"), Title: field("title"), Description: field("description"), Parent: field("parent"),
-		Tags: tagsOfLabels(wordsBetweenCommas(field("tags"))), Needs: wordsBetweenCommas(field("needs")),
+		Type: Task, Ref: field("ref"), Title: field("title"), Description: field("description"),
+		Parent: field("parent"),
+		Tags:   tagsOfLabels(wordsBetweenCommas(field("tags"))), Needs: wordsBetweenCommas(field("needs")),
 	}
 	priority := field("priority")
 	if n, err := strconv.Atoi(priority); err == nil {

@@ -100,8 +100,9 @@ type reviewReader struct {
 }
 
 var (
-	comment   = lazy.Regexp(`(?s)<!--.*?-->`)
-	tags      = lazy.Regexp(`(?i)</?(?:sub|sup|br|b|i|u|em|strong|p|a|div|span|center|blockquote|code|kbd|picture|source|img)\b[^>]*>`)
+	comment = lazy.Regexp(`(?s)<!--.*?-->`)
+	tags    = lazy.Regexp(`(?i)</?(?:sub|sup|br|b|i|u|em|strong|p|a|div|span|center|blockquote|code|kbd` +
+		`|picture|source|img)\b[^>]*>`)
 	htmlHead  = lazy.Regexp(`^<h([1-6])[^>]*>(.*?)</h[1-6]>$`)
 	images    = lazy.Regexp(`!\[([^\]]*)\]\([^)]*\)`)
 	links     = lazy.Regexp(`\[([^\]]+)\]\((?:https?:|/|#)[^)]*\)`)
@@ -112,8 +113,10 @@ var (
 	divider   = lazy.Regexp(`^\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?$`)
 	bullet    = lazy.Regexp(`^([ \t]*)(?:[-*+•–‣▪]|\(?\d{1,3}[.)]|\(?[a-h][.)])[ \t]+(\S.*)$`)
 	box       = lazy.Regexp(`^\[([ xX~/-])\] +`)
-	machine   = lazy.Regexp(`(?i)prompt for (?:all )?(?:review|ai)|committable suggestion|additional context|review details|review info|configuration used|learnings|` +
-		`sequence diagram|walkthrough|files? (?:not )?(?:selected|processed|ignored|reviewed)|\babout \w+ in |commits|analysis chain|script executed|tips|finishing touches|show a summary per file|estimated code review|poem`)
+	machine   = lazy.Regexp(`(?i)prompt for (?:all )?(?:review|ai)|committable suggestion|additional context` +
+		`|review details|review info|configuration used|learnings|` +
+		`sequence diagram|walkthrough|files? (?:not )?(?:selected|processed|ignored|reviewed)` +
+		`|\babout \w+ in |commits|analysis chain|script executed|tips|finishing touches|show a summary per file|estimated code review|poem`)
 )
 
 func (r *reviewReader) readLine(l string) {
@@ -157,7 +160,8 @@ func plainText(l string) string {
 	l = wrapped().ReplaceAllString(l, "")
 	l = links().ReplaceAllString(tags().ReplaceAllString(images().ReplaceAllString(l, "$1"), " "), "$1")
 	if strings.Count(l, ":") > 1 {
-		l = signNames().ReplaceAllStringFunc(l, func(name string) string { return reviewWords().Signs[strings.Trim(name, ": ")] + " " })
+		l = signNames().ReplaceAllStringFunc(l,
+			func(name string) string { return reviewWords().Signs[strings.Trim(name, ": ")] + " " })
 	}
 	return strings.TrimSpace(l)
 }
@@ -294,7 +298,8 @@ func (r *reviewReader) readSentence(l, said string) {
 	case r.severityAlone(said):
 	case r.explainsLabelled(bare):
 		r.open.addLine(bare)
-	case indented, r.open != nil && !r.blank && continuesSentence(r.lines[r.i-1], bare), r.open != nil && r.open.title != "":
+	case indented, r.open != nil && !r.blank && continuesSentence(r.lines[r.i-1], bare), r.open != nil &&
+		r.open.title != "":
 		r.open.addLine(bare)
 	default:
 		r.beginFinding(said, false)
@@ -331,7 +336,8 @@ func (r *reviewReader) severityAlone(said string) bool {
 	for part := range strings.SplitSeq(said, "|") {
 		name := plainWords(part)
 		s, ok := severities()[name]
-		if !ok && name != "potential issue" && name != "refactor suggestion" && name != "verification agent" && !strings.HasSuffix(name, " win") {
+		if !ok && name != "potential issue" && name != "refactor suggestion" && name != "verification agent" &&
+			!strings.HasSuffix(name, " win") {
 			return false
 		}
 		severer := top == "" || ranks[s] > ranks[top]
@@ -451,7 +457,8 @@ var (
 	// namedPlace is a file with a line, as reviewers and compilers write it.
 	namedPlace = lazy.Regexp("[`(\\[*]*([A-Za-z0-9_@~.][A-Za-z0-9_@~./+\\-]*\\.[A-Za-z][A-Za-z0-9]*|" +
 		"[A-Za-z0-9_.\\-]+(?:/[A-Za-z0-9_@~.+\\-]+)+|Makefile|Dockerfile)" +
-		"(?:`?:|`?#L|`?, lines? |`? lines? |`? ?\\((?:lines? |L)?|:L)(\\d{1,7})(?::(\\d{1,5}))?(?:[-–]L?\\d+)?[`)\\]*]*")
+		"(?:`?:|`?#L|`?, lines? |`? lines? |`? ?\\((?:lines? " +
+		"|L)?|:L)(\\d{1,7})(?::(\\d{1,5}))?(?:[-–]L?\\d+)?[`)\\]*]*")
 	// labelBehind ends a finding with how severe it is.
 	labelBehind = lazy.Regexp(` +[\[(]([A-Za-z][\w -]{1,20})[\])]$`)
 	// lineLabel begins a finding with its line in a file that stands above.

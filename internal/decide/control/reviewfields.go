@@ -11,8 +11,10 @@ import (
 // This file reads records of findings, "Severity: high".
 
 // fieldNames are the names of what a record says of a finding.
-var fieldNames = lazy.Regexp(`^(?i)(file|path|location|where|lines?|severity|priority|level|issue|problem|finding|description|details|title|impact|risk|why|` +
-	`fix|suggestion|suggested fix|recommendation|recommended fix|proposed fix|solution|action|rationale|reason|evidence|category|type|confidence|expected|actual|current|example|note)s?`)
+var fieldNames = lazy.Regexp(`^(?i)(file|path|location|where|lines?|severity|priority|level|issue|problem` +
+	`|finding|description|details|title|impact|risk|why|` +
+	`fix|suggestion|suggested fix|recommendation|recommended fix|proposed fix|solution|action|rationale|reason` +
+	`|evidence|category|type|confidence|expected|actual|current|example|note)s?`)
 
 // splitField reads "Severity: high" and the like.
 func splitField(said string) (name, value string, ok bool) {

@@ -232,7 +232,8 @@ func (r *reviewReader) readHeading(said string) bool {
 	named, severity := labelOf(rest)
 	topic := plainWords(rest)
 	switch s, plain := headSeverity(rest); {
-	case machine().MatchString(rest), strengths().MatchString(topic) && !words.Has(topic, "but ", "not ") && len(strings.Fields(topic)) < 7:
+	case machine().MatchString(rest), strengths().MatchString(topic) && !words.Has(topic, "but ", "not ") &&
+		len(strings.Fields(topic)) < 7:
 		r.in, r.open = section{skip: true}, nil
 	case severity == praiseLabel, s == praiseLabel:
 		r.in, r.open = section{skip: true}, nil
@@ -240,7 +241,8 @@ func (r *reviewReader) readHeading(said string) bool {
 		r.in, r.open = section{severity: r.in.severity, file: file}, nil
 	case plain && number == "", plain && named == rest && !marked:
 		r.in, r.open = section{severity: s}, nil
-	case severity != "" && !colon && len(strings.Fields(named)) > 2, number != "" && rest != "" && !telling().MatchString(topic):
+	case severity != "" && !colon && len(strings.Fields(named)) > 2, number != "" && rest != "" &&
+		!telling().MatchString(topic):
 		r.in.skip, r.in.weak = false, false
 		d := r.beginFinding(rest, true)
 		d.title, d.fields = rest, true
@@ -367,7 +369,8 @@ func (r *reviewReader) cellsSay(cells []string) {
 				return
 			}
 		case severityHeads()[head] || statusHeads()[head]:
-			if wellWords()[words.Cut(name, strings.IndexByte(name+" ", ' '))] || strings.HasPrefix(bare, "✅") || strings.HasPrefix(bare, "✔") {
+			if wellWords()[words.Cut(name, strings.IndexByte(name+" ", ' '))] || strings.HasPrefix(bare, "✅") ||
+				strings.HasPrefix(bare, "✔") {
 				return
 			}
 			if said = append(said, strings.TrimLeft(bare, "❌✗✘✖⚠️🔴🟠🟡🟢⛔🚫 ")); name == "" {
@@ -377,7 +380,8 @@ func (r *reviewReader) cellsSay(cells []string) {
 			d.setField("file", bare, true)
 		case head == "line", head == "lines":
 			d.setField("line", bare, true)
-		case countHeads()[head], bare == "", bare == "-", bare == "—", head == "" && strings.Trim(bare, "#0123456789") == "":
+		case countHeads()[head], bare == "", bare == "-", bare == "—", head == "" &&
+			strings.Trim(bare, "#0123456789") == "":
 		default:
 			said = append(said, bare)
 		}

@@ -16,7 +16,8 @@ var (
 	// fieldForm begins a line of a record: "line": 3, - file: a.yml, <finding line="2">.
 	fieldForm = lazy.Regexp(`^(?:- |<)?[\w ]{0,20}"?[\w-]{1,20}"?[:=] ?\S`)
 	// lineInSentence is a line that a sentence names far from its file.
-	lineInSentence = lazy.Regexp(`\b(?i:line|zeile|ligne|línea|linha|riga|regel|rad|linje|rivi) +(\d{1,6})\b|[(](\d{1,6}):\d{1,6}[)]\W*$`)
+	lineInSentence = lazy.Regexp(`\b(?i:line|zeile|ligne|línea|linha|riga|regel|rad|linje|rivi) +(\d{1,6})\b` +
+		`|[(](\d{1,6}):\d{1,6}[)]\W*$`)
 )
 
 // scatteredPlace finds the place of line i in the fields of one record, by the file above a list of

@@ -58,8 +58,10 @@ func isUnquoted(p spot) bool {
 
 // quoted are lines of source code, frames of stacks, results of tests, lines of
 // a difference, and descriptions of options ("-t, --timeout").
-var quoted = lazy.Regexp(`^[ \t]*(?:at |raise |except |import |from |catch[ (]|throw |def |class |func |File "|//|\| |[✓✔√✕✗×]|(?:not )?ok |` +
-	`PASS|LINE \d+: |[pP]ass(?:ed)?[: ]|\\(pass\\)|=== RUN|--- |describe\(|it\(|test[ (]|(?:> )?\d+(?: \||[+-] )|--[a-z]|-., --)`)
+var quoted = lazy.Regexp(`^[ \t]*(?:at |raise |except |import |from |catch[ (]|throw |def |class |func |File "` +
+	`|//|\| |[✓✔√✕✗×]|(?:not )?ok |` +
+	`PASS|LINE \d+: |[pP]ass(?:ed)?[: ]|\\(pass\\)|=== RUN|--- |describe\(|it\(|test[ (]|(?:> )?\d+(?: \||[+-] )` +
+	`|--[a-z]|-., --)`)
 
 // isQuotation reports whether the line is source code, a frame of a stack or the name of a test, or
 // says what was expected: what it holds was not reported there. Of a long line only a part is
@@ -104,7 +106,8 @@ func isSourceRemark(l string) bool {
 	}
 	// Go says at the place of an import what it could not get.
 	return at.Col > 0 && extOf(at.File) != "go" && strings.HasPrefix(at.Rest, ": ") ||
-		strings.HasPrefix(at.Rest, ":\t") || quoted().MatchString(strings.TrimLeft(at.Rest, ": ")) || strings.HasPrefix(strings.TrimLeft(at.Rest, ": \t"), "//")
+		strings.HasPrefix(at.Rest, ":\t") || quoted().MatchString(strings.TrimLeft(at.Rest, ": ")) ||
+		strings.HasPrefix(strings.TrimLeft(at.Rest, ": \t"), "//")
 }
 
 // isPartOfName reports whether the phrase is a part of a path, of an identifier in source code or
@@ -221,7 +224,8 @@ func hasCount(p spot) bool {
 	return s != "" && strings.IndexByte(":=(!0123456789", s[0]) >= 0
 }
 
-var exception = lazy.Regexp(`^(?:E )?[ |\t]*(?:\w+\.)*([A-Z]\w*(?:Error|Exception|Interrupt)\w*|Error(?:[A-Z]\w*)?|Exception(?:[A-Z]\w*)?|Interrupt\w*)(?:$|:| \[| \()`)
+var exception = lazy.Regexp(`^(?:E )?[ |\t]*(?:\w+\.)*([A-Z]\w*(?:Error|Exception|Interrupt)\w*` +
+	`|Error(?:[A-Z]\w*)?|Exception(?:[A-Z]\w*)?|Interrupt\w*)(?:$|:| \[| \()`)
 
 // namesException reports whether the line begins with the name of an exception: "KeyError: 'id'",
 // "botocore.exceptions.ClientError: …", "TypeError [CODE]: …".

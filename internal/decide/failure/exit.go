@@ -207,7 +207,8 @@ func isHTTPStatus(p spot) bool {
 		return false
 	}
 	rest := p.l[p.at+3:]
-	if rest != "" && (words.IsDigit(rest[0]) || strings.HasPrefix(rest, ".") && len(rest) > 1 && words.IsDigit(rest[1])) {
+	if rest != "" && (words.IsDigit(rest[0]) || strings.HasPrefix(rest, ".") && len(rest) > 1 &&
+		words.IsDigit(rest[1])) {
 		return false
 	}
 	return surroundsStatus(p.l[:p.at], rest)

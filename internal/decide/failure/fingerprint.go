@@ -50,16 +50,19 @@ var (
 	// memory behind its name, the frame of a spinner, how far a run is, "[3/9 33%]", and the branch of a tree.
 	varying = lazy.Regexp(durationForm +
 		`| ?\((?:attempt|try|retry|previous run:) .*?\)` +
-		`|\b(?:req|request|trace|span|session|correlation)(?:[_-]?id)?[=:] ?[\w-]+|\b(?:rss|mem|heap)=\S+|\b(?:conn|connection|build|job|run|client|request|batch|tx) #\d+|^[-|/\\] ` +
+		`|\b(?:req|request|trace|span|session|correlation)(?:[_-]?id)?[=:] ?[\w-]+|\b(?:rss|mem|heap)=\S+` +
+		`|\b(?:conn|connection|build|job|run|client|request|batch|tx) #\d+|^[-|/\\] ` +
 		`|^ *[\[(] *\d+ *(?:/ *\d+ *)?(?:\d+ ?% *)?[\])] |^[│├└╰ ]*[├└╰]─+ `)
 	// made is a short name that a program made of letters and digits: "ab12x".
 	made = lazy.Regexp(`^[a-uw-zA-Z][A-Za-z]*\d[a-z0-9A-Z]*[A-Za-z]`)
 	// arity is the name of a function with how many arguments it takes, as on the BEAM and in Prolog.
 	arity = lazy.Regexp(`^[A-Za-z_][\w.]*[?!]?/\d$`)
 	hexID = lazy.Regexp(`^[0-9a-fA-F]{7,}$|^(?:[a-f]+[0-9]+[a-f][a-f0-9]|[a-f]{3,}[0-9]{2,})[a-f0-9]*$`)
-	dates = lazy.Regexp(`\b(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? +)?(?:\d{1,2} +)?(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]* +\d+`)
+	dates = lazy.Regexp(`\b(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? +)?(?:\d{1,2} +)?(?:Jan|Feb|Mar|Apr|May` +
+		`|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]* +\d+`)
 	// A date in digits, 24.11.2026 or 2026/11/24, and a clock of twelve hours.
-	clocks = lazy.Regexp(`\b\d{1,2}:\d\d(?::\d\d)? ?[AP]M\b|\b(?:\d{1,2}[./]\d{1,2}[./](?:19|20)\d\d|(?:19|20)\d\d[./]\d{1,2}[./]\d{1,2})\b`)
+	clocks = lazy.Regexp(`\b\d{1,2}:\d\d(?::\d\d)? ?[AP]M\b|\b(?:\d{1,2}[./]\d{1,2}[./](?:19|20)\d\d|(?:19` +
+		`|20)\d\d[./]\d{1,2}[./]\d{1,2})\b`)
 	// The name of a temporary folder or file: "tmp.Xk3jQ9aa", "tmpa8x_2k1".
 	temporary = lazy.Regexp(`^tmp[._-]?\w{6,}$`)
 )
@@ -107,7 +110,8 @@ func steadyPart(s string) string {
 	switch {
 	case digits == 0:
 		return s
-	case name == "L", words.IsDigit(s[0]), hexID().MatchString(s), len(s) >= 16 && digits >= 4, strings.Contains(s, "-"): // 12ms, 3f2a
+	case name == "L", words.IsDigit(s[0]), hexID().MatchString(s), len(s) >= 16 && digits >= 4,
+		strings.Contains(s, "-"): // 12ms, 3f2a
 		return "#"
 	case digits >= 2 && len(s) >= 5 && made().MatchString(s):
 		return "#"
@@ -142,7 +146,8 @@ func stableBut(s string, well map[string]bool) string {
 // differs by more than a seventh.
 var (
 	durations = lazy.Regexp(durationForm)
-	compares  = lazy.Regexp(`(?i)\b(?:budget|limit|allowed|at most|maximum|max|(?:slow|long|more|less)\w* than|exceeds|over|above|below|under|within)\b`)
+	compares  = lazy.Regexp(`(?i)\b(?:budget|limit|allowed|at most|maximum|max|(?:slow|long|more|less)\w* than` +
+		`|exceeds|over|above|below|under|within)\b`)
 )
 
 // unordered is a set, which a program prints in another order each time.
@@ -211,15 +216,17 @@ func variesByRun(word string) bool {
 }
 
 var (
-	isPlace = words.Set(`txid record lines column col row position posición строки offset char character port pid process job run lauf step attempt try retry after took in of for
-		goroutine thread worker id length range seed exited scanned total`)
+	isPlace = words.Set(`txid record lines column col row position posición строки offset char character port pid
+	process job run lauf step attempt try retry after took in of for goroutine thread worker id length range seed
+	exited scanned total`)
 	isTime = words.Set(`ms s sec secs second seconds m min mins minute minutes h hour hours time duration elapsed
 		jan feb mar apr may jun jul aug sep oct nov dec`)
 	isWell = words.Set(`passed ok checked`)
 )
 
 // caseID matches names with numbers that identify a thing: "K-17", "2026-113", "page-17.html", "/users/17".
-var caseID = lazy.Regexp(`^(?:[A-Z]{1,6}-|\d{4}-)\d{1,5}$|^[\w-]*[A-Za-z][-_]?\d{1,4}\.(?:[a-km-z]|l[a-np-z])[a-z0-9]{0,4}$|^(?:/[a-z]{4,})+/\d{1,4}$`)
+var caseID = lazy.Regexp(`^(?:[A-Z]{1,6}-|\d{4}-)\d{1,5}$|^[\w-]*[A-Za-z][-_]?\d{1,4}\.(?:[a-km-z]` +
+	`|l[a-np-z])[a-z0-9]{0,4}$|^(?:/[a-z]{4,})+/\d{1,4}$`)
 
 // amount is a number, a ratio, a version or a size; times have another unit.
 var amount = lazy.Regexp(`^[-+]?\d{1,6}(?:\.\d+){0,2}(?:%|x|/\d{1,4}|[kmg]i?b)?$`)
@@ -233,7 +240,8 @@ func fingerprintLines(a Analysis, o *outline, at int) []string {
 	for _, i := range a.Items {
 		if i.Test != "" && a.Class == TestFailure {
 			msg, _, _ := strings.Cut(i.Message, "\n")
-			key = append(key, normalizeLine(i.Test)+": "+stableText(msg), stableText(i.Expected), stableText(i.Received))
+			key = append(key, normalizeLine(i.Test)+": "+stableText(msg), stableText(i.Expected),
+				stableText(i.Received))
 		}
 	}
 	if len(key) > 0 {

@@ -19,7 +19,8 @@ type block struct {
 }
 
 // adviceHead stands above advice.
-var adviceHead = lazy.Regexp(`^\W*(?i:tips?|(?:configuration )?hints?|help|next steps?|how to fix(?: it| this)?|see also|references|suggestions?|possible (?:reasons|causes|fixes))(?: \(\d+\))?\W*$`)
+var adviceHead = lazy.Regexp(`^\W*(?i:tips?|(?:configuration )?hints?|help|next steps?|how to fix(?: it| this)?` +
+	`|see also|references|suggestions?|possible (?:reasons|causes|fixes))(?: \(\d+\))?\W*$`)
 
 // includesLine reports whether l belongs to such a block, or to none of its own.
 func (b *block) includesLine(l, said string) bool {
@@ -155,7 +156,8 @@ func isVariableName(s string) bool {
 // Python trace, the first elsewhere. A place in a library is better than none.
 func projectFrame(t printed.Text) (best places.Place, said string) {
 	distant := false // best lies in a library
-	ruby, after, url := strings.Contains(t.All, ":in "), strings.Contains(t.All, "from "), strings.Contains(t.All, "file:///")
+	ruby, after, url := strings.Contains(t.All, ":in "), strings.Contains(t.All, "from "),
+		strings.Contains(t.All, "file:///")
 	for i := range t.LineCount() {
 		l := t.LineAt(i)
 		if l == "" {

@@ -47,7 +47,8 @@ type outline struct {
 func outlineOf(h *hits, green string) *outline {
 	t := h.t
 	end := max(0, t.LineCount()-outlineLines)
-	o := &outline{t: t, parts: make([]part, t.LineCount()), usual: usualIn(green), strict: strictly().MatchString(t.All)}
+	o := &outline{t: t, parts: make([]part, t.LineCount()), usual: usualIn(green),
+		strict: strictly().MatchString(t.All)}
 	before, _ := slices.BinarySearch(h.alarms, end)
 	for _, i := range h.alarms[max(0, before-outlineLines):before] {
 		o.classifyLine(h, i)
@@ -56,7 +57,8 @@ func outlineOf(h *hits, green string) *outline {
 	return o
 }
 
-var strictly = lazy.Regexp(`(?i)\b(?:in strict mode|warnings found and -Werror specified|warnings? (?:\w+ )?treated as errors?|aborted due to warnings|warnings as errors)\b`)
+var strictly = lazy.Regexp(`(?i)\b(?:in strict mode|warnings found and -Werror specified` +
+	`|warnings? (?:\w+ )?treated as errors?|aborted due to warnings|warnings as errors)\b`)
 
 // readBlocks looks at the lines from the given one on.
 func (o *outline) readBlocks(h *hits, end int) {
@@ -105,7 +107,8 @@ func (o *outline) classifyLine(h *hits, i int) {
 
 // frameForm begins a frame of a stack that stands below its message.
 const frameForm = `at (?:async )?(?:[^ ]+(?: \[as \w+\])? ?\(|file:|/|node:)|\S+\.go:\d+ \+0x|goroutine \d|` +
-	`(?:from )?[^ ]+:\d+:in [^:]*$|\S+\.\w+ \d+:\d+  |#\d+ +0x|(?:#\d+ +)?/\S+\.php\(\d+\): |\d+: +(?:0x|std::|core::|\w+::|\()|#\d+ +\S.* \(\S+:\d+:\d+\)$|(?:Raised|Called|Re-raised) (?:at|from) |\[\d+\] .*\)$|\S+\.nim\(\d+\) \w+$`
+	`(?:from )?[^ ]+:\d+:in [^:]*$|\S+\.\w+ \d+:\d+  |#\d+ +0x|(?:#\d+ +)?/\S+\.php\(\d+\): |\d+: +(?:0x|std::` +
+	`|core::|\w+::|\()|#\d+ +\S.* \(\S+:\d+:\d+\)$|(?:Raised|Called|Re-raised) (?:at|from) |\[\d+\] .*\)$|\S+\.nim\(\d+\) \w+$`
 
 var stackFrame = lazy.Regexp(`^(?:` + frameForm + `)`)
 
@@ -120,26 +123,33 @@ var forms = sync.OnceValue(func() *regexp.Regexp {
 		`[^\pL\d]*(?:\d+ ?/ ?\d+[^\pL\d]*)?$|⎯|<promise>|… \d+ bytes in all |[\x{2800}-\x{28ff}]`, // decoration, spinners
 		`> |\$ |\+\+? `, // what a runner is about to run
 		`g?make(?:\[\d+\])?: (?:\*\*\*|Enter|Leav)`, // and what it says when that failed
-		`npm (?:ERR!|error) *(?:$|/|(?:code|errno|syscall|path|command|workspace|location|Lifecycle|Exit|A complete|This is)\b)`,
+		`npm (?:ERR!|error) *(?:$|/|(?:code|errno|syscall|path|command|workspace|location|Lifecycle|Exit` +
+			`|A complete|This is)\b)`,
 		noticeForm,
-		`(?:duration_ms|location|failureType|exitCode|signal): |(?:code|url): '`,                                                           // fields of TAP and of node's errors
-		`(?:Bash|PowerShell|Cmd\.exe|Process|Script|script|The (?:process|command)\b.{0,99}|Exited) .{0,20}with (?:exit )?(?:code|status)`, // CI
-		`script returned exit code|Build step '.*' marked build as|Finished: [A-Z]+$|The (?:build could not read|project  ?\S* ?\(.*\) has) \d+`,
+		`(?:duration_ms|location|failureType|exitCode|signal): |(?:code|url): '`, // fields of TAP and of node's errors
+		`(?:Bash|PowerShell|Cmd\.exe|Process|Script|script|The (?:process|command)\b.{0,99}` +
+			`|Exited) .{0,20}with (?:exit )?(?:code|status)`, // CI
+		`script returned exit code|Build step '.*' marked build as|Finished: [A-Z]+$|The (?:build could not read` +
+			`|project  ?\S* ?\(.*\) has) \d+`,
 		`(?:× |error: )?.{0,60}(?:did not run successfully\.|subprocess-exited-with-error)$`, // pip around a tool
 		`[│╰]─?>? (?:exit code: |See above )`,
 		`ELIFECYCLE| ELIFECYCLE|error: \w+ failed, to rerun |ninja: build stopped|Node\.js v\d|info Visit `,
 		frameForm, `File ".*", line \d+|Traceback |created by |\w[\w./*()-]*\((?:.*0x[0-9a-f]+|\.*\)$)`,
-		`\.\.\. \d+ more|(?i:stack )?(?i:backtrace|stack trace|traceback)\b|(?i:time|duration|elapsed|took|(?:finished|ran|total time) in):? *[\d.]|--- \S|\+\+\+ \S|@@ `,
+		`\.\.\. \d+ more|(?i:stack )?(?i:backtrace|stack trace|traceback)\b|(?i:time|duration|elapsed|took` +
+			`|(?:finished|ran|total time) in):? *[\d.]|--- \S|\+\+\+ \S|@@ `,
 		`\(?(?:file://)?[\w./\\@-]*[/.][\w./\\@:-]*:\d+(?::\d+)?\)?$`,             // nothing but a place
 		`>? *\d+ *[|┆│▕]|\|(?: *$| *[^\pL\d"'\x60 ]| {8})`,                        // source
 		`(?:\S+ )?(?:\d+ +){3}|% Total |\d+(?:\.\d+)? ?%|.{0,40}\[[=#>. -]{3,}\]`, // meters
 		`[.EFPSsx]*\.[.EFPSsx]*$`,     // a mark for each test
 		`.*[-~^]\^$|\^-+ error here$`, // what points at a place of the line above
 		`[✓✔√☑]|ok \d|ok\b|OK\b|PASS|\[ *(?:ok|OK|PASS|pass|done|DONE) *\]`,
-		`(?i:(?:error: )?usage: |options:|hint|see |for more |(?:\* )?try[ :]|run |use -|please report |\[\*\] \d+ fixable|did you mean|learn more|documentation|if you |you can |https?://)`,
+		`(?i:(?:error: )?usage: |options:|hint|see |for more |(?:\* )?try[ :]|run |use -` +
+			`|please report |\[\*\] \d+ fixable|did you mean|learn more|documentation|if you |you can |https?://)`,
 		`(?i:done|finished|completed)[.!]?$`,
-		`\S+ [\d.]+ (?:bytes|[KM]iB) \[|For more information|To see the full|Re-run |Total time|To address |\[Help \d\]|--[a-z]|\[--?[a-z]`,
-		`(?i:for (?:the )?(?:full|complete|all) )|'[^']*': ?(?:['"\[{(\d]|True|False|None|null)|cache (?:hit|miss)|(?:heap|rss|peak memory|memory)[ :=]+\d|(?:Container|Network|Volume) \S+ +[A-Z]\w+$|[iℹ] |══`,
+		`\S+ [\d.]+ (?:bytes|[KM]iB) \[|For more information|To see the full|Re-run |Total time` +
+			`|To address |\[Help \d\]|--[a-z]|\[--?[a-z]`,
+		`(?i:for (?:the )?(?:full|complete|all) )|'[^']*': ?(?:['"\[{(\d]|True|False|None|null)|cache (?:hit` +
+			`|miss)|(?:heap|rss|peak memory|memory)[ :=]+\d|(?:Container|Network|Volume) \S+ +[A-Z]\w+$|[iℹ] |══`,
 	}, "|") + `)`)
 })
 
@@ -149,16 +159,19 @@ var wentWell = []string{
 }
 
 // steps begin a line that says what is being done.
-var steps = lazy.Regexp(`^(?:==+>|-->|->|=>|>>+|###*|::|\[\d+/\d+\]|\(\d+/\d+\)|\d+/\d+\b|(?i:step|stage|phase) \d+|[A-Za-z]\w*(?:ing\b|ed(?:[^\w:]|$)))`)
+var steps = lazy.Regexp(`^(?:==+>|-->|->|=>|>>+|###*|::|\[\d+/\d+\]|\(\d+/\d+\)|\d+/\d+\b|(?i:step|stage` +
+	`|phase) \d+|[A-Za-z]\w*(?:ing\b|ed(?:[^\w:]|$)))`)
 
 // nothing counts what did not happen.
-var nothing = lazy.Regexp(`(?i)\b(?:0|no|without) (?:\w+ )?(?:errors?|failures?|failed|problems?|warnings?|issues?)\b|(?:errors?|failures?|failed): 0\b`)
+var nothing = lazy.Regexp(`(?i)\b(?:0|no|without) (?:\w+ )?(?:errors?|failures?|failed|problems?|warnings?` +
+	`|issues?)\b|(?:errors?|failures?|failed): 0\b`)
 
 // raises begins a line that is an error: behind a time, a level, a bullet or
 // the name of a program.
 var raises = lazy.Regexp(`^(?:[^\pL\d]*|[\d:.,TZ/ -]*)(?:\w+[:|] +)?[^\pL\d]*` +
 	`(?i:error|err!?|fatal|panic|problem|exception|fail|failed|failure|fehler|erreur|fallo|errore|erro|ошибка|错误|エラー)` +
-	`(?:$|[^` + letters + `])|^[✗✘×❌✖‼⛔]|[│|] *[✗✘❌✖] *[│|]?$|^E  |^\w+(?:\.\w+)*(?:Error|Exception)\b|level=(?:error|fatal)|"level": ?"(?:error|fatal)`)
+	`(?:$|[^` + letters + `])|^[✗✘×❌✖‼⛔]|[│|] *[✗✘❌✖] *[│|]?$|^E  |^\w+(?:\.\w+)*(?:Error|Exception)\b` +
+	`|level=(?:error|fatal)|"level": ?"(?:error|fatal)`)
 
 // weighLine classifies a line by its form and by the words in it.
 func (h *hits) weighLine(i int, said string) part {
@@ -200,9 +213,10 @@ var oneWord = lazy.Regexp(`^(?:\pL+:? )?$`)
 
 // sums are lines that only count: "2 complaints", "bundles: 1 of 3 over",
 // "Passed: 3  Failed: 1". Others say which step failed, and not why.
-var sums = lazy.Regexp(`^[^\pL\d]*(?:[\w .-]{1,30}: *)?\d+ (?:of \d+ )?[\pL ()]+(?:, \d* ?[\pL ()]+)*(?: (?:in|on|across|after) [\d.]+ ?\pL+)?[^\pL\d]*$` +
-	`|^[^\pL\d]*(?:\pL+(?: \pL+)?: *\d+[ ,;]*){2,}$` +
-	`|^fatal: Could not read from remote|^[\w-]+ found an? \w+\.?$|\.{5,}\W*(?:FAILED|Failed|failed)\b|^Execution failed for task|^\* What went wrong` +
+var sums = lazy.Regexp(`^[^\pL\d]*(?:[\w .-]{1,30}: *)?\d+ (?:of \d+ )?[\pL ()]+(?:, \d* ?[\pL ()]+)*(?: (?:in` +
+	`|on|across|after) [\d.]+ ?\pL+)?[^\pL\d]*$|^[^\pL\d]*(?:\pL+(?: \pL+)?: *\d+[ ,;]*){2,}$` +
+	`|^fatal: Could not read from remote|^[\w-]+ found an? \w+\.?$|\.{5,}\W*(?:FAILED|Failed|failed)\b` +
+	`|^Execution failed for task|^\* What went wrong` +
 	`|^\S+: line \d+: +\d+ (?:Aborted|Killed|Segmentation fault|Terminated)`)
 
 // counting is a sentence in any language that ends in a count: "Nalezeno chyb: 1".
@@ -220,14 +234,16 @@ func isNameless(said string) bool {
 }
 
 // emptyWords say that something failed, or where, but not what.
-var emptyWords = words.Set(`a after all and are aborted aborting above an as at below build builds check checks checked checking code command
-	completed deploy deployment details did done end ended error errors exit exited fail failed failing failure failures fatal
-	finished for found gate has have in is it job jobs lint log more of one or output passed phase pipeline please problem
-	problems process recipe result results run runs script scripts see site some stage status step steps stop stopped
-	stopping suite summary target task tasks test tests that the there this to total two validation verification was were with
-	without files file configuration document must be fixed before had compilation giving up gave rolled back exception issues
-	assertion exiting warning warnings strict mode found did task goal complete successful type types rake while
-	running ctest invalid errored ms scanned report execution due returned ld x unhandled uncaught fehler fehlgeschlagen fehlerhaft erreur erreurs échec error fallo errores errore errori erro falha`)
+var emptyWords = words.Set(`a after all and are aborted aborting above an as at below build builds check checks
+	checked checking code command completed deploy deployment details did done end ended error errors exit exited
+	fail failed failing failure failures fatal finished for found gate has have in is it job jobs lint log more of
+	one or output passed phase pipeline please problem problems process recipe result results run runs script scripts
+	see site some stage status step steps stop stopped stopping suite summary target task tasks test tests that the
+	there this to total two validation verification was were with without files file configuration document must be
+	fixed before had compilation giving up gave rolled back exception issues assertion exiting warning warnings
+	strict mode found did task goal complete successful type types rake while running ctest invalid errored ms
+	scanned report execution due returned ld x unhandled uncaught fehler fehlgeschlagen fehlerhaft erreur erreurs
+	échec error fallo errores errore errori erro falha`)
 
 // nameToken is the name of a program in front of a message, or of a step, a file or a time in it.
 var nameToken = lazy.Regexp(`^[\w.-]+: |\(.*?\)|\S*[-/@#_\d]\S*|\S+\.\w+\b`)
@@ -302,7 +318,8 @@ func (o *outline) firstOfGroup(i int) int {
 }
 
 // valued is a line that says one of two values.
-var valued = lazy.Regexp(`^(?i:(?:but )?(?:was|got)|expected|want|got|have|actual|received|(?:result )?(?:was|should be))\b`)
+var valued = lazy.Regexp(`^(?i:(?:but )?(?:was|got)|expected|want|got|have|actual|received|(?:result )?(?:was` +
+	`|should be))\b`)
 
 // subjectAbove returns the line above that names the subject of one that says only that something
 // failed: a bare exception's source, the step before "failed after 3 s".
@@ -335,7 +352,8 @@ func (o *outline) decisiveLine(h *hits, v verdict) int {
 		if o.t.LineAt(v.line)[0] == '\t' && o.parts[v.line-min(1, v.line)] >= erring { // it continues the line above
 			return v.line - 1
 		}
-		if strings.Contains(o.t.LineAt(v.line), " panicked at ") && v.line+1 < o.t.LineCount() && o.parts[v.line+1] >= plain {
+		if strings.Contains(o.t.LineAt(v.line), " panicked at ") && v.line+1 < o.t.LineCount() &&
+			o.parts[v.line+1] >= plain {
 			return v.line + 1 // Rust says why on the next line
 		}
 		if o.parts[v.line] >= erring {

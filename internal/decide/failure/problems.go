@@ -19,7 +19,8 @@ func parseProblems(t printed.Text) []Item {
 	p := readProblems(t)
 	items := slices.Concat(p.errors, p.warnings)
 	slices.SortStableFunc(items, func(a, b Item) int { // those of the project first
-		return strings.Compare(strconv.FormatBool(places.IsForeign(a.File)), strconv.FormatBool(places.IsForeign(b.File)))
+		return strings.Compare(strconv.FormatBool(places.IsForeign(a.File)),
+			strconv.FormatBool(places.IsForeign(b.File)))
 	})
 	return items[:min(len(items), runners.MaxItems)]
 }
@@ -80,13 +81,15 @@ func (p *problems) readLine(l string) {
 
 var (
 	// thingsHead stands above a list of things that are not as they should be: "Unused files (2)".
-	thingsHead = lazy.Regexp(`^[^\pL]*((?i:unused|unlisted|unresolved|duplicate|missing|circular|invalid|extraneous|outdated|orphan)[\w ]*?(?: [\w ]+)?)(?: \(\d+\))?:?$`)
-	otherHead  = lazy.Regexp(`^[A-Z][\w ]+ \(\d+\)$`)
+	thingsHead = lazy.Regexp(`^[^\pL]*((?i:unused|unlisted|unresolved|duplicate|missing|circular|invalid` +
+		`|extraneous|outdated|orphan)[\w ]*?(?: [\w ]+)?)(?: \(\d+\))?:?$`)
+	otherHead = lazy.Regexp(`^[A-Z][\w ]+ \(\d+\)$`)
 )
 
 // readList reads a list of things below a heading, as knip and depcheck print them.
 func (p *problems) readList(said string) bool {
-	if m := thingsHead().FindStringSubmatch(said); m != nil && (strings.Contains(said, "(") || strings.HasPrefix(p.nextLine(), "* ")) {
+	if m := thingsHead().FindStringSubmatch(said); m != nil &&
+		(strings.Contains(said, "(") || strings.HasPrefix(p.nextLine(), "* ")) {
 		p.list = m[1]
 		return true
 	}
@@ -155,7 +158,8 @@ func (p *problems) valuesOf(it Item) (want, got string) {
 	b := runners.Body{Silent: true}
 	for j := p.i + 1; j < p.t.LineCount() && j < p.i+2*aroundMax; j++ {
 		l := p.t.LineAt(j)
-		if _, next := places.In(l); next || strings.HasPrefix(l, "error") || b.Item.Expected != "" && b.Item.Received != "" {
+		if _, next := places.In(l); next || strings.HasPrefix(l, "error") || b.Item.Expected != "" &&
+			b.Item.Received != "" {
 			break
 		}
 		if l = strings.Trim(l, " •|│"); l != "" {
@@ -284,7 +288,8 @@ func prefixOfProblem(s string) bool {
 		"->", "-->", "%error:", "(for doctest at)", "file", "/usr/bin/ld:", "✖", "x", "✘ [error]", "[info]":
 		return true
 	}
-	return len(s) < 60 && (strings.HasSuffix(s, " -") || strings.HasSuffix(s, "[error]") || strings.Contains(s, "-- [e") ||
+	return len(s) < 60 && (strings.HasSuffix(s, " -") || strings.HasSuffix(s, "[error]") ||
+		strings.Contains(s, "-- [e") ||
 		strings.HasPrefix(s, "error") || strings.HasSuffix(s, " at") || strings.HasSuffix(s, "(compileerror)") ||
 		strings.HasPrefix(s, "** (") || strings.HasPrefix(s, ":compile"))
 }

@@ -113,7 +113,8 @@ func boundItems(items []Item) []Item {
 	out := items[:0]
 	for n, i := range items {
 		if at := slices.IndexFunc(items[n:], func(o Item) bool { // what says the same and where
-			return i.Line == 0 && i.Test == "" && i.Message != "" && o.Line > 0 && strings.HasPrefix(o.Message, i.Message)
+			return i.Line == 0 && i.Test == "" && i.Message != "" && o.Line > 0 &&
+				strings.HasPrefix(o.Message, i.Message)
 		}); at > 0 {
 			i = items[n+at]
 		}
@@ -189,7 +190,8 @@ func setThrownAt(i *Item, p places.Place, c Class) {
 }
 
 // traceHead stands above the calls of a trace.
-var traceHead = lazy.Regexp(`^(?:Traceback |goroutine \d|The above exception was|During handling of the above|stack traceback|Stack trace|Backtrace)`)
+var traceHead = lazy.Regexp(`^(?:Traceback |goroutine \d|The above exception was|During handling of the above` +
+	`|stack traceback|Stack trace|Backtrace)`)
 
 // noteItem makes an item of line i and of the lines that continue it.
 func (o *outline) noteItem(i int) Item {
@@ -241,7 +243,8 @@ func (o *outline) completeItem(it *Item, i int) {
 		it.File, it.Line, it.Column = p.File, p.Line, p.Col
 	}
 	for j := i - 1; it.File == "" && j >= max(0, i-3) && o.parts[j] < erring; j-- {
-		if p, ok := places.In(o.t.LineAt(j)); ok && !places.IsForeign(p.File) && !runners.RunnerLine().MatchString(o.t.LineAt(j)) {
+		if p, ok := places.In(o.t.LineAt(j)); ok && !places.IsForeign(p.File) &&
+			!runners.RunnerLine().MatchString(o.t.LineAt(j)) {
 			it.File, it.Line, it.Column = p.File, p.Line, p.Col
 		}
 	}

@@ -103,15 +103,20 @@ func readRules() (all []*rule, err error) {
 var (
 	alarm = &rule{Words: strings.Split("error|errors|fatal|failed|failure|failures|fail|panic|exception|cannot|can't|denied|refused|"+
 		"not found|invalid|missing|unable|undefined|unexpected|expected|expecting|traceback|assertion|abort|aborted|killed|no such|"+
-		"could not|couldn't|does not exist|not exist|fehler|fehlgeschlagen|erreur|échec|Échec|ÉCHEC|Erreur|introuvable|fallo|falló|errore|erro|"+
+		"could not|couldn't|does not exist|not "+
+		"exist|fehler|fehlgeschlagen|erreur|échec|Échec|ÉCHEC|Erreur|introuvable|fallo|falló|errore|erro|"+
 		"falha|ошибка|Ошибка|не удалось|错误|失败|无法|エラー|失敗", "|")}
-	doubt = &rule{Words: strings.Split("does not|doesn't|do not|don't|did not|didn't|is not|isn't|are not|was not|has no|have no|"+
-		"not|no|different|differs|no longer|never|must|should|wrong|bad|broken|corrupt|differ|mismatch|too many|too long|too large|"+
-		"too big|too small|too few|too short|exceeds|exceeded|above|below|over|unused|unreachable|timed out|timeout|lost|"+
+	doubt = &rule{Words: strings.Split("does not|doesn't|do not|don't|did not|didn't|is not|isn't|are not|was "+
+		"not|has no|have no|"+
+		"not|no|different|differs|no longer|never|must|should|wrong|bad|broken|corrupt|differ|mismatch|too "+
+		"many|too long|too large|"+
+		"too big|too small|too few|too short|exceeds|exceeded|above|below|over|unused|unreachable|timed "+
+		"out|timeout|lost|"+
 		"illegal|duplicate|duplicated|conflict|conflicts|forbidden|unrecognized|unsupported|unresolved|unknown|unhandled|"+
 		"uncaught|violates|violation|violations|rejected|rejects|dead|stale|outdated|out of date|drift|empty|but|"+
 		"instead of|only|problem|problems|issue|issues|leak|dangling|orphan|incomplete|insufficient|incorrect|inconsistent|"+
-		"ambiguous|circular|refers to|want|wants|wanted|nicht|kein|keine|fehlt|ungültig|unbekannt|impossible|invalide|manquant|"+
+		"ambiguous|circular|refers "+
+		"to|want|wants|wanted|nicht|kein|keine|fehlt|ungültig|unbekannt|impossible|invalide|manquant|"+
 		"n'existe|no existe|falta|inválido|não|mancante|не найден|нет|不存在|缺少|見つかり|ません", "|")}
 )
 

@@ -150,12 +150,13 @@ func (p *spot) isMention() bool {
 }
 
 // narrated matches the beginning of an agent's account of its work.
-var narrated = lazy.Regexp(`^\W*(?:(?:I|We)(?:'ve| have)? (?:also |then |now )?)?(?i:added|implemented|wrote|changed|updated|fixed|documented|` +
-	`replaced|created|refactored|tested|removed|handled|renamed) `)
+var narrated = lazy.Regexp(`^\W*(?:(?:I|We)(?:'ve| have)? (?:also |then |now )?)?(?i:added|implemented|wrote` +
+	`|changed|updated|fixed|documented|replaced|created|refactored|tested|removed|handled|renamed) `)
 
 var (
 	// quotedName ends what stands before the name of a thing, and not a message.
-	quotedName = lazy.Regexp(`(?i)\b(?:column|table|relation|type|variable|property|function|field|key|method|constant|heading|member) $`)
+	quotedName = lazy.Regexp(`(?i)\b(?:column|table|relation|type|variable|property|function|field|key|method` +
+		`|constant|heading|member) $`)
 	// aboutIt ends what stands before a quotation in a sentence.
 	aboutIt = lazy.Regexp(`[a-z] $`)
 	// advised ends what stands before a command that should be run.

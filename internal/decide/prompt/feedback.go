@@ -26,7 +26,8 @@ func feedbackText(in *Input, items int) string {
 		return ""
 	}
 	parts := []string{
-		in.verdictLine(), itemList(f.Items, items, f.Dropped), bulletList("Tried before, without success:", f.Tried, maxTried),
+		in.verdictLine(), itemList(f.Items, items, f.Dropped),
+		bulletList("Tried before, without success:", f.Tried, maxTried),
 		instructionText(f), answerText(f), bulletList("Notes:", f.Notes, maxNotes),
 		bulletList("In your last message something was nearly a signal, but did not count:", f.Malformed, maxNotes),
 	}

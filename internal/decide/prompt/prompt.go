@@ -302,7 +302,8 @@ func gatesText(in Input) string {
 	case len(in.Gates) > 0:
 		const rule = "A COMPLETE is accepted only if every required one is green, so run them yourself first. " +
 			"Do not weaken them."
-		list := bulletList("These checks run when you have ended, in this order:", firstGates(in.gateLines()), maxGates+1)
+		list := bulletList("These checks run when you have ended, in this order:", firstGates(in.gateLines()),
+			maxGates+1)
 		return joinParts(list, rule, in.sealedText(), in.evidenceFolderText())
 	case in.Sealed > 0:
 		return in.sealedText()

@@ -91,7 +91,8 @@ func (s *State) isFull() bool {
 	if n == 0 {
 		return false
 	}
-	return n >= MaxChecking || len(s.Suspects) > 0 || s.Stop != nil || s.Checking[0].Target || s.Checking[0].Theirs != ""
+	return n >= MaxChecking || len(s.Suspects) > 0 || s.Stop != nil || s.Checking[0].Target ||
+		s.Checking[0].Theirs != ""
 }
 
 // InCheck reports whether the forge checks the work of the entry now.

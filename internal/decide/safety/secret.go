@@ -128,7 +128,8 @@ var knownFormats = sync.OnceValue(func() []format {
 			most = "}(?:[^" + set[1:] + "|$)"
 		}
 		key := regexp.QuoteMeta(words[0]) + set + "{" + words[2]
-		out = append(out, format{words[0], regexp.MustCompile(`(?:^|[^\w-])(` + key + strings.Replace(most, "}", "})", 1)), kind})
+		out = append(out, format{words[0],
+			regexp.MustCompile(`(?:^|[^\w-])(` + key + strings.Replace(most, "}", "})", 1)), kind})
 	}
 	return out
 })
@@ -213,7 +214,8 @@ func isSettingsFile(file string) bool {
 	case ".env", ".properties", ".ini", ".cfg", ".conf", ".toml", ".yaml", ".yml":
 		return true
 	}
-	return strings.HasPrefix(base, ".env") || slices.Contains([]string{".npmrc", ".pypirc", ".netrc", "credentials"}, base)
+	return strings.HasPrefix(base, ".env") ||
+		slices.Contains([]string{".npmrc", ".pypirc", ".netrc", "credentials"}, base)
 }
 
 // isPlaceholder reports whether a value stands for a secret, or gets one elsewhere.

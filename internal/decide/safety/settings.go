@@ -8,9 +8,10 @@ import (
 
 // secretName is what the name of a password, a token or a key has in it, and what may
 // follow it in the name.
-const secretName = `(?:token|passw|passphrase|passwd|pass\b|pwd|secret|credential|api[_-]?key|private[_-]?key|signing|` +
-	`cookie|auth(?:[^o]|oriz|\b)|username|\buser\b|login|ident\b|(?:\b|[_-])key\b|access_?key|key(?:file|store)|\bcert|bearer|jwt|` +
-	`(?:\b|[_-])pat\b|__(?:com|org|net|io|dev))[\w."'\]@-]*`
+const secretName = `(?:token|passw|passphrase|passwd|pass\b|pwd|secret|credential|api[_-]?key|private[_-]?key` +
+	`|signing|` +
+	`cookie|auth(?:[^o]|oriz|\b)|username|\buser\b|login|ident\b|(?:\b|[_-])key\b|access_?key|key(?:file|store)` +
+	`|\bcert|bearer|jwt|(?:\b|[_-])pat\b|__(?:com|org|net|io|dev))[\w."'\]@-]*`
 
 const anAddress = `\w[\w+.-]*://[^\s"'<>]+`
 
@@ -18,10 +19,12 @@ var (
 	// secretLine begins with a name that is given a password, a token or a key.
 	secretLine = lazy.Regexp(`(?i)^\s*["'\w./:@ \t\[-]*?` + secretName + `\s*(?:[=:]|\s["'\w])`)
 	// secretQuoted and secretBare are such a name with its value, wherever it stands, or an address.
-	secretQuoted = lazy.Regexp(`(?i)(` + anAddress + `)|(` + secretName + `\s*(?:=>|>>,<<|[=:(,])?\s*)(?:"[^"]*"|'[^']*'|q\[[^\]]*\]|q\{[^}]*\}|q\([^)]*\))`)
-	secretBare   = lazy.Regexp(`(?i)(` + anAddress + `)|(` + secretName + `[=:]\s*)[^\s"',;}\])]+`)
+	secretQuoted = lazy.Regexp(`(?i)(` + anAddress + `)|(` + secretName + `\s*(?:=>|>>,<<|[=:(,])?\s*)(?:"[^"]*"` +
+		`|'[^']*'|q\[[^\]]*\]|q\{[^}]*\}|q\([^)]*\))`)
+	secretBare = lazy.Regexp(`(?i)(` + anAddress + `)|(` + secretName + `[=:]\s*)[^\s"',;}\])]+`)
 	// secretAttribute is one of an element of XML.
-	secretAttribute = lazy.Regexp(`(?i)(\bkey="[\w.:-]*?` + secretName + `\s+value=|\b(?:password|token|secret|username)=)"[^"]*"`)
+	secretAttribute = lazy.Regexp(`(?i)(\bkey="[\w.:-]*?` + secretName + `\s+value=|\b(?:password|token|secret` +
+		`|username)=)"[^"]*"`)
 	// secretElement is an element of XML with such a name; secretElements hold nothing else.
 	secretElement  = lazy.Regexp(`(?i)(<[\w.:-]*` + secretName + `(?:\s[^>]*)?>)[^<]*<`)
 	secretElements = lazy.Regexp(`(?is)<(servers|packageSourceCredentials|apikeys|proxies)\b.*?` +

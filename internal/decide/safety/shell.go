@@ -173,7 +173,8 @@ func (s *shell) keepSettings(cmd *command, stay bool) {
 func (s *shell) judgeChain(c *syntax.BinaryCmd, from *command, kept bool) (last *command) {
 	list := []*syntax.BinaryCmd{c}
 	first := c.X
-	for next, ok := first.Cmd.(*syntax.BinaryCmd); ok && len(first.Redirs) == 0; next, ok = first.Cmd.(*syntax.BinaryCmd) {
+	for next, ok := first.Cmd.(*syntax.BinaryCmd); ok && len(first.Redirs) == 0; next,
+		ok = first.Cmd.(*syntax.BinaryCmd) {
 		list = append(list, next)
 		first = next.X
 	}

@@ -172,7 +172,8 @@ func (s *Situation) reasonIneffective(c *Strategy) string {
 	}{
 		{c.Fallback, reasonUnless(s.CanFallback, "agents.fallback names no agent", s.reasonSameGate())},
 		{c.Agent != "", s.reasonSameGate()},
-		{c.Stronger, reasonUnless(s.CanStronger, "agents.stronger names no agent", reasonUnless(!s.Unheard, unheard, ""))},
+		{c.Stronger, reasonUnless(s.CanStronger, "agents.stronger names no agent",
+			reasonUnless(!s.Unheard, unheard, ""))},
 		{c.Rewind, reasonUnless(s.CanRewind, "there is no better snapshot to go back to", "")},
 		{c.SkipOptional, reasonUnless(s.HasOptional, "nothing here is optional", "")},
 		{c.TimeoutFactor > 1 || c.TimeoutFloor > 0, s.reasonNoLonger(c)},

@@ -194,8 +194,8 @@ var builtin = []Strategy{
 		Timeout: 5 * time.Minute, Backoff: Exponential, Parallelism: 5, UseCache: true,
 	},
 	{
-		Name: "diagnose", Description: "Find the root cause before any edit", Priority: 9, Classes: workClasses, work: true,
-		Timeout: 5 * time.Minute, Backoff: Exponential, Parallelism: 5, UseCache: true,
+		Name: "diagnose", Description: "Find the root cause before any edit", Priority: 9, Classes: workClasses,
+		work: true, Timeout: 5 * time.Minute, Backoff: Exponential, Parallelism: 5, UseCache: true,
 		Instruction: "Before you edit anything, find the root cause: read the failure above, reproduce it, and write " +
 			"down in one sentence what causes it. Then make the smallest change that removes that cause.",
 	},
@@ -203,7 +203,8 @@ var builtin = []Strategy{
 		Name: "aggressive-timeout", Description: "Increase timeouts for slow operations", Priority: 8,
 		Classes: []failure.Class{failure.Timeout, failure.Network},
 		Timeout: 10 * time.Minute, TimeoutFactor: 2, Backoff: Exponential, Parallelism: 5, UseCache: true,
-		Instruction: "This iteration has more time. Work in smaller steps all the same, and finish with what is verified.",
+		Instruction: "This iteration has more time. Work in smaller steps all the same, and finish with what is " +
+			"verified.",
 	},
 	{
 		Name: FallbackProviders, Description: "Use alternative AI providers", Priority: 7,
@@ -211,8 +212,8 @@ var builtin = []Strategy{
 		Timeout: 5 * time.Minute, Backoff: Exponential, Parallelism: 5, Fallback: true,
 	},
 	{
-		Name: "reduced-parallelism", Description: "Execute steps sequentially to avoid resource contention", Priority: 6,
-		Classes: []failure.Class{failure.ResourceExhausted, failure.PortConflict},
+		Name: "reduced-parallelism", Description: "Execute steps sequentially to avoid resource contention",
+		Priority: 6, Classes: []failure.Class{failure.ResourceExhausted, failure.PortConflict},
 		Timeout: 5 * time.Minute, Backoff: Linear, Parallelism: 1, UseCache: true,
 		Instruction: "Run one thing at a time: tests with one worker, builds with one job, and end what you started " +
 			"before you start the next.",

@@ -71,8 +71,9 @@ func (c *checker) resolveNeeds() bool {
 			n, ok := c.number[id]
 			switch {
 			case !ok:
-				c.faults.add(Fault{Path: path, Message: fmt.Sprintf("%s needs %q, which no step has as its id", labelOfStep(s), id),
-					Word: id, Among: c.ids})
+				c.faults.add(Fault{Path: path,
+					Message: fmt.Sprintf("%s needs %q, which no step has as its id", labelOfStep(s), id),
+					Word:    id, Among: c.ids})
 			case slices.Contains(c.g.needs[i], n):
 				c.addFault(path, "%s needs %q twice", labelOfStep(s), id)
 			default:
@@ -239,7 +240,8 @@ func (c *checker) compileCondition(at where, text string) Condition {
 // checkReferences checks that an expression uses what is there by then.
 func (c *checker) checkReferences(at where, e *expression, find string) {
 	if e.status && !at.status {
-		c.addExpressionFault(at.path, find, &expressionError{message: "success(), failure(), always() and cancelled() are for if:"})
+		c.addExpressionFault(at.path, find, &expressionError{message: "success(), failure(), always() and " +
+			"cancelled() are for if:"})
 	}
 	for _, r := range e.refs {
 		if err := c.checkReference(at, r); err != nil {

@@ -132,7 +132,8 @@ func (loose) Visit(n *ast.Node) {
 	switch node := (*n).(type) {
 	case *ast.BinaryNode:
 		if name, ok := operators[node.Operator]; ok {
-			ast.Patch(n, &ast.CallNode{Callee: &ast.IdentifierNode{Value: name}, Arguments: []ast.Node{node.Left, node.Right}})
+			ast.Patch(n, &ast.CallNode{Callee: &ast.IdentifierNode{Value: name},
+				Arguments: []ast.Node{node.Left, node.Right}})
 		}
 	case *ast.UnaryNode:
 		if name, ok := operators[node.Operator]; ok {
@@ -159,7 +160,8 @@ func (e *expression) evaluateWith(v *Values) (out any, err error) {
 // library beyond them. Its error is an *expressionError.
 func compileExpression(source string, known map[string]bool) (*expression, error) {
 	if utf8.RuneCountInString(source) > maxExpression {
-		return nil, &expressionError{message: fmt.Sprintf("the expression is too long (over %d characters)", maxExpression)}
+		return nil, &expressionError{message: fmt.Sprintf("the expression is too long (over %d characters)",
+			maxExpression)}
 	}
 	r := rewriter{in: []rune(source), known: known}
 	room := len(r.in) + 32 // brackets and quotes around names

@@ -178,7 +178,8 @@ func (p *Plan) hashInstances(env []Pair) {
 		in := &p.Instances[i]
 		s := in.Step.Step
 		h := hashed{
-			Version: 1, ID: in.ID, Work: s.Work, If: s.If, Env: append(append([]Pair{}, env...), s.Env...), Matrix: in.Matrix,
+			Version: 1, ID: in.ID, Work: s.Work, If: s.If, Env: append(append([]Pair{}, env...), s.Env...),
+			Matrix:  in.Matrix,
 			Outputs: s.Outputs, Alternatives: s.Alternatives, Verify: s.Verify, Dir: s.WorkingDirectory,
 		}
 		h.Needs = append(h.Needs, lists.Each(in.Needs, func(n int) string { return p.Instances[n].Hash })...)

@@ -193,7 +193,8 @@ func (p *attempts) beginRun(
 	return engine.Start(ctx, o)
 }
 
-func (p *attempts) resumption(ctx context.Context, run string, mode schedule.StartMode, pol *loop.Policy) (loop.Event, error) {
+func (p *attempts) resumption(ctx context.Context, run string, mode schedule.StartMode, pol *loop.Policy,
+) (loop.Event, error) {
 	e := loop.Event{Kind: loop.Resumed, Policy: pol}
 	if mode != schedule.Answer {
 		return e, nil

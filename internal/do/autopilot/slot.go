@@ -160,7 +160,8 @@ func (p *attempts) attemptRun(ctx, ready context.Context, l *slot) (w pool.Works
 }
 
 // endAttempt keeps the result of an attempt, and gives its workspace back.
-func (p *attempts) endAttempt(ctx context.Context, l *slot, w pool.Workspace, s loop.State, err error) schedule.Outcome {
+func (p *attempts) endAttempt(ctx context.Context, l *slot, w pool.Workspace, s loop.State, err error,
+) schedule.Outcome {
 	switch {
 	case err != nil && w.ID == "":
 		return notBegun(err)

@@ -77,7 +77,8 @@ func Dial(ctx context.Context, at autopilot.EngineAt, log *slog.Logger) (client.
 		return nil, &awayError{why}
 	}
 	var none *serviceerror.NamespaceNotFound
-	_, err = c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: a.Namespace})
+	_, err = c.WorkflowService().DescribeNamespace(ctx,
+		&workflowservice.DescribeNamespaceRequest{Namespace: a.Namespace})
 	if errors.As(err, &none) { // any other answer is reported where the engine is used
 		c.Close()
 		return nil, fault.Refuse("the engine at %s has no namespace %s", a.HostPort, a.Namespace).

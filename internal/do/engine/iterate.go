@@ -213,7 +213,8 @@ type agentCall struct {
 }
 
 // agentJob is a process of the command's agent, and what must have run before.
-func (w *worker) agentJob(c loop.Command, p attemptdir.Folder, call agentCall) (job supervisor.Job, warm []string, err error) {
+func (w *worker) agentJob(c loop.Command, p attemptdir.Folder, call agentCall,
+) (job supervisor.Job, warm []string, err error) {
 	a, ok := w.plan.Agents[c.Agent]
 	if !ok {
 		return job, nil, fmt.Errorf("agent %q is not configured", c.Agent)
@@ -253,7 +254,8 @@ func (w *worker) agentJob(c loop.Command, p attemptdir.Folder, call agentCall) (
 		}
 		start.Env = append(start.Env, shows...)
 	}
-	limits.Wall, limits.Idle, limits.Grace, limits.Ask = c.Limits.Wall, a.IdleLimit(c.Limits.Idle), start.Grace, start.Ask
+	limits.Wall, limits.Idle, limits.Grace, limits.Ask = c.Limits.Wall, a.IdleLimit(c.Limits.Idle), start.Grace,
+		start.Ask
 	limits.Turns, limits.Printed, limits.Room, limits.Tools = w.plan.MaxTurns, w.plan.MaxOutput, leastRoom,
 		a.CountsTools()
 	limits.Priced = w.plan.Priced && (len(a.Routes) > 0 || !agent.ReportsCost(a.Adapter))

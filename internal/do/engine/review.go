@@ -82,8 +82,8 @@ func (w *worker) beginReview(ctx context.Context, s loop.State, p attemptdir.Fol
 		return b, fmt.Errorf("cannot write the prompt of the review: %w", err)
 	}
 	job, warm, err := w.agentJob(c, p, agentCall{
-		id: attemptdir.ReviewID(c), files: p.ReviewFiles(c.Review), prompt: p.ReviewPromptFile(c.Review), size: int64(len(text.Text)),
-		readOnly: true,
+		id: attemptdir.ReviewID(c), files: p.ReviewFiles(c.Review), prompt: p.ReviewPromptFile(c.Review),
+		size: int64(len(text.Text)), readOnly: true,
 	})
 	if err != nil {
 		return b, err

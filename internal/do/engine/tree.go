@@ -65,7 +65,8 @@ func (w *treeWatch) knowBase(b attemptdir.Begun) {
 }
 
 // do carries out a job.
-func (w *limitedJobs) do(ctx context.Context, job supervisor.Job, onEvent func(agent.Event)) (supervisor.Result, error) {
+func (w *limitedJobs) do(ctx context.Context, job supervisor.Job, onEvent func(agent.Event),
+) (supervisor.Result, error) {
 	res, err := w.jobs.Do(ctx, job, onEvent)
 	w.Spend(job, &res)
 	return res, err

@@ -30,7 +30,8 @@ func Open(
 	}
 	g, err := New(Config{
 		Token: p.Token, From: p.From, Routes: p.Routes, Prices: p.Prices,
-		Limits: Limits{Cost: p.Cost, Tokens: p.Tokens, Calls: p.Calls, Priced: p.Priced, Day: p.Day}, Spend: spend, Closed: p.Closed,
+		Limits: Limits{Cost: p.Cost, Tokens: p.Tokens, Calls: p.Calls, Priced: p.Priced, Day: p.Day}, Spend: spend,
+		Closed: p.Closed,
 		Transport: &http.Transport{
 			Proxy: http.ProxyFromEnvironment, TLSClientConfig: tls, ForceAttemptHTTP2: true, DisableCompression: true,
 			MaxIdleConnsPerHost: 16, IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: headerTime,

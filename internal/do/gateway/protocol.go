@@ -66,7 +66,8 @@ var dialects = sync.OnceValue(func() map[agent.Protocol]dialect {
 			refusal: `{"error":{"type":"invalid_request_error","code":"%[1]d","param":null,"message":%[2]s}}`,
 		},
 		agent.Gemini: {
-			calls: []endpoint{post(`/v1(alpha|beta)?/models/`+name+`:(generateContent|streamGenerateContent)`, newGenerate)},
+			calls: []endpoint{post(`/v1(alpha|beta)?/models/`+name+`:(generateContent|streamGenerateContent)`,
+				newGenerate)},
 			others: []endpoint{
 				post(`/v1(alpha|beta)?/models/`+name+`:countTokens`, nil),
 				get(`/v1(alpha|beta)?/models`), get(`/v1(alpha|beta)?/models/` + name),

@@ -46,7 +46,8 @@ func (s *Shadow) Changes(ctx context.Context, from, to string, renames bool, lim
 	return all, more, err
 }
 
-func (r *History) diffTree(ctx context.Context, c call, from, to string, renames bool, limit int) ([]Change, bool, error) {
+func (r *History) diffTree(ctx context.Context, c call, from, to string, renames bool, limit int,
+) ([]Change, bool, error) {
 	if from == to {
 		return nil, false, nil
 	}

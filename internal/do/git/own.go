@@ -187,7 +187,8 @@ func (r *History) Since(ctx context.Context, from, to string) (commits [][]strin
 
 // MergeTrees merges two trees that come from a third one, in the store of r. Conflicts
 // are the paths that could not be merged; then there is no tree.
-func (r *History) MergeTrees(ctx context.Context, base, ours, theirs string) (tree string, conflicts []string, err error) {
+func (r *History) MergeTrees(ctx context.Context, base, ours, theirs string,
+) (tree string, conflicts []string, err error) {
 	root, err := commitTree(ctx, r.NewCall(), pawl, base, "base", nil)
 	if err != nil {
 		return "", nil, err

@@ -122,7 +122,7 @@ func (t *target) reasonStays(ctx context.Context) (why string, warnings []string
 	if count > named {
 		own = append(own, "…")
 	}
-	return fmt.Sprintf("%s in %s on %s has commits that %s does not: %d (%s). They are not verified and not pushed, and "+
-		"the branch stays where it is. To bring them there yourself: git pull --rebase, then git push",
+	return fmt.Sprintf("%s in %s on %s has commits that %s does not: %d (%s). They are not verified and not "+
+		"pushed, and the branch stays where it is. To bring them there yourself: git pull --rebase, then git push",
 		branchName(t.ref), t.o.Repo.Top, t.o.Owner.Host, t.remote.name, count, strings.Join(own, "; ")), nil, nil
 }

@@ -225,7 +225,8 @@ func (t *target) describeDivergence(ctx context.Context, f *queue.Facts, here, t
 	switch {
 	case forced:
 		f.Theirs, f.Apart = there, true
-		f.Diverged = fmt.Sprintf("%s at %s was force-pushed, or is another history: it is at %.10s now, and has not all "+
+		f.Diverged = fmt.Sprintf("%s at %s was force-pushed, or is another history: it is at %.10s now, and has "+
+			"not all "+
 			"that is here from it (%.10s). Nothing was merged. To use its history: git switch %s && git fetch %s "+
 			"%s && git reset --keep FETCH_HEAD. To use the local history: pawl queue resume, then git push "+
 			"--force-with-lease %s %s:%s", far, t.remote.name, there, cmp.Or(last, here), name, t.remote.name,

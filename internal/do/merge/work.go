@@ -141,7 +141,8 @@ func (w *worker) openTarget(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // the end of ctx is no error
 		case err == nil:
-			return w.takeEvent(ctx, queue.Event{Kind: queue.Opened, Policy: &q.o.Policy, Facts: &facts, Warnings: warnings})
+			return w.takeEvent(ctx, queue.Event{Kind: queue.Opened, Policy: &q.o.Policy, Facts: &facts,
+				Warnings: warnings})
 		case w.drain && try == drainTries:
 			return err
 		}

@@ -103,8 +103,8 @@ func (p *program) awaitRest() (supervisor.Rest, error) {
 		p.rest <- rest
 		return rest, nil
 	case <-timer.C:
-		return supervisor.Rest{}, errors.New("cannot open the way to the agent's models: the rest of pawl did not come up; " +
-			"try again when the machine is less busy")
+		return supervisor.Rest{}, errors.New("cannot open the way to the agent's models: the rest of pawl did " +
+			"not come up; try again when the machine is less busy")
 	}
 }
 

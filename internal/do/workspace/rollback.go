@@ -312,7 +312,8 @@ func (r *session) carry(ctx context.Context, changes []git.Change, strays []stri
 		}
 	}
 	for _, ch := range changes {
-		if ch.NewObject != "" && ch.NewMode != ModeFolder && ch.OldMode != git.ModeNested && ch.NewMode != git.ModeNested {
+		if ch.NewObject != "" && ch.NewMode != ModeFolder && ch.OldMode != git.ModeNested &&
+			ch.NewMode != git.ModeNested {
 			writes, blobs = append(writes, ch), append(blobs, ch.NewObject)
 		}
 	}
@@ -339,7 +340,10 @@ func (b *Carried) leave(path string, reason error) {
 // them skipped, and what is in nested repositories.
 func WithoutSkipped(changes []git.Change, paths ...[]string) []git.Change {
 	skipped := lists.Set(slices.Concat(paths...))
-	return slices.DeleteFunc(changes, func(ch git.Change) bool { return skipped[ch.Path] || underAny(ch.Path, skipped) })
+	return slices.DeleteFunc(changes, func(ch git.Change) bool {
+		return skipped[ch.Path] ||
+			underAny(ch.Path, skipped)
+	})
 }
 
 func underAny(p string, dirs map[string]bool) bool {

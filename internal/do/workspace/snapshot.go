@@ -77,8 +77,8 @@ func (m machine) Unwrap() error      { return m.error }
 func (c *Checkout) snapshot(ctx context.Context, run string, n int, o SnapshotOptions) (Snapshot, error) {
 	named := o.Attempt == "" || validName(o.Attempt)
 	if n < 0 || !named {
-		return Snapshot{}, fmt.Errorf("cannot take snapshot %d %q of run %s: the number or the attempt cannot be part of a "+
-			"ref", n, o.Attempt, run)
+		return Snapshot{}, fmt.Errorf("cannot take snapshot %d %q of run %s: the number or the attempt cannot be "+
+			"part of a ref", n, o.Attempt, run)
 	}
 	r, err := c.open(ctx, run)
 	if err != nil {

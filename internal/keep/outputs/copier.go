@@ -128,7 +128,8 @@ func listIterations(root *os.Root) (numbers []int, err error) {
 // names are the files that are copied: what a person may read whole, and of those with
 // .json what says that something has begun or ended.
 var names = lazy.Regexp(
-	`^(((.+\.)?prompt\.md|[^.]+\.(out|err|events\.jsonl))(\.[0-9]+|\.gz)?|(.+\.)?begun\.json|[^.]+\.result\.json(\.tmp)?)$`)
+	`^(((.+\.)?prompt\.md|[^.]+\.(out|err|events\.jsonl))(\.[0-9]+|\.gz)?|(.+\.)?begun\.json` +
+		`|[^.]+\.result\.json(\.tmp)?)$`)
 
 // isCopied reports whether a file is copied: those that names has, and evidence.
 func isCopied(name string) bool {

@@ -238,15 +238,16 @@ func (s AutopilotTables) TakeAutopilotControls(ctx context.Context) (asked []Aut
 	if _, err = s.reads.One(ctx, `SELECT count(*) FROM autopilot_controls`, nil, &open); err != nil || open == 0 {
 		return nil, s.explainError(ctx, what, err)
 	}
-	return changeValue(ctx, s.DB, crashSafe, what, func(ctx context.Context, w *statements) ([]AutopilotControl, error) {
-		asked, err := rows.ListAll(ctx, w,
-			func(c *AutopilotControl) []any { return []any{&c.ID, &c.Kind, &c.Text, &c.At} },
-			`SELECT id, kind, text, at FROM autopilot_controls ORDER BY id`)
-		if err == nil {
-			_, err = w.Exec(ctx, `DELETE FROM autopilot_controls`)
-		}
-		return asked, err
-	})
+	return changeValue(ctx, s.DB, crashSafe, what,
+		func(ctx context.Context, w *statements) ([]AutopilotControl, error) {
+			asked, err := rows.ListAll(ctx, w,
+				func(c *AutopilotControl) []any { return []any{&c.ID, &c.Kind, &c.Text, &c.At} },
+				`SELECT id, kind, text, at FROM autopilot_controls ORDER BY id`)
+			if err == nil {
+				_, err = w.Exec(ctx, `DELETE FROM autopilot_controls`)
+			}
+			return asked, err
+		})
 }
 
 // Sprint is one with its statistics, as JSON.

@@ -165,7 +165,8 @@ func (f CaseFilter) conditions() *rows.Conditions {
 	}
 	if len(f.Within) > 0 {
 		rows.AnyOf(c, `c.id IN (WITH RECURSIVE below (id) AS (SELECT id FROM cases WHERE id IN (…)
-			UNION SELECT k.id FROM below b JOIN cases k ON k.parent = b.id AND k.parent <> '') SELECT id FROM below)`, f.Within)
+			UNION SELECT k.id FROM below b JOIN cases k ON k.parent = b.id AND k.parent <> '') SELECT id
+			FROM below)`, f.Within)
 	}
 	if len(f.Tags) > 0 {
 		tags := lists.Each(f.Tags, func(tag string) any { return inTags(tag) })
@@ -218,16 +219,18 @@ const (
 	caseColumns = `c.id, c.type, c.title, c.tags, c.priority, c.parent, c.ref, c.status, c.why, c.retries,
 		c.created_at, c.updated_at,
 		c.unmet, c.unblocks, c.held, c.children, c.children_done, coalesce(p.children, 0), coalesce(p.children_done, 0)`
-	caseTables      = ` FROM cases c LEFT JOIN cases p ON p.id = c.parent`
-	oneCase         = `SELECT ` + caseColumns + caseTables + ` WHERE c.id = $1`
-	caseOfRef       = `SELECT ` + caseColumns + caseTables + ` WHERE c.ref = $1 AND c.ref <> ''`
-	casesOfParent   = `SELECT c.id FROM cases c WHERE c.parent = $1 AND c.parent <> '' ORDER BY c.seq`
-	parentQuery     = `SELECT c.parent FROM cases c WHERE c.id = $1 AND c.parent <> ''`
-	needsQuery      = `SELECT n.need FROM case_needs n JOIN cases c ON c.id = n.need WHERE n.dependent = $1 ORDER BY c.seq`
+	caseTables    = ` FROM cases c LEFT JOIN cases p ON p.id = c.parent`
+	oneCase       = `SELECT ` + caseColumns + caseTables + ` WHERE c.id = $1`
+	caseOfRef     = `SELECT ` + caseColumns + caseTables + ` WHERE c.ref = $1 AND c.ref <> ''`
+	casesOfParent = `SELECT c.id FROM cases c WHERE c.parent = $1 AND c.parent <> '' ORDER BY c.seq`
+	parentQuery   = `SELECT c.parent FROM cases c WHERE c.id = $1 AND c.parent <> ''`
+	needsQuery    = `SELECT n.need FROM case_needs n JOIN cases c ON c.id = n.need WHERE n.dependent = $1
+		ORDER BY c.seq`
 	dependentsQuery = `SELECT n.dependent FROM case_needs n JOIN cases c ON c.id = n.dependent
 		WHERE n.need = $1 ORDER BY c.seq`
 	// The needs of a case come with a listed one as a text.
-	listedColumns = caseColumns + `, coalesce((SELECT string_agg(need, ',') FROM case_needs WHERE dependent = c.id), '')`
+	listedColumns = caseColumns + `, coalesce((SELECT string_agg(need, ',') FROM case_needs
+		WHERE dependent = c.id), '')`
 )
 
 func caseFields(c *board.Case) []any {
@@ -260,7 +263,8 @@ func fullCase(ctx context.Context, w *statements, id string) (board.Case, error)
 	if c.Needs, err = rows.ReadTexts(ctx, w, needsQuery, id); err != nil {
 		return c, err
 	}
-	_, err = w.One(ctx, `SELECT description, acceptance, control, verify, sealed FROM case_texts WHERE id = $1`, []any{id},
+	_, err = w.One(ctx, `SELECT description, acceptance, control, verify, sealed FROM case_texts
+		WHERE id = $1`, []any{id},
 		&c.Description, rows.ScanJSON(&c.Acceptance), rows.ScanJSON(&c.Control), rows.ScanJSON(&c.Verify),
 		rows.ScanJSON(&c.Sealed))
 	return c, err
@@ -352,7 +356,8 @@ type Verdict struct {
 func (s CaseTables) DecideReview(ctx context.Context, v Verdict) (ok bool, err error) {
 	return changeValue(ctx, s.DB, powerSafe, "decide about "+v.Case,
 		func(ctx context.Context, w *statements) (bool, error) {
-			found, err := readReviews(ctx, w, ` WHERE id = $1 AND decision = '' AND CAST($2 AS BIGINT) IN (0, seq)`, v.Case, v.Review)
+			found, err := readReviews(ctx, w, ` WHERE id = $1 AND decision = ''
+				AND CAST($2 AS BIGINT) IN (0, seq)`, v.Case, v.Review)
 			if err != nil || len(found) == 0 {
 				return false, err
 			}
@@ -393,6 +398,7 @@ func readReviews(ctx context.Context, from *statements, where string, args ...an
 func (s CaseTables) Attention(ctx context.Context) (reviews, waiting, failed int, err error) {
 	_, err = s.reads.One(ctx, `SELECT (SELECT count(*) FROM case_reviews WHERE decision = ''),
 		(SELECT count(*) FROM cases WHERE status = 'blocked' AND type = 'task'),
-		(SELECT count(*) FROM cases WHERE status IN ('failed', 'timeout') AND type = 'task')`, nil, &reviews, &waiting, &failed)
+		(SELECT count(*) FROM cases WHERE status IN ('failed', 'timeout')
+		AND type = 'task')`, nil, &reviews, &waiting, &failed)
 	return reviews, reviews + waiting, failed, s.explainError(ctx, "count what waits for people", err)
 }

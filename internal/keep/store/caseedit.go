@@ -70,7 +70,8 @@ func (b *cases) resolveNames(ctx context.Context, c *board.Case) error {
 		}
 		if !ok || parent.Type != board.Operation {
 			problems.Problems = append(problems.Problems,
-				board.Problem{Text: fmt.Sprintf("%q cannot be the parent of %s: it is no operation on the board", c.Parent, c.ID)})
+				board.Problem{Text: fmt.Sprintf("%q cannot be the parent of %s: it is no operation on the board",
+					c.Parent, c.ID)})
 		}
 		c.Parent = parent.ID
 	}

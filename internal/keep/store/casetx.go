@@ -113,7 +113,8 @@ func (b *cases) blockersOf(ctx context.Context, id string) ([]string, error) {
 // a done task.
 func (b *cases) hasDependents(ctx context.Context, id string) (yes bool, err error) {
 	_, err = b.w.One(ctx, `WITH RECURSIVE above (id) AS (
-			SELECT id FROM cases WHERE id = $1 UNION SELECT c.parent FROM cases c JOIN above a ON a.id = c.id WHERE c.parent <> '')
+			SELECT id FROM cases WHERE id = $1 UNION SELECT c.parent FROM cases c JOIN above a ON a.id = c.id
+			WHERE c.parent <> '')
 		SELECT EXISTS (SELECT 1 FROM above a JOIN case_needs n ON n.need = a.id JOIN cases c ON c.id = n.dependent
 			WHERE NOT (c.type = 'task' AND c.status = 'done'))`, []any{id}, &yes)
 	return yes, err
@@ -122,7 +123,8 @@ func (b *cases) hasDependents(ctx context.Context, id string) (yes bool, err err
 func (b *cases) newID(ctx context.Context, t board.Type) (string, error) {
 	if _, known := b.numbers[t]; !known {
 		var last int64
-		if _, err := b.w.One(ctx, `SELECT last FROM case_numbers WHERE type = $1`, []any{string(t)}, &last); err != nil {
+		if _, err := b.w.One(ctx, `SELECT last
+			FROM case_numbers WHERE type = $1`, []any{string(t)}, &last); err != nil {
 			return "", err
 		}
 		if b.numbers == nil {
@@ -264,8 +266,10 @@ func (b *cases) updateCounters(ctx context.Context, ids ...string) error {
 func (b *cases) countCase(ctx context.Context, id string) (before, after board.Case, err error) {
 	var unmet, unblocks, children, done int
 	ok, err := b.w.One(ctx, `SELECT `+caseColumns+`,
-		(SELECT count(*) FROM case_needs n JOIN cases k ON k.id = n.need WHERE n.dependent = c.id AND k.status <> 'done'),
-		(SELECT count(*) FROM case_needs n JOIN cases k ON k.id = n.dependent WHERE n.need = c.id AND k.status <> 'done'),
+		(SELECT count(*) FROM case_needs n JOIN cases k ON k.id = n.need
+		WHERE n.dependent = c.id AND k.status <> 'done'),
+		(SELECT count(*) FROM case_needs n JOIN cases k ON k.id = n.dependent
+		WHERE n.need = c.id AND k.status <> 'done'),
 		(SELECT count(*) FROM cases k WHERE k.parent = c.id AND k.parent <> ''),
 		(SELECT count(*) FILTER (WHERE k.status = 'done') FROM cases k WHERE k.parent = c.id AND k.parent <> '')`+
 		caseTables+` WHERE c.id = $1`, []any{id},

@@ -274,7 +274,8 @@ func (s EventTable) Events(ctx context.Context, run string, after int64, limit i
 	limit = min(max(limit, 0), MaxPage)
 	query, args := `SELECT `+eventColumns+` FROM events WHERE seq > $1 ORDER BY seq LIMIT $2`, []any{after, limit}
 	if run != "" {
-		query, args = `SELECT `+eventColumns+` FROM events WHERE run = $1 AND seq > $2 ORDER BY seq LIMIT $3`, []any{run,
+		query, args = `SELECT `+eventColumns+` FROM events WHERE run = $1 AND seq > $2
+			ORDER BY seq LIMIT $3`, []any{run,
 			after, limit}
 	}
 	return readRows(ctx, s.DB, "read the events of run "+run, eventFields, query, args...)

@@ -173,7 +173,8 @@ func (s EventTable) Marks(ctx context.Context) (queue, autopilot string, err err
 			(SELECT count(*) || '.' || coalesce(max(id), 0) FROM queue_asks WHERE taken_at = 0) || '.' ||
 			(SELECT coalesce(max(seq), 0) FROM landings),
 		(SELECT coalesce(max(updated_at || phase || mode || owner_pid), '') FROM autopilot) || '.' ||
-			(SELECT count(*) || '.' || coalesce(max(activity_at), 0) || '.' || coalesce(sum(since), 0) FROM slots) || '.' ||
+			(SELECT count(*) || '.' || coalesce(max(activity_at), 0) || '.' || coalesce(sum(since), 0)
+			FROM slots) || '.' ||
 			(SELECT coalesce(max(started_at + ended_at), 0) FROM sprints) || '.' ||
 			(SELECT count(*) || '.' || coalesce(sum(decided_at), 0) FROM case_reviews)`,
 		nil, &queue, &autopilot)
@@ -195,8 +196,10 @@ func (s EventTable) EventsOfKind(ctx context.Context, run string, kinds ...strin
 type IterationMark struct{ Number, Attempt int }
 
 // IterationPage returns at most limit attempts of a run after a mark, in order.
-func (s RunTables) IterationPage(ctx context.Context, run string, after IterationMark, limit int) ([]loop.Record, error) {
+func (s RunTables) IterationPage(ctx context.Context, run string, after IterationMark, limit int,
+) ([]loop.Record, error) {
 	return s.readRecords(ctx, "read the iterations of run "+run,
-		`SELECT record FROM iterations WHERE run = $1 AND (number, attempt) > ($2, $3) ORDER BY number, attempt LIMIT $4`,
+		`SELECT record FROM iterations WHERE run = $1 AND (number, attempt) > ($2, $3)
+			ORDER BY number, attempt LIMIT $4`,
 		run, after.Number, after.Attempt, pageOf(limit))
 }

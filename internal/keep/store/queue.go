@@ -275,14 +275,16 @@ func (s QueueTables) QueueAsks(ctx context.Context, target string, limit int) ([
 		func(a *QueueAsk) []any {
 			return []any{&a.ID, &a.Target, rows.ScanJSON(&a.Event), &a.At}
 		},
-		`SELECT id, target, event, at FROM queue_asks WHERE target = $1 AND taken_at = 0 ORDER BY id LIMIT $2`, target, limit)
+		`SELECT id, target, event, at FROM queue_asks WHERE target = $1 AND taken_at = 0
+			ORDER BY id LIMIT $2`, target, limit)
 }
 
 // UnmetNeeds returns what a task needs, or an operation above it does, and has
 // not landed.
 func (s CaseTables) UnmetNeeds(ctx context.Context, id string) ([]string, error) {
 	return readRows(ctx, s.DB, "read what "+id+" needs", rows.TextField, `WITH RECURSIVE above (id) AS (
-			SELECT id FROM cases WHERE id = $1 UNION SELECT c.parent FROM cases c JOIN above a ON a.id = c.id WHERE c.parent <> '')
+			SELECT id FROM cases WHERE id = $1 UNION SELECT c.parent FROM cases c JOIN above a ON a.id = c.id
+			WHERE c.parent <> '')
 		SELECT DISTINCT n.need FROM above a JOIN case_needs n ON n.dependent = a.id JOIN cases c ON c.id = n.need
 		WHERE c.status <> 'done' ORDER BY n.need`, id)
 }
@@ -292,7 +294,8 @@ func (s CaseTables) UnmetNeeds(ctx context.Context, id string) ([]string, error)
 func (s QueueTables) Landings(ctx context.Context, target, task string, limit int) ([]queue.Landing, error) {
 	return readRows(ctx, s.DB, "list what landed on "+target,
 		func(l *queue.Landing) []any { return []any{rows.ScanJSON(l)} },
-		`SELECT data FROM landings WHERE target = $1 AND ($2 = '' OR task = $2) ORDER BY seq DESC LIMIT $3`, target, task, limit)
+		`SELECT data FROM landings WHERE target = $1 AND ($2 = '' OR task = $2)
+			ORDER BY seq DESC LIMIT $3`, target, task, limit)
 }
 
 // LandCases makes tasks done that landed and are not done on the board, and

@@ -94,7 +94,8 @@ func (o Owner) String() string {
 const openRuns = `(ended_at = 0 OR (status = 'aborted' OR status = 'failed' AND kind <> 'task'
 		AND json_extract(state, '$.question') IS NOT NULL) AND ` + lastOfName + `)
 	AND (kind <> 'task' OR ` + lastOfName + `
-		AND (owner_pid <> 0 OR NOT EXISTS (SELECT 1 FROM cases c WHERE c.id = ` + taskOfRun + ` AND c.status = 'done')))`
+		AND (owner_pid <> 0 OR NOT EXISTS (SELECT 1
+		FROM cases c WHERE c.id = ` + taskOfRun + ` AND c.status = 'done')))`
 
 const lastOfName = `NOT EXISTS (SELECT 1 FROM runs l WHERE l.kind = runs.kind AND l.name = runs.name
 	AND (l.kind = 'task' OR l.root = runs.root) AND (l.started_at, l.rowid) > (runs.started_at, runs.rowid))`
@@ -293,7 +294,8 @@ func (s RunTables) Latest(ctx context.Context, root, name string) (Run, error) {
 func (s RunTables) TaskUse(ctx context.Context, task, but string) (u loop.Use, err error) {
 	_, err = s.reads.One(ctx, `SELECT coalesce(sum(cost), 0), coalesce(sum(tokens_in + tokens_out), 0),
 		coalesce(sum(CAST(coalesce(json_extract(state, '$.spent.calls'), '0') AS BIGINT)), 0)
-		FROM runs WHERE kind = 'task' AND id <> $1 AND `+taskOfRun+` = $2`, []any{but, task}, &u.Cost, &u.Tokens, &u.Calls)
+		FROM runs WHERE kind = 'task' AND id <> $1
+		AND `+taskOfRun+` = $2`, []any{but, task}, &u.Cost, &u.Tokens, &u.Calls)
 	return u, s.explainError(ctx, "add up what the runs of "+task+" used", err)
 }
 
@@ -348,7 +350,8 @@ func (s RunTables) EndedRuns(ctx context.Context) ([]EndedRun, error) {
 	return readRows(ctx, s.DB, "list the runs that have ended", func(r *EndedRun) []any {
 		return []any{&r.ID, &r.Kind, &r.Name, &r.Status, &r.N, &r.Owner, &r.EndedAt, &r.Last, &r.Open}
 	}, `SELECT id, kind, name, status, n, owner_pid, owner_start, owner_boot, owner_host,
-			CASE ended_at WHEN 0 THEN updated_at ELSE ended_at END AS over, NOT `+laterOfName+`, runs.kind = 'task' AND `+onBoard+`
+			CASE ended_at WHEN 0 THEN updated_at ELSE ended_at END AS over,
+			NOT `+laterOfName+`, runs.kind = 'task' AND `+onBoard+`
 		FROM runs WHERE ended_at <> 0 AND owner_pid = 0
 			OR ended_at = 0 AND runs.kind = 'task' AND (`+laterOfName+` OR NOT `+onBoard+`)
 		ORDER BY over DESC, id`)
@@ -431,7 +434,8 @@ func addControl(ctx context.Context, w *statements, c Control) (id int64, err er
 func (s RunTables) Redirect(ctx context.Context, run, task string, when time.Time) error {
 	return s.changeAs(ctx, crashSafe, "give the slot of run "+run+" to "+task,
 		func(ctx context.Context, w *statements) error {
-			if _, err := askAutopilot(ctx, w, AutopilotControl{Kind: AutopilotStart, Text: task, At: when}); err != nil {
+			if _, err := askAutopilot(ctx, w,
+				AutopilotControl{Kind: AutopilotStart, Text: task, At: when}); err != nil {
 				return err
 			}
 			_, err := addControl(ctx, w, Control{Run: run, Kind: ControlStop, At: when})

@@ -95,7 +95,8 @@ const atOnce = 500
 
 func (s *DB) takeTable(ctx context.Context, r, w *statements, table string) (count int, err error) {
 	columns, err := rows.ReadTexts(ctx, w, `SELECT column_name::text FROM information_schema.columns
-		WHERE table_schema = current_schema() AND table_name = $1 AND column_name <> 'rowid' ORDER BY ordinal_position`, table)
+		WHERE table_schema = current_schema() AND table_name = $1 AND column_name <> 'rowid'
+		ORDER BY ordinal_position`, table)
 	if err != nil {
 		return 0, err
 	}
@@ -142,7 +143,8 @@ func (s *DB) takeTable(ctx context.Context, r, w *statements, table string) (cou
 // numberFrom has new rows numbered after those that were copied.
 func (s *DB) numberFrom(ctx context.Context, w *statements, table string) error {
 	numbered, err := rows.ReadTexts(ctx, w, `SELECT column_name::text FROM information_schema.columns
-		WHERE table_schema = current_schema() AND table_name = $1 AND is_identity = 'YES' AND column_name <> 'rowid'`, table)
+		WHERE table_schema = current_schema() AND table_name = $1 AND is_identity = 'YES'
+		AND column_name <> 'rowid'`, table)
 	for _, column := range numbered {
 		var last int64
 		_, err = w.One(ctx, `SELECT setval(pg_get_serial_sequence('`+table+`', '`+column+`'),

@@ -87,9 +87,11 @@ type GuardStat struct {
 func (s Statistics) GuardStats(ctx context.Context) ([]GuardStat, error) {
 	return readRows(ctx, s.DB, "count the guards that tripped", func(g *GuardStat) []any {
 		return []any{&g.Guard, &g.Trips, &g.Runs, &g.Completed, &g.Last, &g.Message, &g.LastRun}
-	}, `SELECT guard, count(*), count(DISTINCT run), count(DISTINCT runs.id), max(at), max(CASE WHEN nth = 1 THEN message END),
+	}, `SELECT guard, count(*), count(DISTINCT run), count(DISTINCT runs.id), max(at),
+		max(CASE WHEN nth = 1 THEN message END),
 			max(CASE WHEN nth = 1 THEN run END) FROM (
-			SELECT run, at, guard, message, row_number() OVER (PARTITION BY guard ORDER BY at DESC, seq DESC) AS nth FROM (
+			SELECT run, at, guard, message, row_number() OVER (PARTITION BY guard
+			ORDER BY at DESC, seq DESC) AS nth FROM (
 				SELECT run, at, seq, json_extract(data, '$.next.guard') AS guard,
 					coalesce(json_extract(data, '$.next.message'), '') AS message
 				FROM events WHERE kind = $1) AS ended) AS trips
@@ -97,9 +99,11 @@ func (s Statistics) GuardStats(ctx context.Context) ([]GuardStat, error) {
 				SELECT 1 FROM runs l WHERE l.kind = 'task' AND l.name = runs.name AND l.started_at > runs.started_at
 					AND l.status = 'completed')) AND NOT EXISTS (
 				SELECT 1 FROM events a WHERE a.run = trips.run AND (a.kind = $2 OR a.kind = $3 AND (
-					coalesce(json_extract(a.data, '$.text'), '') <> '' OR coalesce(json_extract(a.data, '$.option'), '') LIKE 'Go on: %'
+					coalesce(json_extract(a.data, '$.text'), '') <> ''
+					OR coalesce(json_extract(a.data, '$.option'), '') LIKE 'Go on: %'
 					OR coalesce(json_extract(a.data, '$.option'), '') LIKE 'It is cured%')))
-		WHERE guard IS NOT NULL GROUP BY guard ORDER BY count(*) DESC, guard`, journal.IterationEnded, journal.MessageLeft, journal.Answered)
+		WHERE guard IS NOT NULL GROUP BY guard
+		ORDER BY count(*) DESC, guard`, journal.IterationEnded, journal.MessageLeft, journal.Answered)
 }
 
 // RefusalStat is how often a safety level ended an agent at one sort of command.
@@ -123,7 +127,8 @@ func (s Statistics) RefusalStats(ctx context.Context) ([]RefusalStat, error) {
 			max(CASE WHEN nth = 1 THEN command END), max(CASE WHEN nth = 1 THEN run END) FROM (
 			SELECT i.run, i.started_at AS at, json_extract(i.record, '$.refused.pattern') AS pattern,
 				coalesce(json_extract(i.record, '$.refused.command'), '') AS command,
-				row_number() OVER (PARTITION BY json_extract(i.record, '$.refused.pattern') ORDER BY i.started_at DESC) AS nth,
+				row_number() OVER (PARTITION BY json_extract(i.record, '$.refused.pattern')
+				ORDER BY i.started_at DESC) AS nth,
 				EXISTS (SELECT 1 FROM runs l JOIN setups s ON s.run = l.id
 					WHERE (l.id = r.id OR l.kind = r.kind AND l.name = r.name AND l.started_at > r.started_at)
 						AND json_valid(s.setup) AND json_extract(s.setup, '$.sandbox') LIKE 'permissive%') AS allowed
@@ -155,7 +160,8 @@ func (s Statistics) UsageByDay(ctx context.Context, since, now time.Time, zone *
 	}, `SELECT day, agent, count(DISTINCT run),
 		count(*) FILTER (WHERE outcome <> 'waited'), count(*) FILTER (WHERE outcome = 'success'),
 			count(*) FILTER (WHERE outcome = 'failed'),
-			sum(elapsed) / 1e3, CASE WHEN sum(known) > 0 THEN sum(known * cost) / 1e6 END, sum(tokens_in), sum(tokens_out) FROM (
+			sum(elapsed) / 1e3, CASE WHEN sum(known) > 0 THEN sum(known * cost) / 1e6 END, sum(tokens_in),
+			sum(tokens_out) FROM (
 			SELECT run, outcome, elapsed, `+dayOf("started_at", stats.Spans(since, now, zone))+` AS day,
 				coalesce(json_extract(record, '$.agent'), '') AS agent,
 				`+inRecord("cost_micro_usd")+` AS cost, `+costKnown+` AS known,
@@ -178,7 +184,8 @@ type ThroughputStat struct {
 
 // ThroughputByDay counts what ended since a time, oldest day first; zone is
 // that of [Statistics.UsageByDay].
-func (s Statistics) ThroughputByDay(ctx context.Context, since, now time.Time, zone *time.Location) ([]ThroughputStat, error) {
+func (s Statistics) ThroughputByDay(ctx context.Context, since, now time.Time, zone *time.Location,
+) ([]ThroughputStat, error) {
 	return readRows(ctx, s.DB, "count what ended", func(t *ThroughputStat) []any {
 		return []any{&t.Day, &t.Completed, &t.Failed, &t.Other, &t.Landed, &t.Iterations, &t.Worked, &t.Waited}
 	}, `SELECT `+dayOf("at", stats.Spans(since, now, zone))+` AS day, 
@@ -207,7 +214,8 @@ func (s Statistics) Tallies(ctx context.Context, by stats.By, since, now time.Ti
 		from := since
 		if from.IsZero() {
 			first := int64(0)
-			if _, err := s.reads.One(ctx, `SELECT coalesce(min(quarter), 0) * 900000 FROM tallies`, nil, &first); err != nil {
+			if _, err := s.reads.One(ctx, `SELECT coalesce(min(quarter), 0) * 900000
+				FROM tallies`, nil, &first); err != nil {
 				return nil, s.explainError(ctx, "sum up what happened", err)
 			}
 			from = time.UnixMilli(first)
@@ -243,7 +251,8 @@ func dayOf(column string, spans []stats.Span) string {
 	if len(spans) > 0 {
 		b.WriteString(" + CASE")
 		for i := 0; i+1 < len(spans); i++ {
-			fmt.Fprintf(&b, " WHEN %s < %d THEN %d", column, spans[i+1].From.UnixMilli(), spans[i].Offset.Milliseconds())
+			fmt.Fprintf(&b, " WHEN %s < %d THEN %d", column, spans[i+1].From.UnixMilli(),
+				spans[i].Offset.Milliseconds())
 		}
 		fmt.Fprintf(&b, " WHEN 1 = 1 THEN %d END", spans[len(spans)-1].Offset.Milliseconds())
 	}
@@ -255,8 +264,8 @@ func dayOf(column string, spans []stats.Span) string {
 // an iteration, a person brought.
 const tallyColumns = `SELECT key, sum(iterations), sum(succeeded), sum(failed), sum(retries), sum(cured), sum(elapsed),
 	coalesce(min(fastest), 0), coalesce(max(slowest), 0), sum(cost), sum(cost_known), sum(tokens_in), sum(tokens_out),
-	sum(waited), sum(asked), sum(guards), sum(conflicts), sum(started), sum(landed), sum(gave_up), sum(timed_out), sum(blocked),
-	sum(CASE WHEN agent = '' AND task_iterations = 0 THEN 0 ELSE landed END), sum(task_iterations),
+	sum(waited), sum(asked), sum(guards), sum(conflicts), sum(started), sum(landed), sum(gave_up), sum(timed_out),
+	sum(blocked), sum(CASE WHEN agent = '' AND task_iterations = 0 THEN 0 ELSE landed END), sum(task_iterations),
 	coalesce(min(fewest), 0), coalesce(max(most), 0)`
 
 // namesOfTask are the names of all runs for a task, as board.TaskOf knows them.
@@ -368,7 +377,8 @@ func storeCredit(ctx context.Context, w *statements, c strategy.Credit, when tim
 	for _, t := range strategy.Learn(tallies, c, strategy.Day(when)) {
 		w.Do(ctx, `INSERT INTO learned (class, strategy, wins, losses, day, successes, failures, used_at)
 			VALUES ($1, $2, $3, $4, $5, 0, 0, 0)
-			ON CONFLICT (class, strategy) DO UPDATE SET wins = excluded.wins, losses = excluded.losses, day = excluded.day`,
+			ON CONFLICT (class, strategy) DO UPDATE SET wins = excluded.wins, losses = excluded.losses,
+			day = excluded.day`,
 			string(t.Class), t.Strategy, t.Wins, t.Losses, t.Day)
 	}
 	success, failed := 0, 1

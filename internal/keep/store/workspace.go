@@ -114,7 +114,8 @@ func (s WorkspaceTable) SwapRacer(
 	return s.editWorkspaces(ctx, edit, func(ctx context.Context, w *statements) error {
 		_, err := w.Exec(ctx, `UPDATE runs SET name = CASE name WHEN $1 THEN $2 ELSE $1 END
 			WHERE kind = 'task' AND name IN ($1, $2) AND started_at >= (SELECT min(started_at) FROM (
-			SELECT max(started_at) AS started_at FROM runs WHERE kind = 'task' AND name IN ($1, $2) GROUP BY name) AS latest)`, task, racer)
+			SELECT max(started_at) AS started_at FROM runs WHERE kind = 'task' AND name IN ($1, $2)
+			GROUP BY name) AS latest)`, task, racer)
 		return err
 	})
 }

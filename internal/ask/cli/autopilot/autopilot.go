@@ -216,8 +216,8 @@ func buildOptions(ctx context.Context, s *session.Session, f autopilotFlags, t *
 		PickBest: p.Pick == "best",
 		Accounts: planner.Accounts(c, s.App.Env), PlanAccounts: accounts,
 		Settings: schedule.Settings{
-			MaxParallel: p.MaxParallel, WIPLimit: p.WIPLimit, ErrorThreshold: p.ErrorThreshold, Mode: schedule.Mode(p.Mode),
-			Keep:   f.keep,
+			MaxParallel: p.MaxParallel, WIPLimit: p.WIPLimit, ErrorThreshold: p.ErrorThreshold,
+			Mode: schedule.Mode(p.Mode), Keep: f.keep,
 			Review: c.Review.Mode == "person", Batch: c.Review.Mode == "batch",
 			Verify: len(s.Plan.Gates) > 0, WaitGreen: len(s.Plan.Gates) > 0 && p.OnRedTarget == "wait",
 			TargetLimit: p.WaitForTarget.Std(),

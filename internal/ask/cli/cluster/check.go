@@ -206,8 +206,8 @@ func ofWorkers(workers []store.Worker) Line {
 		there++
 		if w.Twin {
 			l.OK = false
-			l.Do = append(l.Do, fmt.Sprintf("another machine with a worker is called %s too: give each a host name of its own, "+
-				"as with hostnamectl set-hostname NAME", w.Host))
+			l.Do = append(l.Do, fmt.Sprintf("another machine with a worker is called %s too: give each a host "+
+				"name of its own, as with hostnamectl set-hostname NAME", w.Host))
 		}
 		if w.Version != command.Version {
 			l.Do = append(l.Do, fmt.Sprintf("%s runs pawl %s, this is %s: install the same version everywhere", w.Name,

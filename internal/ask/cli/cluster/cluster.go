@@ -256,7 +256,8 @@ func runServers(ctx context.Context, a *command.App) error {
 		return command.Usage("the Temporal CLI, which includes a server for tests, is not installed here").
 			Hint("Put the program temporal on the PATH: https://docs.temporal.io/cli")
 	case os.Geteuid() == 0:
-		return command.Usage("PostgreSQL does not run as root").Hint("Start it as another user, who owns the repository")
+		return command.Usage("PostgreSQL does not run as root").
+			Hint("Start it as another user, who owns the repository")
 	}
 	s := servers{a: a, dir: filepath.Join(statedir.Of(c.Root, a.Env), "local")}
 	if s.reaper, err = process.NewReaper(); err != nil {

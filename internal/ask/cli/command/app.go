@@ -264,9 +264,10 @@ const SeeRuns = "List the running and waiting ones: pawl ps"
 
 // OnRun is a command that does one thing with a run.
 func (a *App) OnRun(use, short string, do func(*action.Operator, context.Context, store.Run) error) *cobra.Command {
-	return Leaf(use, short, ExactlyOne("a run or a procedure", SeeRuns), func(ctx context.Context, args []string) error {
-		return a.WithRun(ctx, args[0], func(p *action.Operator, r store.Run) error { return do(p, ctx, r) })
-	})
+	return Leaf(use, short, ExactlyOne("a run or a procedure", SeeRuns),
+		func(ctx context.Context, args []string) error {
+			return a.WithRun(ctx, args[0], func(p *action.Operator, r store.Run) error { return do(p, ctx, r) })
+		})
 }
 
 // OpensShell is a command that opens a shell in the workspace of args[0], or runs the rest

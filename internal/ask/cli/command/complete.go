@@ -217,7 +217,8 @@ func commandApplies(verb string, st loop.Status) bool {
 }
 
 // listFrom returns a word for each row that find reads from the database.
-func listFrom[T any](ctx context.Context, a *App, find func(*store.Store) ([]T, error), word func(T) string) (list []string) {
+func listFrom[T any](ctx context.Context, a *App, find func(*store.Store) ([]T, error), word func(T) string,
+) (list []string) {
 	a.peekStore(ctx, func(db *store.Store, _ string) {
 		all, _ := find(db) // without it nothing is offered
 		list = lists.Each(all[:min(len(all), maxOffers)], word)

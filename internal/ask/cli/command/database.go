@@ -249,7 +249,8 @@ func RetentionOptions(
 	r := c.Retention
 	return retention.Options{
 		StateDir: stateDir, Store: db, Tree: tree, Now: process.Cautious(),
-		Runs: r.Runs.Std(), Most: r.MaxRuns, Output: r.Output.Std(), Events: r.Events.Std(), Keep: c.Snapshot.Keep.Std(),
+		Runs: r.Runs.Std(), Most: r.MaxRuns, Output: r.Output.Std(), Events: r.Events.Std(),
+		Keep: c.Snapshot.Keep.Std(),
 	}, err
 }
 
@@ -334,7 +335,8 @@ func FindRun(ctx context.Context, db *store.Store, root, name string) (store.Run
 // Outputs opens the folder with what a run printed in an iteration: on this machine, or
 // as the board's machines share it.
 func (a *App) Outputs(db *store.Store, r store.Run, iteration int) (*os.Root, error) {
-	return outputs.Open(filepath.Join(statedir.Of(r.Root, a.Env), "runs"), db.OutputsFolder(), r.ID, strconv.Itoa(iteration))
+	return outputs.Open(filepath.Join(statedir.Of(r.Root, a.Env), "runs"), db.OutputsFolder(), r.ID,
+		strconv.Itoa(iteration))
 }
 
 // ExplainNotFound adds hints to the error of a run that is not found. Other errors are

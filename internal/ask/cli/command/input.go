@@ -83,7 +83,8 @@ var searchName = lazy.Regexp(`PATH|LIB|OPT|RC|ENV|CONFIG|COMMAND|PRELOAD|ARGS|FL
 func leadsInto(kv string, trees []string) bool {
 	name, value, _ := strings.Cut(kv, "=")
 	switch {
-	case name == "HOME", name == "PWD", name == "OLDPWD", strings.HasPrefix(name, "XDG_"), strings.HasPrefix(name, "PAWL_"):
+	case name == "HOME", name == "PWD", name == "OLDPWD", strings.HasPrefix(name, "XDG_"),
+		strings.HasPrefix(name, "PAWL_"):
 		return false
 	}
 	parts := strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(":=, ", r) })

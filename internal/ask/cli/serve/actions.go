@@ -229,7 +229,8 @@ func MCPCommand(a *command.App) *cobra.Command {
 			return serveMCP(cmd.Context(), a)
 		},
 	}
-	cmd.Flags().StringVar(&inside, "run", "", "the `FOLDER` of a run: the tools of its agent, as agents.NAME.mcp starts them")
+	cmd.Flags().StringVar(&inside, "run", "", "the `FOLDER` of a run: the tools of its agent, as agents.NAME.mcp "+
+		"starts them")
 	return cmd
 }
 

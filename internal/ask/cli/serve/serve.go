@@ -195,7 +195,8 @@ func openServer(ctx context.Context, a *command.App, db *store.Store, root strin
 	o.Token = session.Token
 	if f.webhooks {
 		o.Webhook = func(ctx context.Context) error { return queuecli.LookAtForge(ctx, a, o.Operator) }
-		a.Say("Webhooks: POST %s/webhooks as application/json, with the secret %s", session.URL, session.WebhookSecret())
+		a.Say("Webhooks: POST %s/webhooks as application/json, with the secret %s", session.URL,
+			session.WebhookSecret())
 	}
 	server := web.New(door, o)
 	t, err := buildTools(server, db, dir)

@@ -329,7 +329,8 @@ func ParseTarget(kind, value string) (SprintTarget, error) {
 	case TargetDuration:
 		d, err := BareDuration(value, time.Hour)
 		if err != nil || d == 0 {
-			return t, fmt.Errorf("must be hours or a duration over 0, e.g. 2 or 90m, for the target duration; not %q", value)
+			return t, fmt.Errorf("must be hours or a duration over 0, e.g. 2 or 90m, for the target duration; not %q",
+				value)
 		}
 		t.Duration = d
 	case TargetUntilTime:

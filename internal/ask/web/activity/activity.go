@@ -182,7 +182,8 @@ func (o *watchedRun) readStart() {
 
 // isChecking reports whether a check runs before the first agent.
 func (o *watchedRun) isChecking() bool {
-	return o.now.Iteration == 0 && slices.ContainsFunc(o.now.Gates, func(g view.Gate) bool { return g.Status == "running" })
+	return o.now.Iteration == 0 && slices.ContainsFunc(o.now.Gates,
+		func(g view.Gate) bool { return g.Status == "running" })
 }
 
 // isCurrent is false if the files now belong to another attempt.
@@ -298,7 +299,8 @@ func ReadEventsFrom(f *spool.Reader, from int64, limit int, out view.Conversatio
 }
 
 // ReadEventsBefore reads the last events that end at or before a place.
-func ReadEventsBefore(f *spool.Reader, spans []spool.Span, end int64, limit int, out view.Conversation) view.Conversation {
+func ReadEventsBefore(f *spool.Reader, spans []spool.Span, end int64, limit int, out view.Conversation,
+) view.Conversation {
 	at := len(spans) - 1
 	if at > 0 && spans[at].From >= end {
 		at--

@@ -315,7 +315,8 @@ func ExplainCase(err error) *ProblemError {
 	var cycle *board.CycleError
 	switch {
 	case errors.As(err, &problems):
-		p := Problem(http.StatusUnprocessableEntity, "INVALID_CASE", "Nothing was stored: %s", problems.Problems[0].String()).
+		p := Problem(http.StatusUnprocessableEntity, "INVALID_CASE", "Nothing was stored: %s",
+			problems.Problems[0].String()).
 			Suggest("Change it and send it again: either everything is stored, or nothing")
 		p.Body.Details = strings.Split(problems.Error(), "\n")[1:]
 		return p

@@ -81,7 +81,8 @@ var personal = []board.Action{board.Retry, board.Unblock, board.Block, board.Def
 func caseActions(c *board.Case) []string {
 	out := []string{}
 	for _, a := range personal {
-		if _, _, err := board.Move(*c, board.Change{Action: a, By: board.Person, Why: "?", At: c.UpdatedAt}); err == nil {
+		if _, _, err := board.Move(*c, board.Change{Action: a, By: board.Person, Why: "?",
+			At: c.UpdatedAt}); err == nil {
 			out = append(out, string(a))
 		}
 	}

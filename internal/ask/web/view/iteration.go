@@ -285,7 +285,8 @@ func buildStory(it *Iteration) []StoryElement {
 		add("gate", cmp.Or(mark, "failed"), "%s: %s", g.Name, strings.TrimSuffix(g.Status+", "+g.Note, ", "))
 	}
 	if it.Review != nil {
-		mark := map[string]string{string(control.Approved): "passed", string(control.Rejected): "failed"}[it.Review.Verdict]
+		mark := map[string]string{string(control.Approved): "passed",
+			string(control.Rejected): "failed"}[it.Review.Verdict]
 		add("review", cmp.Or(mark, "note"), "%s: %s", it.Review.Reviewer,
 			strings.TrimSuffix(it.Review.Verdict+", "+it.Review.Summary, ", "))
 	}

@@ -129,8 +129,8 @@ type RunPage struct {
 // ShowRun shows a run without what was asked of it.
 func ShowRun(r *store.Run) Run {
 	v := Run{
-		ID: r.ID, Kind: r.Kind, Name: r.Name, Work: r.Work, Status: r.Status, Why: r.Why, Live: storedrun.Alive(r.Owner),
-		Iteration: r.Iteration, MaxIterations: r.MaxIterations, Agent: r.Agent,
+		ID: r.ID, Kind: r.Kind, Name: r.Name, Work: r.Work, Status: r.Status, Why: r.Why,
+		Live: storedrun.Alive(r.Owner), Iteration: r.Iteration, MaxIterations: r.MaxIterations, Agent: r.Agent,
 		CostUSD: loop.MicroUSD(r.Cost).Dollars(r.CostKnown), TokensIn: r.TokensIn, TokensOut: r.TokensOut,
 		Host:      r.Owner.Host,
 		StartedAt: r.StartedAt, UpdatedAt: r.UpdatedAt, EndedAt: TimeOrNil(r.EndedAt), Elapsed: Seconds(r.Elapsed),

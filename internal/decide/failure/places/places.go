@@ -54,12 +54,15 @@ func In(s string) (Place, bool) {
 
 var (
 	// plainFile is a place in a file whose name has no extension.
-	plainFile = lazy.Regexp(`(?:^|[ "'(\[])(?:--> ([\w./-]+)|((?:[\w.-]*/)*(?:\w*file|BUILD|WORKSPACE|CODEOWNERS)))(?::|,? line )(\d{1,6})(?::\d{1,6})?`)
+	plainFile = lazy.Regexp(`(?:^|[ "'(\[])(?:--> ([\w./-]+)|((?:[\w.-]*/)*(?:\w*file|BUILD|WORKSPACE` +
+		`|CODEOWNERS)))(?::|,? line )(\d{1,6})(?::\d{1,6})?`)
 	// keyedFile is one as programs write it for programs: file=a,line=3 or "file": "a", "line": 3.
-	keyedFile = lazy.Regexp(`\b(?:(?:source)?(?:file|path)(?:_?name)?|uri|name)"?[=:] ?"?([\w@./\\-]+)"?(?:[,;> ]+(?:.{0,80}?[,;<{ ])?)` +
+	keyedFile = lazy.Regexp(`\b(?:(?:source)?(?:file|path)(?:_?name)?|uri` +
+		`|name)"?[=:] ?"?([\w@./\\-]+)"?(?:[,;> ]+(?:.{0,80}?[,;<{ ])?)` +
 		`"?(?:(?:start_?)?[lL]ine(?:_?[nN]umber|[nN]o)?|row)"?[=:] ?"?(\d{1,6})`)
 	// keyedLine is one where the line stands first.
-	keyedLine = lazy.Regexp(`\b(?:[lL]ine(?:_?[nN]umber|[nN]o)?|row)"?[=:] ?"?(\d{1,6})"?[,; ](?:.{0,60}?[,; ])??"?(?:file|path)(?:_?[nN]ame)?"?[=:] ?"?([\w@./\\-]+\.\w+)`)
+	keyedLine = lazy.Regexp(`\b(?:[lL]ine(?:_?[nN]umber|[nN]o)?` +
+		`|row)"?[=:] ?"?(\d{1,6})"?[,; ](?:.{0,60}?[,; ])??"?(?:file|path)(?:_?[nN]ame)?"?[=:] ?"?([\w@./\\-]+\.\w+)`)
 )
 
 // byName finds a place that no extension shows.
@@ -107,7 +110,8 @@ func firstMatch(e func() *regexp.Regexp, s string, one ...string) []int {
 // fileStart goes back from the dot before the extension to where the name begins.
 func fileStart(s string, dot, ext int) int {
 	if ext < len(s) && strings.IndexByte("\"'`", s[ext]) >= 0 { // with blanks in it
-		if from := strings.LastIndexByte(s[:dot], s[ext]) + 1; from > 0 && strings.Count(s[:from], s[ext:ext+1])%2 == 1 {
+		if from := strings.LastIndexByte(s[:dot], s[ext]) + 1; from > 0 &&
+			strings.Count(s[:from], s[ext:ext+1])%2 == 1 {
 			return from
 		}
 	}
@@ -295,7 +299,8 @@ func FileIn(s string) string {
 }
 
 // fileName is one by its folder or its extension, and no log, host or version.
-var fileName = lazy.Regexp(`(?:^|[\s"'(\x60\x{2018}=])((?:[\w@.~-]*/)*[\w@.-]*\w\.(?:[a-km-zA-KM-Z][a-z0-9]{0,7}|l[a-np-z0-9]?[a-z0-9]*))(?:$|[\s"':;,)\x60\x{2019}：，、])`)
+var fileName = lazy.Regexp(`(?:^|[\s"'(\x60\x{2018}=])((?:[\w@.~-]*/)*[\w@.-]*\w\.(?:[a-km-zA-KM-Z][a-z0-9]{0,7}` +
+	`|l[a-np-z0-9]?[a-z0-9]*))(?:$|[\s"':;,)\x60\x{2019}：，、])`)
 
 // served is a host, behind which stands a port.
 var served = lazy.Regexp(`^[^/\\]*\.(?:com|org|net|io|dev|example|internal|local|localhost)$`)
@@ -327,7 +332,8 @@ func IsForeign(file string) bool {
 }
 
 // head matches the name of a file above a list: "In a.c:", "FILE: a.php", "a.md (2)", "a.tpl ... bad".
-var head = lazy.Regexp(`^(?:(?i:in|file|datei|fichier|checking)\b:? +|==> |[#*]+ )?(\S.*?)(?: (?i:[-–:] )?[(\[]?\d+ ?\pL*[)\]]?| *\.{2,} *\pL+| {2,}\pL+| <==)?:?$`)
+var head = lazy.Regexp(`^(?:(?i:in|file|datei|fichier|checking)\b:? +` +
+	`|==> |[#*]+ )?(\S.*?)(?: (?i:[-–:] )?[(\[]?\d+ ?\pL*[)\]]?| *\.{2,} *\pL+| {2,}\pL+| <==)?:?$`)
 
 // Heading is the file that a line names above a list of what is wrong in it; "" for none.
 func Heading(s string) string {

@@ -10,7 +10,8 @@ import (
 
 // ValueLine names one value: "Expected length: 3", "actual  : 503", "left: 1". Where
 // nothing is behind it, the value is on the next line.
-var ValueLine = lazy.Regexp(`^(?:((?i:expected|required|want|wanted|(?:result )?should (?:be|have been))(?: [a-z]+){0,3}|Snapshot|right)|` +
+var ValueLine = lazy.Regexp(`^(?:((?i:expected|required|want|wanted|(?:result )?should (?:be` +
+	`|have been))(?: [a-z]+){0,3}|Snapshot|right)|` +
 	`((?i:received|actual|passed in|(?:but )?(?:got|found|was)|result was)(?: [a-z]+){0,3}|left|have|is)) *: *(\S.*|)$`)
 
 // pairs are the words between which the two values of an assertion stand.
@@ -145,16 +146,20 @@ const quantityForm = `([-+]?\d+(?:[.,]\d+)*(?: ?(?:%|(?:ms|us|µs|[kKMG]i?B|B|s)
 var (
 	quantity = lazy.Regexp(`(?:^|[\s(='"])` + quantityForm)
 	// limited is a number behind the words for a limit, or before them.
-	limited = lazy.Regexp(`(?i)(?:\b(?:budget|limit|max(?:imum)?|min(?:imum)?|threshold|target|only|exceeds|fail-under=?|allowed|want(?:ed)?|expected|erwartet|erlaubt|höchstens|mindestens|attendus?|autorisés?|esperados?|máximo|mínimo|requires(?: \pL+)??|at (?:most|least)(?: \pL+)??|` +
+	limited = lazy.Regexp(`(?i)(?:\b(?:budget|limit|max(?:imum)?|min(?:imum)?|threshold|target|only|exceeds` +
+		`|fail-under=?|allowed|want(?:ed)?|expected|erwartet|erlaubt|höchstens|mindestens|attendus?|autorisés?|esperados?|máximo|mínimo|requires(?: \pL+)??|at (?:most|least)(?: \pL+)??|` +
 		`(?:should|must) be|(?:less|more|larger|smaller|longer|shorter) than|below|above|over|under)|[\s=][<>]=?)` +
 		`[ :(]{0,3}(?:(?:is|of|the|a|at|to|most|least|minimum|maximum|limit) )*[<>=( ]{0,3}` + quantityForm + `|` +
-		quantityForm + ` (?:\pL+ )?(?:(?:is|are|was) )?(?:the (?:most|least)|allowed|permitted|expected|needed|required|wanted)\b`)
+		quantityForm + ` (?:\pL+ )?(?:(?:is|are|was) )?(?:the (?:most|least)|allowed|permitted|expected|needed` +
+		`|required|wanted)\b`)
 	// differing follows a number that says by how much, or of how many.
 	differing = lazy.Regexp(`^ (?:\w+ )?(?:more|less|fewer|too|over|under)\b|^ of \d`)
 )
 
-var limitWords = strings.Fields("budget limit max min threshold target only exceed fail-under allowed requires must should than below above over under " +
-	"< > want erwartet erlaubt höchstens mindestens attendu autoris esperado máximo mínimo most least permitted expected needed required wanted")
+var limitWords = strings.Fields("budget limit max min threshold target only exceed fail-under allowed requires " +
+	"must should than below above over under " +
+	"< > want erwartet erlaubt höchstens mindestens attendu autoris esperado máximo mínimo most least permitted " +
+	"expected needed required wanted")
 
 // againstLimit reads a sentence that holds a number against another one: "58 characters, 40 allowed". What came
 // is the number of the same unit before the limit, else behind it.
@@ -193,10 +198,12 @@ func againstLimit(l, small string) (want, got string) {
 }
 
 var (
-	wantWord = lazy.Regexp(`(?:^|[\s"'(\[{,;:.|/<>-])(?i:wants?|wanted|expected|(?:should|must) (?:be|have|equal)(?: at (?:most|least))?|attendu|erwartet|esperado|atteso|` +
+	wantWord = lazy.Regexp(`(?:^|[\s"'(\[{,;:.|/<>-])(?i:wants?|wanted|expected|(?:should|must) (?:be|have` +
+		`|equal)(?: at (?:most|least))?|attendu|erwartet|esperado|atteso|` +
 		`soll(?:te)?|debe(?:ría)? ser|verwacht|oczekiwano|förväntade?|forventet|ожидал\pL+|期待値?|` +
 		`(?:budget|limit|target|threshold)(?: is| of|:)?)(?:: *| to be | |=|\()`)
-	gotWord = lazy.Regexp(`(?:^|[\s"'(\[{,;:.|/<>-])(?i:kreeg|otrzymano|fick|fikk|получен\pL|実際|es|computed|got|gave|was|is|are|has|have|returned|returns|answers|answered|received|found|actual|trouvé|obtenu|erhalten|obtenido|ottenuto|ist|war)(?:: *| |=)| = `)
+	gotWord = lazy.Regexp(`(?:^|[\s"'(\[{,;:.|/<>-])(?i:kreeg|otrzymano|fick|fikk|получен\pL|実際|es|computed|got` +
+		`|gave|was|is|are|has|have|returned|returns|answers|answered|received|found|actual|trouvé|obtenu|erhalten|obtenido|ottenuto|ist|war)(?:: *| |=)| = `)
 )
 
 // valuesInSentence reads a sentence that says what is and what should be, in any order: "low(I) is
@@ -275,16 +282,21 @@ var valueForms = []struct {
 	{[]string{"assert "}, lazy.Regexp(`^(?:AssertionError: )?assert ([^(].*?) == (.+)$`), 2},
 	{[]string{" == "}, lazy.Regexp(`^(?:[A-Z]\w+: +)?("[^"]*"|'[^']*'|-?[\d.]+) == ("[^"]*"|'[^']*'|-?[\d.]+)$`), 2},
 	{[]string{"cannot be converted to "}, lazy.Regexp(`: (\S+) cannot be converted to (\S+)$`), 2},
-	{[]string{"ype "}, lazy.Regexp(`\b(?i:type) (?:is )?` + valueForm + ` (?:but|to|does not match|is not assignable to)` +
-		` (?:an? |the )?(?:\w+ )*?(?:expression was expected of )?(?:type )?` + valueForm + `(?: was expected|\.| for \S+.*)?$`), 2},
+	{[]string{"ype "}, lazy.Regexp(`\b(?i:type) (?:is )?` + valueForm + ` (?:but|to|does not match` +
+		`|is not assignable to) (?:an? |the )?(?:\w+ )*?(?:expression was expected of )?(?:type )?` + valueForm +
+		`(?: was expected|\.| for \S+.*)?$`), 2},
 	{[]string{" as "}, lazy.Regexp(`\((?:[^()]*of type |untyped )?([\w.*\[\]]+)(?: constant[^()]*)?\) as ([\w.*\[\]]+) value`), 2},
 	{[]string{"conver"}, lazy.Regexp(`\b(?:cannot convert|conversion from) ` + valueForm + ` to ` + valueForm), 2},
 	{[]string{" expected but "}, lazy.Regexp(valueForm + ` expected but (?:was|got|found):? ` + valueForm), 1},
-	{[]string{", now ", " now is "}, lazy.Regexp(`\b(?:was|had) ` + valueForm + `,? (?:and )?(?:is )?now (?:is |has )?` + valueForm), 1},
+	{[]string{", now ", " now is "}, lazy.Regexp(`\b(?:was|had) ` + valueForm +
+		`,? (?:and )?(?:is )?now (?:is |has )?` + valueForm), 1},
 	{[]string{"but return", "but got", "but found", "but was", "but is", "but were"},
-		lazy.Regexp(`(?i)\b(?:should (?:return|be|have)|expect(?:ed|s)?\b:?)(?: type)? ?` + valueForm + `,? but (?:returns?|returned|got|found|was|is|were)\b:? ?` + valueForm), 1},
-	{[]string{"expected "}, lazy.Regexp(`\b(?:got|found|received) ` + valueForm + `(?: for \S+)?,?(?: but)? expected ` + valueForm), 2},
-	{[]string{" from "}, lazy.Regexp(`\b(?:fell|rose|dropped|grew|changed|went|increased|decreased|shrank|sank) from ([\d.]\S*) to ([\d.]\S*)`), 1},
+		lazy.Regexp(`(?i)\b(?:should (?:return|be|have)|expect(?:ed|s)?\b:?)(?: type)? ?` + valueForm +
+			`,? but (?:returns?|returned|got|found|was|is|were)\b:? ?` + valueForm), 1},
+	{[]string{"expected "}, lazy.Regexp(`\b(?:got|found|received) ` + valueForm + `(?: for \S+)?,?(?: but)? expected ` +
+		valueForm), 2},
+	{[]string{" from "}, lazy.Regexp(`\b(?:fell|rose|dropped|grew|changed|went|increased|decreased|shrank` +
+		`|sank) from ([\d.]\S*) to ([\d.]\S*)`), 1},
 }
 
 // unquoteName removes the quotes around a name.

@@ -222,7 +222,8 @@ const stampForm = `(?:2\d..-.{5}T..:[0-9:.]+Z |\[2\d..-.{5}T..:[0-9:.]+Z\] )(?:\
 
 // clockForms begin each line of logs with a time: Jenkins, TeamCity, and many more. A single line with one is a line
 // of a program's log.
-const clockForms = `\[?(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?\]?(?:[WEFi]? ?:\t? *(?:\[Step \d+/\d+\] ?)?|[ \t](?:\d\d[OE][ +])?|$)`
+const clockForms = `\[?(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?(?:Z|UTC` +
+	`|[+-]\d\d:?\d\d))?\]?(?:[WEFi]? ?:\t? *(?:\[Step \d+/\d+\] ?)?|[ \t](?:\d\d[OE][ +])?|$)`
 
 var clock = lazy.Regexp(`^` + clockForms)
 
@@ -284,12 +285,14 @@ func PrefixOf(l string) int {
 type owners []string
 
 // ownerForm begins a line by which such a runner shows itself.
-var ownerForm = lazy.Regexp(`(?m)^(?:(@?[\w./@-]+[:#][A-Za-z][\w:-]*): (?:cache (?:miss|hit|bypass)|> |$)|([\w./@-]+ [A-Za-z][\w:-]*)\$ \S)`)
+var ownerForm = lazy.Regexp(`(?m)^(?:(@?[\w./@-]+[:#][A-Za-z][\w:-]*): (?:cache (?:miss|hit|bypass)|> |$)` +
+	`|([\w./@-]+ [A-Za-z][\w:-]*)\$ \S)`)
 
 const maxOwners = 50
 
 func ownersIn(s string) owners {
-	if !strings.Contains(s, ": cache ") && !strings.Contains(s, ": > ") && !strings.Contains(s, ": \n") && !strings.Contains(s, "$ ") {
+	if !strings.Contains(s, ": cache ") && !strings.Contains(s, ": > ") && !strings.Contains(s, ": \n") &&
+		!strings.Contains(s, "$ ") {
 		return nil
 	}
 	var all owners

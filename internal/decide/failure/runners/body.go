@@ -111,7 +111,8 @@ func (b *Body) readDifference(l string) bool {
 }
 
 // differenceHead says which lines of a difference were expected: "-", or "+".
-var differenceHead = lazy.Regexp(`(- Expected|\+ Received|\+ actual - expected|\+\+\+ Actual|\[Diff\] Expected / Actual|^--- \S*(?i:want|expect|golden|snap|reference))` +
+var differenceHead = lazy.Regexp(`(- Expected|\+ Received|\+ actual - expected|\+\+\+ Actual` +
+	`|\[Diff\] Expected / Actual|^--- \S*(?i:want|expect|golden|snap|reference))` +
 	`|(\+ expected|- actual|\[Diff\] Actual / Expected|^\+\+\+ \S*(?i:want|expect|golden|snap|reference))`)
 
 // joinLine appends a line to a value, shortened to 300 bytes.

@@ -55,7 +55,8 @@ func (i *Item) InProject() {
 	if len(m) == 0 {
 		return
 	}
-	if i.File == "" || places.IsForeign(i.File) || strings.HasSuffix(i.File, ".targets") || strings.HasSuffix(i.File, ".props") {
+	if i.File == "" || places.IsForeign(i.File) || strings.HasSuffix(i.File, ".targets") ||
+		strings.HasSuffix(i.File, ".props") {
 		i.File, i.Line, i.Column = i.Message[m[2]:m[3]], 0, 0
 	}
 	i.Message = strings.TrimSpace(i.Message[:m[0]])

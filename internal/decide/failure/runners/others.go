@@ -33,8 +33,8 @@ func readPytest(t printed.Text) (Tests, bool) {
 	return out, true
 }
 
-var pytestSum = lazy.Regexp(`^(?:no tests ran|\d+ (?:passed|failed|errors?|skipped|deselected|xfailed|xpassed|warnings?|rerun)` +
-	`(?:, \d+ [a-z]+)*) in [\d.]+s\b`)
+var pytestSum = lazy.Regexp(`^(?:no tests ran|\d+ (?:passed|failed|errors?|skipped|deselected|xfailed|xpassed` +
+	`|warnings?|rerun)(?:, \d+ [a-z]+)*) in [\d.]+s\b`)
 
 // pytestItems reads the sections "____ test ____" and the short summary.
 func pytestItems(t printed.Text) []Item {

@@ -20,13 +20,17 @@ var words = sync.OnceValue(func() []*regexp.Regexp {
 		// limit reached|1763640000
 		regexp.MustCompile(`(?i)(?:limit|reached|reset\w*)\S{0,20}?[|=: ]+["']?(1[5-9]\d{8})(\d{3})?\b`),
 		// in 2h 15m; after 37 seconds; retry-after: 60
-		regexp.MustCompile(`(?i)\b(?:in|after|for|retry-after['"]?\s*:|retry_after['"]?\s*:|retry_?delay['"]?\s*:)\s*['"]?~?((?:\d+(?:\.\d+)?\s*(?:days?|d|hours?|hrs?|hr|h|minutes?|mins?|min|ms|m|seconds?|secs?|sec|s)?[ ,]*(?:and )?){1,4})`),
+		regexp.MustCompile(`(?i)\b(?:in|after|for|retry-after['"]?\s*:|retry_after['"]?\s*:` +
+			`|retry_?delay['"]?\s*:)\s*['"]?~?((?:\d+(?:\.\d+)?\s*(?:days?|d|hours?|hrs?|hr|h|minutes?|mins?|min|ms|m|seconds?|secs?|sec|s)?[ ,]*(?:and )?){1,4})`),
 		// resets 9pm (America/New_York); again at 1:27 PM; at Nov 21, 2026 3:04 PM; Monday 9am; on Dec 1
-		regexp.MustCompile(`(?i)\b(?:resets?|again|until|available|renews?|back|refresh(?:es)?)(?: at| on| by|:)?\s+(?:on )?(?:(tomorrow|(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*)\b[, ]*)?(?:((?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*)\.? (\d{1,2})(?:st|nd|rd|th)?\b(?:,? (\d{4}))?(?:,| at|,? )*\s*)?(?:at )?(?:(\d{1,2})(?::(\d{2}))?(?::\d{2})?\s*([ap]\.?m\.?)?)?(?:\s*\(?([A-Za-z]+/[A-Za-z_/+-]+|UTC|GMT|Z|P[SD]?T|E[SD]?T|CES?T)\b\)?)?`),
+		regexp.MustCompile(`(?i)\b(?:resets?|again|until|available|renews?|back|refresh(?:es)?)(?: at| on| by` +
+			`|:)?\s+(?:on )?(?:(tomorrow|(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*)\b[, ]*)?(?:((?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*)\.? (\d{1,2})(?:st|nd|rd|th)?\b(?:,? (\d{4}))?(?:,| at|,? )*\s*)?(?:at )?(?:(\d{1,2})(?::(\d{2}))?(?::\d{2})?\s*([ap]\.?m\.?)?)?(?:\s*\(?([A-Za-z]+/[A-Za-z_/+-]+|UTC|GMT|Z|P[SD]?T|E[SD]?T|CES?T)\b\)?)?`),
 		// 2026-11-20T18:00:00Z
-		regexp.MustCompile(`(?i)\b(?:resets?|again|until|available|after)\D{0,20}(\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2})?(?:\.\d+)?(?:Z|[+-]\d{2}:?\d{2})?)`),
+		regexp.MustCompile(`(?i)\b(?:resets?|again|until|available` +
+			`|after)\D{0,20}(\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2})?(?:\.\d+)?(?:Z|[+-]\d{2}:?\d{2})?)`),
 		// Retry-After: Fri, 20 Nov 2026 18:00:00 GMT
-		regexp.MustCompile(`(?i)\b(?:resets?|again|until|available|after)\W[^\d,]{0,20}?\b(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? (\d{1,2}[ -][a-z]{3}[ -]\d{2,4} \d{2}:\d{2}:\d{2}) (?:GMT|UTC)`),
+		regexp.MustCompile(`(?i)\b(?:resets?|again|until|available|after)\W[^\d,]{0,20}?\b(?:mon|tue|wed|thu|fri` +
+			`|sat|sun)[a-z]*,? (\d{1,2}[ -][a-z]{3}[ -]\d{2,4} \d{2}:\d{2}:\d{2}) (?:GMT|UTC)`),
 	}
 })
 

@@ -38,7 +38,8 @@ func Program() program.Program {
 		Folders:   []string{".cursor", ".config/cursor"},
 		Variables: []string{"CURSOR_*"}, Single: true,
 		Services: []program.Service{{Hosts: []string{"*.cursor.sh"}}},
-		Install:  "install Cursor's command line from cursor.com/cli, then set CURSOR_API_KEY or run cursor-agent login",
+		Install: "install Cursor's command line from cursor.com/cli, then set CURSOR_API_KEY or run " +
+			"cursor-agent login",
 	}
 }
 

@@ -45,9 +45,10 @@ func Program() program.Program {
 		Closed: []string{"FACTORY_API_KEY"}, // the models are Factory's then
 		Grace:  8 * time.Second, Quiet: 20 * time.Minute,
 		Parser: "droid", Structured: true,
-		Own:       program.Lines(NewParser),
-		Folders:   []string{".factory"},
-		Moves:     []program.Move{{Variable: "FACTORY_HOME_OVERRIDE", Below: ".factory", Instead: []string{".factory"}}},
+		Own:     program.Lines(NewParser),
+		Folders: []string{".factory"},
+		Moves: []program.Move{{Variable: "FACTORY_HOME_OVERRIDE", Below: ".factory",
+			Instead: []string{".factory"}}},
 		Variables: []string{"FACTORY_*", "DROID_*"}, Single: true,
 		Services: []program.Service{{Hosts: []string{"api.factory.ai"}}},
 		Install:  "npm install -g droid, then set FACTORY_API_KEY or log in once",

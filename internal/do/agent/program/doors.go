@@ -137,7 +137,8 @@ func (a Adapter) Point(start *agent.Start, in agent.Invocation) {
 	}
 	if a.Pointing.Path != "" && in.StateDir != "" {
 		content := strings.ReplaceAll(a.Pointing.Content, "{parts}", strings.Join(parts, ","))
-		start.Files = append(start.Files, agent.File{Path: filepath.Join(in.StateDir, a.Pointing.Path), Content: content})
+		start.Files = append(start.Files,
+			agent.File{Path: filepath.Join(in.StateDir, a.Pointing.Path), Content: content})
 	}
 	if a.Settings.Path != "" && in.StateDir != "" && in.Safety == "paranoid" {
 		a.Settings.Path = filepath.Join(in.StateDir, a.Settings.Path)

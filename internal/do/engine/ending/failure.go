@@ -196,7 +196,8 @@ func refusedFailure(x loop.Exit, f *safety.Finding) *failure.Analysis {
 	a.Items = []failure.Item{{
 		Message: fmt.Sprintf("Do not run %q: it %s. The iteration was ended there, and part of it may have happened. "+
 			"Reach the goal in another way, "+
-			"inside of the workspace; if there is none, report that you are blocked, with the command that a person should run.",
+			"inside of the workspace; if there is none, report that you are blocked, with the command that a "+
+			"person should run.",
 			f.Command, f.Why),
 	}}
 	a.Actions = []string{"Check what the command was meant to do.", "If it is right, run with --safety permissive."}

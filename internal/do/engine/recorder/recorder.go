@@ -77,7 +77,8 @@ func (r *Recorder) Flush(ctx context.Context) (lost error) {
 	case len(r.unsaved) == 0:
 		r.unsaved, r.broken = nil, false
 	case len(r.unsaved) > mostUnsaved:
-		r.Warn(fmt.Sprintf("more than %d events wait for the database: the run continues without a record", mostUnsaved))
+		r.Warn(fmt.Sprintf("more than %d events wait for the database: the run continues without a record",
+			mostUnsaved))
 		r.unsaved, r.given = nil, true
 	}
 	return lost

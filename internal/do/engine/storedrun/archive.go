@@ -120,8 +120,9 @@ func createImported(ctx context.Context, db *store.Store, root, procedure string
 		Iteration: state.Iteration, MaxIterations: state.Limit, Owner: OwnerOf(self),
 		StartedAt: state.StartedAt, UpdatedAt: now, Elapsed: state.Spent.Wall,
 	}
-	e, err := journal.New(run.ID, 1, now, journal.RunCreated, journal.Created{Kind: run.Kind, Name: procedure, Root: root,
-		MaxIterations: state.Limit})
+	e, err := journal.New(run.ID, 1, now, journal.RunCreated,
+		journal.Created{Kind: run.Kind, Name: procedure, Root: root,
+			MaxIterations: state.Limit})
 	if err != nil {
 		return run, err
 	}

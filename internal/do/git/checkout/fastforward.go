@@ -93,7 +93,8 @@ func describeLocked(r *git.Repo) error {
 	name := r.Index + ".lock"
 	info, err := os.Lstat(name)
 	if err == nil && info.ModTime().Before(process.Booted()) {
-		return fmt.Errorf("%w of %s: %s was left by one that the machine's end cut off; if no git works there, remove it",
+		return fmt.Errorf("%w of %s: %s was left by one that the machine's end cut off; if no git works there, "+
+			"remove it",
 			ErrIndexLocked, r.Top, name)
 	}
 	return fmt.Errorf("%w of %s; if none runs there any more, remove %s", ErrIndexLocked, r.Top, name)

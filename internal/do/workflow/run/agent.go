@@ -174,8 +174,9 @@ func (d *activeAttempt) nothingLeft(ended loop.Ended) error {
 	}[ended]
 	d.s.p.stopFor(ended)
 	return d.cannotStart(failure.Analysis{
-		Class: failure.LimitExceeded, Kind: failure.Work, Severity: failure.Medium, Fingerprint: "limit-" + string(ended),
-		Summary: "the iteration's limit on " + what + " leaves nothing for the step's agent",
+		Class: failure.LimitExceeded, Kind: failure.Work, Severity: failure.Medium,
+		Fingerprint: "limit-" + string(ended),
+		Summary:     "the iteration's limit on " + what + " leaves nothing for the step's agent",
 	})
 }
 

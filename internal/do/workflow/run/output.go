@@ -98,7 +98,8 @@ func parseOutputs(text string) (map[string]string, error) {
 			value, plain = strings.Join(body, "\n"), true
 		}
 		if name = strings.TrimSpace(name); !plain || name == "" {
-			return nil, fmt.Errorf("line %d of the outputs is neither NAME=VALUE nor NAME<<END: %q", i+1, shortLine(line))
+			return nil, fmt.Errorf("line %d of the outputs is neither NAME=VALUE nor NAME<<END: %q", i+1,
+				shortLine(line))
 		}
 		if out[name] = value; len(out) > maxNames {
 			return nil, fmt.Errorf("there are more than %d outputs", maxNames)

@@ -197,7 +197,8 @@ func (s *scope) newExecution(n *node, at attempt) *execution {
 	return &execution{
 		StepRun: store.StepRun{
 			Run: s.p.h.Run(), Step: n.id, N: number, Iteration: s.p.c.Iteration, Attempt: s.p.c.Attempt,
-			Status: store.StepRunning, Hash: n.in.Hash, Input: n.in.InputHash(n.given.inputKey()), StartedAt: time.Now(),
+			Status: store.StepRunning, Hash: n.in.Hash, Input: n.in.InputHash(n.given.inputKey()),
+			StartedAt: time.Now(),
 		},
 		record: stepRecord{Alternative: at.alternative, Try: at.try, Optional: n.in.Step.Optional, Title: n.title,
 			Why: n.why, Round: s.round},
@@ -226,7 +227,8 @@ func (p *pass) storeBegin(s *scope, n *node, e *execution) error {
 	p.history[e.Step] = withExecution(p.history[e.Step], e)
 	p.mu.Unlock()
 	p.h.Tell(engine.StepStarted, s.noticeOf(n,
-		engine.StepNotice{Agent: e.record.Agent, Try: e.record.Try, Alternate: e.record.Alternative, Why: e.record.Why}))
+		engine.StepNotice{Agent: e.record.Agent, Try: e.record.Try, Alternate: e.record.Alternative,
+			Why: e.record.Why}))
 	return nil
 }
 

@@ -258,8 +258,8 @@ func sift(ctx context.Context, c *git.Clone, scan git.Scan) (paths, filtered, ne
 }
 
 func refuseFiltered(paths []string) error {
-	return refuse("%s by a program that .gitattributes names (such as LFS), which pawl does not run; change it outside "+
-		"of a task", some(paths, "is filtered", "are filtered"))
+	return refuse("%s by a program that .gitattributes names (such as LFS), which pawl does not run; change it "+
+		"outside of a task", some(paths, "is filtered", "are filtered"))
 }
 
 func refuseModules(paths []string, base string) error {

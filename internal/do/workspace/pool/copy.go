@@ -34,7 +34,8 @@ func (p *clones) copyFiles(ctx context.Context, c *git.Clone) (open []string, er
 		return nil, fmt.Errorf("cannot find the files of workspace.copy: %w", err)
 	}
 	if len(other) > 0 {
-		return nil, fmt.Errorf("cannot copy the files of workspace.copy: %s, so a task would commit it; add it to .gitignore",
+		return nil, fmt.Errorf("cannot copy the files of workspace.copy: %s, so a task would commit it; add it "+
+			"to .gitignore",
 			some(other, "is not ignored by git", "are not ignored by git"))
 	}
 	if len(ignored) > maxCopied {

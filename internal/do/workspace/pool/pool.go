@@ -182,8 +182,8 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 	}
 	for _, dir := range []string{repo.Objects, o.Dir, o.StateDir} {
 		if strings.Contains(dir, "\n") {
-			return nil, fmt.Errorf("cannot make workspaces: %q has a line break in its name, so git cannot share objects; "+
-				"move it", dir)
+			return nil, fmt.Errorf("cannot make workspaces: %q has a line break in its name, so git cannot share "+
+				"objects; move it", dir)
 		}
 	}
 	if rel, err := filepath.Rel(repo.Top, o.Dir); err == nil && filepath.IsLocal(rel) {

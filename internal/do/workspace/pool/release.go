@@ -309,7 +309,8 @@ func (p *works) enterAll(ctx context.Context, c *git.Clone, on string) (tree str
 // recover makes the next recovery ref.
 func (p *works) recover(ctx context.Context, c *git.Clone, row store.Workspace, tree string, parents []string,
 ) (string, error) {
-	commit, err := c.Commit(ctx, tree, fmt.Sprintf("pawl %s: the workspace as it was\n\nPawl-Task: %s\n", row.ID, row.ID),
+	commit, err := c.Commit(ctx, tree, fmt.Sprintf("pawl %s: the workspace as it was\n\nPawl-Task: %s\n", row.ID,
+		row.ID),
 		parents...)
 	if err != nil {
 		return "", err

@@ -137,7 +137,8 @@ func (d *DB) lockHolder() string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	var name string
-	err := d.reader.QueryRowContext(ctx, `SELECT a.application_name FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+	err := d.reader.QueryRowContext(ctx, `SELECT a.application_name
+		FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
 		WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
 		AND (l.classid::bigint << 32 | l.objid::bigint) = $1`, d.lock).Scan(&name)
 	if err != nil || name == "" {

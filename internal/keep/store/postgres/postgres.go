@@ -89,7 +89,8 @@ func Open(ctx context.Context, address, repository string) (*DB, error) {
 	}
 	config, err := pgx.ParseConfig(address)
 	if err != nil {
-		return d, fmt.Errorf("%w: cluster.store has no address of PostgreSQL, as postgres://user@host/database is one%s",
+		return d, fmt.Errorf("%w: cluster.store has no address of PostgreSQL, as postgres://user@host/database "+
+			"is one%s",
 			database.ErrRefused, reasonInvalid(address, err))
 	}
 	d.config, d.password, d.board = config, config.Password, repository

@@ -125,8 +125,8 @@ func (d *DB) Older(schema int) string {
 // it afterwards.
 func (d *DB) Keep(ctx context.Context, schema int) error {
 	if err := d.copyTo(ctx, d.olderPath(schema)); err != nil {
-		return fmt.Errorf("cannot keep a copy of the database before it is brought up to date, so it stays as it is: %v; "+
-			"make room for %s", err, d.olderPath(schema))
+		return fmt.Errorf("cannot keep a copy of the database before it is brought up to date, so it stays as it "+
+			"is: %v; make room for %s", err, d.olderPath(schema))
 	}
 	return nil
 }
