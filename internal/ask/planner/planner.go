@@ -181,13 +181,11 @@ func (d draft) basePlan(kind string) (runplan.Plan, error) {
 	}
 	c := d.Config
 	return runplan.Plan{
-		Kind: kind, Name: d.name, Root: c.Root, Safety: d.safetyLevel(), Lease: c.Loop.Lease.Std(), Environ: d.Env,
-		Guards: d.agentGuards(), MaxTurns: c.Loop.MaxTurns, MaxOutput: int64(c.Loop.MaxOutput),
-		Prices: Prices(c, d.Env),
-		Day:    dayLimits(c.Limits), Priced: d.limitsMoney(),
+		Kind: kind, Name: d.name, Root: c.Root, Safety: d.safetyLevel(), Bounds: runplan.Bounds{Lease: c.Loop.Lease.Std(), Guards: d.agentGuards(), MaxTurns: c.Loop.MaxTurns, MaxOutput: int64(c.Loop.MaxOutput), Prices: Prices(c, d.Env), Day: dayLimits(c.Limits), Priced: d.limitsMoney()}, Environ: d.Env,
+
 		Exe: exe, Args: []string{reexec.Supervise}, Flags: flags,
 		GatewayCA: string(c.Gateway.CA), SnapshotMaxFile: int64(c.Snapshot.MaxFile),
-		Protect: d.buildProtection(), Gates: d.gateSpecs(), RedFirst: c.RedFirst, Sources: c.Files,
+		Judging: runplan.Judging{Protect: d.buildProtection(), Gates: d.gateSpecs(), RedFirst: c.RedFirst}, Sources: c.Files,
 	}, d.checkPatterns()
 }
 

@@ -77,6 +77,34 @@ type Entry struct {
 	Status Status    `json:"status"`
 	Why    string    `json:"why,omitempty"`
 	Until  time.Time `json:"until,omitzero"` // Waiting: not before; Parked: the action comes then
+	Tried
+	// Problem is for an agent or a person to solve.
+	Problem *Problem `json:"problem,omitempty"`
+	// Ahead are paths in which it will conflict once it is its turn.
+	Ahead []string `json:"ahead,omitempty"`
+	ForgeRequest
+	// RedOn is the red target's commit that it did not repair.
+	RedOn string `json:"red_on,omitempty"`
+	// Apart is a commit that the forge checks and that this does not go with.
+	Apart string `json:"apart,omitempty"`
+	// Revert is why the task's landing is taken back by this; "" for a landing.
+	Revert string `json:"revert,omitempty"`
+	// Since is that of the landing which is taken back.
+	Since string `json:"since,omitempty"`
+}
+
+// ForgeRequest is an entry's pull request, as it was seen last.
+type ForgeRequest struct {
+	// Request is its open pull request.
+	Request string `json:"request,omitempty"`
+	// Heard has the ids of comments that an agent's prompt has had, the last
+	// [heardLimit]; Seen is the state of it that was looked at last.
+	Heard []string `json:"heard,omitempty"`
+	Seen  string   `json:"seen,omitempty"`
+}
+
+// Tried is what was tried to land an entry.
+type Tried struct {
 	// Waits is how often in a row a file of the user's stood in its way.
 	Waits int `json:"waits,omitempty"`
 	// Passed counts batches of later entries that landed while it was ready.
@@ -90,24 +118,6 @@ type Entry struct {
 	Solved string `json:"solved,omitempty"`
 	// Plain: what a rule resolved or a command made anew was red, so a conflict goes to an agent.
 	Plain bool `json:"plain,omitempty"`
-	// Problem is for an agent or a person to solve.
-	Problem *Problem `json:"problem,omitempty"`
-	// Ahead are paths in which it will conflict once it is its turn.
-	Ahead []string `json:"ahead,omitempty"`
-	// Request is its open pull request.
-	Request string `json:"request,omitempty"`
-	// Heard has the ids of comments that an agent's prompt has had, the last
-	// [heardLimit]; Seen is the state of it that was looked at last.
-	Heard []string `json:"heard,omitempty"`
-	Seen  string   `json:"seen,omitempty"`
-	// RedOn is the red target's commit that it did not repair.
-	RedOn string `json:"red_on,omitempty"`
-	// Apart is a commit that the forge checks and that this does not go with.
-	Apart string `json:"apart,omitempty"`
-	// Revert is why the task's landing is taken back by this; "" for a landing.
-	Revert string `json:"revert,omitempty"`
-	// Since is that of the landing which is taken back.
-	Since string `json:"since,omitempty"`
 }
 
 // Problem is the reason why an entry cannot land as it is.
@@ -203,27 +213,37 @@ type State struct {
 	// Fresh: red records do not count, since somebody asked for another try.
 	Fresh bool   `json:"fresh,omitempty"`
 	Batch *Batch `json:"batch,omitempty"`
-	// Checking are the batches that the forge checks, each merged onto the one before.
-	// It is asked about the first not before Ask; Checked is the tree that was green there last.
-	Checking []Batch   `json:"checking,omitempty"`
-	Ask      time.Time `json:"ask,omitzero"`
-	Checked  string    `json:"checked,omitempty"`
-	// Rung: the forge says that something has happened to a pull request.
-	Rung bool  `json:"rung,omitempty"`
+	AtForge
 	Stop *Stop `json:"stop,omitempty"`
 	// Theirs is the remote's commit that the target is to be brought together with.
 	Theirs string `json:"theirs,omitempty"`
 	// Unpushed: what landed is not at the remote yet. Nil when it is, or need not be.
 	Unpushed *Unpushed `json:"unpushed,omitempty"`
 	// Ignored is the remote's commit that a person resumed the queue over.
-	Ignored  string `json:"ignored,omitempty"`
-	Stumbles int    `json:"stumbles,omitempty"` // in a row: pawl could not do its part
+	Ignored string `json:"ignored,omitempty"`
+	Trouble
+	Due     []CommandKind `json:"due,omitempty"` // what follows a landing, in order
+	Command Command       `json:"command"`
+	Out     Out           `json:"out,omitzero"`
+}
+
+// Trouble is that pawl could not do its part.
+type Trouble struct {
+	Stumbles int `json:"stumbles,omitempty"` // in a row: pawl could not do its part
 	// Stumbled is the command that failed so.
-	Stumbled CommandKind   `json:"stumbled,omitempty"`
-	Rest     time.Time     `json:"rest,omitzero"` // nothing is begun before, after a stumble
-	Due      []CommandKind `json:"due,omitempty"` // what follows a landing, in order
-	Command  Command       `json:"command"`
-	Out      Out           `json:"out,omitzero"`
+	Stumbled CommandKind `json:"stumbled,omitempty"`
+	Rest     time.Time   `json:"rest,omitzero"` // nothing is begun before, after a stumble
+}
+
+// AtForge is what the forge checks.
+type AtForge struct {
+	// Checking are the batches that the forge checks, each merged onto the one before.
+	// It is asked about the first not before Ask; Checked is the tree that was green there last.
+	Checking []Batch   `json:"checking,omitempty"`
+	Ask      time.Time `json:"ask,omitzero"`
+	Checked  string    `json:"checked,omitempty"`
+	// Rung: the forge says that something has happened to a pull request.
+	Rung bool `json:"rung,omitempty"`
 }
 
 // Unpushed is a target that is to be pushed.

@@ -149,23 +149,9 @@ type State struct {
 	Environment Environment `json:"environment,omitzero"`
 	Halt        Halt        `json:"halt,omitzero"`
 
-	Counts Counts `json:"counts"`
-	// Stale is true when Counts may not hold any more.
-	Stale bool `json:"stale,omitempty"`
-	// Dry says why the last look at the board brought nothing; "" when the
-	// board is to be looked at.
-	Dry string `json:"dry,omitempty"`
-	// Again is when it is looked at again, since ready tasks wait for a provider; zero
-	// when none do.
-	Again time.Time `json:"again,omitzero"`
-	// Hold is why nothing is started or stored for now, and until when.
-	Hold  string    `json:"hold,omitempty"`
-	Until time.Time `json:"until,omitzero"`
-	Holds int       `json:"holds,omitempty"` // in a row
-	// RedSince is since when the target has been seen red; VerifyAt when the
-	// verdict on it was asked for that is still to come.
-	RedSince time.Time `json:"red_since,omitzero"`
-	VerifyAt time.Time `json:"verify_at,omitzero"`
+	Outlook
+	Holding
+	RedTarget
 	// Unstored: what became of tasks could not be stored, so that waits too.
 	Unstored bool `json:"unstored,omitempty"`
 
@@ -177,6 +163,35 @@ type State struct {
 	Outages []Outage  `json:"outages,omitempty"`
 	Tells   []string  `json:"tells,omitempty"`
 	At      time.Time `json:"at"`
+}
+
+// RedTarget is what is known of a target that is red.
+type RedTarget struct {
+	// RedSince is since when the target has been seen red; VerifyAt when the
+	// verdict on it was asked for that is still to come.
+	RedSince time.Time `json:"red_since,omitzero"`
+	VerifyAt time.Time `json:"verify_at,omitzero"`
+}
+
+// Holding is that nothing is started for now.
+type Holding struct {
+	// Hold is why nothing is started or stored for now, and until when.
+	Hold  string    `json:"hold,omitempty"`
+	Until time.Time `json:"until,omitzero"`
+	Holds int       `json:"holds,omitempty"` // in a row
+}
+
+// Outlook is what is known of the board.
+type Outlook struct {
+	Counts Counts `json:"counts"`
+	// Stale is true when Counts may not hold any more.
+	Stale bool `json:"stale,omitempty"`
+	// Dry says why the last look at the board brought nothing; "" when the
+	// board is to be looked at.
+	Dry string `json:"dry,omitempty"`
+	// Again is when it is looked at again, since ready tasks wait for a provider; zero
+	// when none do.
+	Again time.Time `json:"again,omitzero"`
 }
 
 // cloneLists makes a copy whose lists may be changed.

@@ -65,7 +65,7 @@ func newDesk(t *testing.T, turns string) *desk {
 	must(t, err)
 	t.Cleanup(func() { must(t, d.store.Close()) })
 	d.plan = runplan.Plan{
-		Kind: "task", Safety: sandbox.Permissive, Lease: time.Minute, Environ: os.Environ(), Exe: os.Args[0], Args: []string{reexec.Supervise},
+		Kind: "task", Safety: sandbox.Permissive, Bounds: runplan.Bounds{Lease: time.Minute}, Environ: os.Environ(), Exe: os.Args[0], Args: []string{reexec.Supervise},
 		Policy: loop.Policy{
 			Kind: loop.Task, MaxIterations: 3, FailureThreshold: 3, MaxWaits: 1, MaxCost: loop.NoLimit, MaxIterationCost: loop.NoLimit,
 			MaxIterationCalls: loop.NoLimit, Agent: "script",
@@ -110,7 +110,7 @@ func (d *desk) queue(repo *git.Repo, state string) func(context.Context, func(qu
 			return nil, err
 		}
 		return merge.Open(ctx, merge.Options{
-			Store: d.store, Repo: repo, Dir: filepath.Join(state, "queue"), Target: "main", Environ: os.Environ(), Local: true,
+			Store: d.store, Repo: repo, Dir: filepath.Join(state, "queue"), Target: "main", Verifying: merge.Verifying{Environ: os.Environ()}, Local: true,
 			Policy: queue.Policy{Batch: 1, Retries: 1, Timeout: time.Hour},
 			Exe:    os.Args[0], Args: []string{reexec.Supervise}, Lease: time.Minute, Owner: storedrun.OwnerOf(self), Alive: storedrun.Alive, Notify: tell,
 		})

@@ -42,7 +42,7 @@ func TestARunThatAnotherWorkerTook(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = db.Close() }()
-	p := newAttempts(Options{Store: db, Elsewhere: answers{outcome: schedule.Outcome{Taken: true, Why: "another has it"}}}, 0)
+	p := newAttempts(Options{Store: db, Machines: Machines{Elsewhere: answers{outcome: schedule.Outcome{Taken: true, Why: "another has it"}}}}, 0)
 	o, err := p.orderWork(t.Context(), newSlot(board.Case{ID: "task-001"}, false))
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ func TestTheEndOfARunWasLost(t *testing.T) {
 			err = errors.Join(err, merr)
 		}
 		running(t, db)
-		p := newAttempts(Options{Store: db, Elsewhere: answers{works: c.works}}, 0)
+		p := newAttempts(Options{Store: db, Machines: Machines{Elsewhere: answers{works: c.works}}}, 0)
 		err = errors.Join(err, p.endLost(t.Context(), []store.Worker{{PID: 1}}))
 		r, rerr := db.Run(t.Context(), "r1")
 		if err := errors.Join(err, rerr); err != nil || r.Status != string(c.want) {
@@ -108,7 +108,7 @@ func TestAskedWhileTheEngineIsAway(t *testing.T) {
 	}
 	defer func() { _ = db.Close() }()
 	running(t, db)
-	p := newAttempts(Options{Store: db, Elsewhere: answers{look: errors.New("away")}}, 0)
+	p := newAttempts(Options{Store: db, Machines: Machines{Elsewhere: answers{look: errors.New("away")}}}, 0)
 	what := store.Control{Kind: store.ControlStop}
 	for range 3 {
 		if begun, err := p.forwardControl(t.Context(), "task-001", &what); !begun || err == nil {
@@ -137,7 +137,7 @@ func TestIdle(t *testing.T) {
 		t.Fatal(err)
 	}
 	soon := time.Now().Add(time.Hour)
-	state := schedule.State{Hold: "m1: no room", Until: soon, Bench: []schedule.Bench{
+	state := schedule.State{Holding: schedule.Holding{Hold: "m1: no room", Until: soon}, Bench: []schedule.Bench{
 		{Case: "task-001", Why: "m1: no room", Until: soon}, {Case: "task-002", Why: "stopped by 'pawl stop'"}, {Case: "task-003"},
 		{Case: "task-009"},
 	}}

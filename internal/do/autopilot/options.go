@@ -39,24 +39,13 @@ type Options struct {
 	Filter store.CaseFilter
 	// Sprint is nil when the autopilot is none.
 	Sprint *Sprint
-	// Race has the agents that race for each task that does not say otherwise; fewer
-	// than two is no race.
-	Race []string
-	// PickBest waits for all that race, and the best work wins; see [schedule.PicksBest].
-	PickBest bool
+	Racing
 	// Plan makes the plan of a task's run, and the tree that it works on.
 	Plan func(context.Context, Task) (runplan.Plan, *workspace.Checkout, error)
 	// Base is the commit that a new task starts from: what its work will land on.
 	Base func(context.Context) (string, error)
 	Pool *pool.Pool
-	// Elsewhere works the tasks of the slots; nil works them here.
-	Elsewhere Elsewhere
-	// HandsOn: when this process ends another one continues; see [StandBy]. GoOn: this one
-	// continues the autopilot that is on.
-	HandsOn, GoOn bool
-	// Remote is the remote by which work travels to other machines and back; "" where
-	// all share this checkout. Worker names this one among them.
-	Remote, Worker string
+	Machines
 	// Queue opens the merge queue, which calls tell with what it does.
 	Queue func(ctx context.Context, tell func(queue.Note)) (*merge.Queue, error)
 	// ReviewWhen says which work waits for a person, whatever else says of reviews.
@@ -66,6 +55,18 @@ type Options struct {
 	Accounts *ratelimit.Store
 	// PlanAccounts are those whose subscriptions are shown, and looked at for the sprint's target.
 	PlanAccounts []string
+	Upkeep
+	// Notify gets one notice at a time; it must be quick. Nil is not called.
+	Notify func(Notice)
+	Log    *slog.Logger
+	// Stops are causes from outside, e.g. signals: the first ends agents with
+	// grace. Kill, when closed, ends them at once.
+	Stops <-chan loop.Cause
+	Kill  <-chan struct{}
+}
+
+// Upkeep is called beside the work.
+type Upkeep struct {
 	// Sweep removes what is over; it is called now and then, beside the work.
 	Sweep func(context.Context) error
 	// Sync brings the issues of a forge to the board, and what became of them back,
@@ -75,13 +76,27 @@ type Options struct {
 	// Claim says at the issue of a task that work on it begins, or why it must not: another
 	// board does it. Nil is no issues.
 	Claim func(ctx context.Context, c board.Case) (why string, err error)
-	// Notify gets one notice at a time; it must be quick. Nil is not called.
-	Notify func(Notice)
-	Log    *slog.Logger
-	// Stops are causes from outside, e.g. signals: the first ends agents with
-	// grace. Kill, when closed, ends them at once.
-	Stops <-chan loop.Cause
-	Kill  <-chan struct{}
+}
+
+// Machines is how the autopilot shares its work with other machines.
+type Machines struct {
+	// Elsewhere works the tasks of the slots; nil works them here.
+	Elsewhere Elsewhere
+	// HandsOn: when this process ends another one continues; see [StandBy]. GoOn: this one
+	// continues the autopilot that is on.
+	HandsOn, GoOn bool
+	// Remote is the remote by which work travels to other machines and back; "" where
+	// all share this checkout. Worker names this one among them.
+	Remote, Worker string
+}
+
+// Racing is how several agents race for a task.
+type Racing struct {
+	// Race has the agents that race for each task that does not say otherwise; fewer
+	// than two is no race.
+	Race []string
+	// PickBest waits for all that race, and the best work wins; see [schedule.PicksBest].
+	PickBest bool
 }
 
 // Task is what a run is planned for.

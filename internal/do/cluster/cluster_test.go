@@ -181,7 +181,7 @@ func (s site) options(ctx context.Context) (o autopilot.Options, err error) {
 	o.Base = func(ctx context.Context) (string, error) { return o.Repo.Find(ctx, "refs/heads/main") }
 	o.Plan = func(ctx context.Context, task autopilot.Task) (runplan.Plan, *workspace.Checkout, error) {
 		p := runplan.Plan{
-			Kind: "task", Name: task.Case.ID, Root: task.Workspace.Dir, Project: s.Repo, Safety: sandbox.Permissive, Lease: time.Millisecond,
+			Kind: "task", Name: task.Case.ID, Root: task.Workspace.Dir, Project: s.Repo, Safety: sandbox.Permissive, Bounds: runplan.Bounds{Lease: time.Millisecond},
 			Environ: append(os.Environ(), "MAX_COST="+task.Asked["loop.max_cost"]), Exe: os.Args[0], Args: []string{reexec.Supervise},
 			Policy: loop.Policy{
 				Kind: loop.Task, MaxIterations: 9, FailureThreshold: 9, MaxWaits: 1, MaxCost: loop.NoLimit, MaxIterationCost: loop.NoLimit,
@@ -211,7 +211,7 @@ func (s site) options(ctx context.Context) (o autopilot.Options, err error) {
 		}
 		return merge.Open(ctx, merge.Options{
 			Travel: o.Remote, Store: o.Store, Repo: o.Repo, Dir: filepath.Join(s.State, "queue"), Target: "main",
-			Environ: os.Environ(), Local: s.Store == "",
+			Verifying: merge.Verifying{Environ: os.Environ()}, Local: s.Store == "",
 			Policy: queue.Policy{Batch: 1, Retries: 1, Timeout: time.Hour, Push: s.Store != ""},
 			Exe:    os.Args[0], Args: []string{reexec.Supervise}, Lease: time.Minute, Owner: storedrun.OwnerOf(self), Alive: storedrun.Alive, Notify: tell,
 		})

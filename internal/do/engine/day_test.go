@@ -18,7 +18,7 @@ import (
 func TestDayOfAgents(t *testing.T) {
 	t.Parallel()
 	limit := loop.MicroUSD(1_000_000)
-	s := &session{plan: runplan.Plan{Day: loop.DayLimits{Cost: &limit}}}
+	s := &session{plan: runplan.Plan{Bounds: runplan.Bounds{Day: loop.DayLimits{Cost: &limit}}}}
 	s.o.Accounts = ratelimit.NewStore(t.TempDir())
 	w := newWorker(s)
 	through := runplan.Agent{Routes: []agent.Route{{Name: "anthropic"}}}

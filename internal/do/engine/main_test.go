@@ -73,8 +73,8 @@ type order struct {
 
 func (o order) plan() runplan.Plan {
 	p := runplan.Plan{
-		Kind: "procedure", Name: "build", Root: o.Root, Policy: o.Policy, Agents: map[string]runplan.Agent{}, Gates: o.Gates, Protect: o.Protect,
-		Safety: "permissive", Lease: ms(o.Lease), Environ: os.Environ(), Exe: os.Args[0], Args: []string{reexec.Supervise}, Flags: o.Flags,
+		Kind: "procedure", Name: "build", Root: o.Root, Policy: o.Policy, Agents: map[string]runplan.Agent{}, Judging: runplan.Judging{Gates: o.Gates, Protect: o.Protect},
+		Safety: "permissive", Bounds: runplan.Bounds{Lease: ms(o.Lease)}, Environ: os.Environ(), Exe: os.Args[0], Args: []string{reexec.Supervise}, Flags: o.Flags,
 	}
 	p.Prompt.Procedure, p.Prompt.Budget = "build", 100000
 	p.Review.Fragment.Name, p.Review.Fragment.Text, p.Review.Purpose = "review.md", "Look at it, {{.Agent}}.", "Make it work"

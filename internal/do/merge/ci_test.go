@@ -134,7 +134,7 @@ func TestChecksThatTakeTooLong(t *testing.T) {
 		r = ci(t, r, hub, []string{state})
 		r.o.Required, r.o.ChecksTimeout = []string{"test", "next"}, time.Millisecond
 		q := r.queue()
-		s := queue.State{Checking: []queue.Batch{{Head: r.git("rev-parse", "main"), Result: "tree"}}}
+		s := queue.State{AtForge: queue.AtForge{Checking: []queue.Batch{{Head: r.git("rev-parse", "main"), Result: "tree"}}}}
 		e, err := q.requests.checkAtForge(t.Context(), &s)
 		v := e.Verdict
 		if v == nil {

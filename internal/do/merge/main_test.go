@@ -128,7 +128,7 @@ func options(state string, repo *git.Repo, db *store.Store) Options {
 		panic(err)
 	}
 	return Options{
-		Store: db, Repo: repo, Dir: filepath.Join(state, "queue"), Target: "main", Environ: os.Environ(),
+		Store: db, Repo: repo, Dir: filepath.Join(state, "queue"), Target: "main", Verifying: Verifying{Environ: os.Environ()},
 		Integration: integration(state, repo),
 		Policy:      queue.Policy{Batch: 8, Retries: 2, Timeout: time.Hour, Action: queue.Defer},
 		Exe:         exe, Args: []string{reexec.Supervise}, Lease: 2 * time.Second,

@@ -28,18 +28,7 @@ type Options struct {
 
 	SignOff bool // the queue's commits are signed off
 
-	Gates []gate.Spec
-	// Folder is where pawl.yaml is, below the top of the repository; "" is the top.
-	Folder string
-	// TaskGates are the checks of one task, which its work has to pass as well. Nil are none.
-	TaskGates func(task *board.Case) []gate.Spec
-	// RulesAt are the rules that the target's own configuration has at a commit. Nil: they are those of the options.
-	RulesAt func(ctx context.Context, commit string) (Rules, error)
-	// Regenerate are commands for files that conflict; the first that has one
-	// counts. They run as gates do, without a workspace's setup.
-	Regenerate []Regeneration
-	Protect    gate.Protect // what stays as the target has it, but for an entry's Allow
-	Environ    []string     // of gates
+	Verifying
 	// Proposing is for a policy that lands by pull requests.
 	Proposing
 	// Environment names what beside tree and gates a verdict depends on.
@@ -80,6 +69,22 @@ type Options struct {
 	Travel string
 
 	point func(name string) // called between the steps of a landing, by tests
+}
+
+// Verifying is how merged work is verified.
+type Verifying struct {
+	Gates []gate.Spec
+	// Folder is where pawl.yaml is, below the top of the repository; "" is the top.
+	Folder string
+	// TaskGates are the checks of one task, which its work has to pass as well. Nil are none.
+	TaskGates func(task *board.Case) []gate.Spec
+	// RulesAt are the rules that the target's own configuration has at a commit. Nil: they are those of the options.
+	RulesAt func(ctx context.Context, commit string) (Rules, error)
+	// Regenerate are commands for files that conflict; the first that has one
+	// counts. They run as gates do, without a workspace's setup.
+	Regenerate []Regeneration
+	Protect    gate.Protect // what stays as the target has it, but for an entry's Allow
+	Environ    []string     // of gates
 }
 
 // Rules are what a verdict is made by.

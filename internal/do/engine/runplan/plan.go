@@ -34,41 +34,15 @@ type Plan struct {
 	Agents map[string]Agent
 	// Review is how green work is reviewed, where the policy asks for it.
 	Review Review
-	Gates  []gate.Spec
-	// OnBase: the gates run once before the first agent. SetUp are the commands that
-	// make a clone ready for them, for the message when these files are not.
-	OnBase bool
-	SetUp  []string
-	// Landing: the gates for landing run in each iteration, since the work was red there.
-	Landing bool
-	// RedFirst says what becomes of checks that prove nothing, since they are green before
-	// the work: "warn", "require" to have a person asked, or else nothing. Worked: an
-	// earlier run has worked in these files, so they are no base.
-	RedFirst string
-	Worked   bool
-	// BaseTree is the tree that the work of all runs is compared with; "" is that before this one.
-	BaseTree string
-	Protect  gate.Protect
-	Safety   string
+	Judging
+	Safety string
 	// Box is what agents and gates are held to; nil is nothing.
 	Box *Box
 	// Sources are the files that the plan was made of.
 	Sources []trust.File
 	// Sandbox says for reports what is enforced.
 	Sandbox string
-	// Prices let a cost limit work for programs that report tokens only.
-	Prices agent.Prices
-	// Priced: money is limited, so that no model without a price is called.
-	Priced bool
-	// Day is what all runs of the user may use in a day.
-	Day loop.DayLimits
-	// Guards end an agent that runs in circles; MaxTurns and MaxOutput bound
-	// turns and bytes of output of one iteration. 0 is no limit.
-	Guards    agent.Guards
-	MaxTurns  int
-	MaxOutput int64
-	// Lease is how long an agent goes on without pawl.
-	Lease time.Duration
+	Bounds
 	// Environ is what gates inherit, and agents that have none of their own, K=V.
 	Environ []string
 	// Marks are added to the environment of all that the run starts, K=V.
@@ -89,6 +63,42 @@ type Plan struct {
 	CheckpointInterval int
 	// SnapshotMaxFile in bytes; larger files are left alone.
 	SnapshotMaxFile int64
+}
+
+// Bounds are the limits that hold while an agent works.
+type Bounds struct {
+	// Prices let a cost limit work for programs that report tokens only.
+	Prices agent.Prices
+	// Priced: money is limited, so that no model without a price is called.
+	Priced bool
+	// Day is what all runs of the user may use in a day.
+	Day loop.DayLimits
+	// Guards end an agent that runs in circles; MaxTurns and MaxOutput bound
+	// turns and bytes of output of one iteration. 0 is no limit.
+	Guards    agent.Guards
+	MaxTurns  int
+	MaxOutput int64
+	// Lease is how long an agent goes on without pawl.
+	Lease time.Duration
+}
+
+// Judging is what judges the work of a run.
+type Judging struct {
+	Gates []gate.Spec
+	// OnBase: the gates run once before the first agent. SetUp are the commands that
+	// make a clone ready for them, for the message when these files are not.
+	OnBase bool
+	SetUp  []string
+	// Landing: the gates for landing run in each iteration, since the work was red there.
+	Landing bool
+	// RedFirst says what becomes of checks that prove nothing, since they are green before
+	// the work: "warn", "require" to have a person asked, or else nothing. Worked: an
+	// earlier run has worked in these files, so they are no base.
+	RedFirst string
+	Worked   bool
+	// BaseTree is the tree that the work of all runs is compared with; "" is that before this one.
+	BaseTree string
+	Protect  gate.Protect
 }
 
 // ProjectRoot is the root that the run belongs to.

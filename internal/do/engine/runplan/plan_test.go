@@ -48,7 +48,7 @@ func TestRefusedGate(t *testing.T) {
 	}{
 		{nil, ""}, {[]gate.Spec{good}, ""}, {[]gate.Spec{good, bad, unnamed}, "wipe"}, {[]gate.Spec{unnamed, bad}, "rm -rf /"},
 	} {
-		name, f, refused := Plan{Safety: sandbox.Normal, Gates: c.gates}.RefusedGate()
+		name, f, refused := Plan{Safety: sandbox.Normal, Judging: Judging{Gates: c.gates}}.RefusedGate()
 		if name != c.want || refused != (c.want != "") || refused && f.Pattern == "" {
 			t.Errorf("of %v the gate %q is refused (%v) by %+v, want %q", c.gates, name, refused, f, c.want)
 		}

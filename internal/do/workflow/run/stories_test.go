@@ -73,7 +73,7 @@ func (s *story) options(steps string) engine.Options {
 	s.must(os.WriteFile(scenario, []byte("turns:"+s.agent+"\n"), 0o600))
 	return engine.Options{
 		Plan: runplan.Plan{
-			Kind: "workflow", Name: "flow", Root: root, Policy: s.policy, Safety: "permissive", Lease: time.Minute,
+			Kind: "workflow", Name: "flow", Root: root, Policy: s.policy, Safety: "permissive", Bounds: runplan.Bounds{Lease: time.Minute},
 			Environ: os.Environ(), Exe: os.Args[0], Args: []string{reexec.Supervise},
 			Agents: map[string]runplan.Agent{"script": {Adapter: script.Adapter{Executable: os.Executable}, Command: []string{scenario}, Account: "script"}},
 		},
