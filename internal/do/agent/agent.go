@@ -18,6 +18,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/subscription"
 )
 
 // EventKind is the sort of a normalised event.
@@ -85,14 +86,14 @@ type Event struct {
 	// Sub: a sub-agent's doing. Its words are never the final message.
 	Sub bool `json:"sub,omitempty"`
 	// Final, with End: Text is the final message even when it is empty.
-	Final    bool              `json:"final,omitempty"`
-	Calls    int               `json:"calls,omitempty"` // model calls that this event stands for
-	Turns    int               `json:"turns,omitempty"`
-	Cost     loop.MicroUSD     `json:"cost_micro_usd,omitempty"`
-	Attempt  int               `json:"attempt,omitempty"`
-	Error    *failure.APIError `json:"error,omitempty"`
-	Terminal loop.Terminal     `json:"terminal,omitempty"`
-	Plan     []loop.Window     `json:"plan,omitempty"` // of a PlanSeen
+	Final    bool                  `json:"final,omitempty"`
+	Calls    int                   `json:"calls,omitempty"` // model calls that this event stands for
+	Turns    int                   `json:"turns,omitempty"`
+	Cost     loop.MicroUSD         `json:"cost_micro_usd,omitempty"`
+	Attempt  int                   `json:"attempt,omitempty"`
+	Error    *failure.APIError     `json:"error,omitempty"`
+	Terminal loop.Terminal         `json:"terminal,omitempty"`
+	Plan     []subscription.Window `json:"plan,omitempty"` // of a PlanSeen
 }
 
 // Parser reads one run's stdout. It keeps no more than a bounded state.
@@ -249,14 +250,14 @@ type Outcome struct {
 	Models map[string]ModelUse `json:"models,omitempty"`
 	// CostSource: "metered" by the gateway, "reported" by the program,
 	// "estimated" from tokens, "none".
-	CostSource string             `json:"cost_source"`
-	Calls      int                `json:"calls"`
-	Turns      int                `json:"turns"`
-	Tools      int                `json:"tools"`
-	Retries    int                `json:"retries"`
-	Errors     []failure.APIError `json:"errors,omitempty"` // the last 20
-	Plan       []loop.Window      `json:"plan,omitempty"`   // of a subscription, as it was seen last
-	Unknown    int                `json:"unknown_events,omitempty"`
+	CostSource string                `json:"cost_source"`
+	Calls      int                   `json:"calls"`
+	Turns      int                   `json:"turns"`
+	Tools      int                   `json:"tools"`
+	Retries    int                   `json:"retries"`
+	Errors     []failure.APIError    `json:"errors,omitempty"` // the last 20
+	Plan       []subscription.Window `json:"plan,omitempty"`   // of a subscription, as it was seen last
+	Unknown    int                   `json:"unknown_events,omitempty"`
 }
 
 // Program is the start of the command line: the user's own command, else name.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/failure"
-	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/subscription"
 	"github.com/pawl-dev/pawl/internal/do/ratelimit"
 )
 
@@ -21,7 +21,7 @@ func TestLimitOfPlan(t *testing.T) {
 	hour, week := now.Add(time.Hour), now.Add(100*time.Hour)
 	save := func(used int) {
 		t.Helper()
-		err := s.SavePlan(key, "mine", []loop.Window{
+		err := s.SavePlan(key, "mine", []subscription.Window{
 			{Name: "seven_day", Used: 10, Resets: week}, {Name: "five_hour", Used: used, Resets: hour},
 			{Name: "\x1b[2J", Used: 99, Resets: hour}, {Name: "over", Used: 99, Resets: now.Add(-time.Hour)},
 		}, now)

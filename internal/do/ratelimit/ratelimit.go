@@ -26,6 +26,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/subscription"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 )
@@ -329,16 +330,16 @@ func (s *Store) Dir() string {
 
 // Plan of a subscription, as a program reports it. It is stored: names must not change.
 type Plan struct {
-	Agent   string        `json:"agent"`
-	Windows []loop.Window `json:"windows"`
-	Seen    time.Time     `json:"seen"`
+	Agent   string                `json:"agent"`
+	Windows []subscription.Window `json:"windows"`
+	Seen    time.Time             `json:"seen"`
 }
 
 const planEnd = ".plan.json"
 
 // SavePlan keeps what an agent's program said of the plan of its account.
-func (s *Store) SavePlan(key, agent string, windows []loop.Window, now time.Time) error {
-	p := Plan{Agent: agent, Windows: loop.Known(windows, now), Seen: now}
+func (s *Store) SavePlan(key, agent string, windows []subscription.Window, now time.Time) error {
+	p := Plan{Agent: agent, Windows: subscription.Known(windows, now), Seen: now}
 	if s == nil || key == "" || len(p.Windows) == 0 {
 		return nil
 	}
@@ -353,7 +354,7 @@ func (s *Store) planOf(key string, now time.Time) (p Plan) {
 	if s == nil || key == "" || files.ReadJSON(filepath.Join(s.dir, key+planEnd), &p) != nil {
 		return Plan{}
 	}
-	p.Windows = loop.Known(p.Windows, now)
+	p.Windows = subscription.Known(p.Windows, now)
 	return p
 }
 
@@ -365,7 +366,7 @@ func (s *Store) Plans(keys []string, now time.Time) (said []string, most int) {
 	}
 	for _, key := range keys {
 		if p := s.planOf(key, now); len(p.Windows) > 0 {
-			said, most = append(said, p.String()), max(most, loop.Fullest(p.Windows).Used)
+			said, most = append(said, p.String()), max(most, subscription.Fullest(p.Windows).Used)
 		}
 	}
 	slices.Sort(said)
@@ -374,7 +375,7 @@ func (s *Store) Plans(keys []string, now time.Time) (said []string, most int) {
 
 // String is for people.
 func (p Plan) String() string {
-	return "plan of " + p.Agent + ": " + strings.Join(lists.Each(p.Windows, loop.Window.String), "; ")
+	return "plan of " + p.Agent + ": " + strings.Join(lists.Each(p.Windows, subscription.Window.String), "; ")
 }
 
 // limitPlan makes a limit of limits.plan, where it is reached.
@@ -383,7 +384,7 @@ func (s *Store) limitPlan(key string, now time.Time) (Limit, bool) {
 		return Limit{}, false
 	}
 	p := s.planOf(key, now)
-	w := loop.Fullest(p.Windows)
+	w := subscription.Fullest(p.Windows)
 	return Limit{
 		Class: failure.QuotaExhausted, Met: p.Seen, Until: w.Resets, Named: true, Times: 1,
 		Why: fmt.Sprintf("%d %% of the plan of %s is used, and limits.plan is %d %%", w.Used, p.Agent, s.Plan),

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/subscription"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 )
 
@@ -192,7 +193,7 @@ func (s seen) check(t *testing.T, got agent.Outcome) {
 
 func (s seen) checkError(t *testing.T, got agent.Outcome) {
 	t.Helper()
-	if w := loop.Fullest(got.Plan); w.Used != s.plan {
+	if w := subscription.Fullest(got.Plan); w.Used != s.plan {
 		t.Errorf("%d %% of the plan are used, want %d %%", w.Used, s.plan)
 	}
 	if len(got.Errors) == 0 {

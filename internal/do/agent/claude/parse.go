@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/subscription"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/agent/jsonline"
 )
@@ -177,11 +178,11 @@ func (p *Parser) readRetry(attempt int, milliseconds float64) {
 // readLimit takes the state of a subscription's usage window. Only a refused request is an event;
 // one that continues as paid overage is not refused.
 func (p *Parser) readLimit(l limit) {
-	var plan []loop.Window
+	var plan []subscription.Window
 	for _, name := range slices.Sorted(maps.Keys(l.UnifiedWindows)) {
 		w := l.UnifiedWindows[name]
 		resets := time.Unix(int64(min(w.ResetsAt, maxEpoch)), 0).UTC()
-		plan = append(plan, loop.Window{Name: name, Used: int(min(w.Utilization, 9)*100 + 0.5), Resets: resets})
+		plan = append(plan, subscription.Window{Name: name, Used: int(min(w.Utilization, 9)*100 + 0.5), Resets: resets})
 	}
 	if len(plan) > 0 {
 		p.Emit(agent.Event{Kind: agent.PlanSeen, Plan: plan})

@@ -30,6 +30,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/subscription"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/agent/jsonline"
 	"github.com/pawl-dev/pawl/internal/do/agent/program"
@@ -175,12 +176,12 @@ type window struct {
 	Resets  int64   `json:"resets_at"`
 }
 
-func (w window) ofPlan() []loop.Window {
+func (w window) ofPlan() []subscription.Window {
 	if w.Minutes <= 0 || w.Used < 0 || w.Used > 10_000 {
 		return nil
 	}
 	name := strconv.Itoa(w.Minutes/60) + "_hours"
-	return []loop.Window{{Name: name, Used: int(w.Used), Resets: time.Unix(w.Resets, 0).UTC()}}
+	return []subscription.Window{{Name: name, Used: int(w.Used), Resets: time.Unix(w.Resets, 0).UTC()}}
 }
 
 // Line takes one line. What is no JSON object, is cut or is of an unknown

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/decide/subscription"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/test/reading"
 )
@@ -232,7 +233,7 @@ func TestRecord(t *testing.T) {
 	for _, e := range got {
 		c.Add(e)
 	}
-	plan := []loop.Window{
+	plan := []subscription.Window{
 		{Name: "5_hours", Used: 82, Resets: time.Unix(1795182691, 0).UTC()}, {Name: "168_hours", Used: 9, Resets: time.Unix(1795582691, 0).UTC()},
 	}
 	if got := c.Outcome().Plan; !slices.Equal(got, plan) {

@@ -1,4 +1,6 @@
-package loop
+// Package subscription is the windows of time of an agent's plan, in each of which a part of
+// it may be used.
+package subscription
 
 import (
 	"fmt"
