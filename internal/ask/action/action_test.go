@@ -186,7 +186,7 @@ func TestRefusedToARun(t *testing.T) {
 func TestAnswer(t *testing.T) {
 	t.Parallel()
 	p, said := person(t)
-	r := run(t, p, loop.State{Status: loop.Pending, Iteration: 1, Question: &loop.Question{Text: "Which port?"}})
+	r := run(t, p, loop.State{Status: loop.Pending, Iteration: 1, Asking: loop.Asking{Question: &loop.Question{Text: "Which port?"}}})
 	goesOn, err := p.Answer(t.Context(), r, "", []string{"port", "8080"})
 	if err != nil || !goesOn {
 		t.Fatalf("%t, %v", goesOn, err)
@@ -202,9 +202,9 @@ func TestAnswer(t *testing.T) {
 
 func TestReadReply(t *testing.T) {
 	t.Parallel()
-	asked := &loop.State{Question: &loop.Question{Choices: []control.Choice{
+	asked := &loop.State{Asking: loop.Asking{Question: &loop.Question{Choices: []control.Choice{
 		{Text: "Try again", Do: control.TryAgain, Advice: true}, {Text: "Send it back", Do: control.TryAgain, Advice: true, Needs: true}, {Text: "Give up", Do: control.GiveUp},
-	}}}
+	}}}}
 	for _, c := range []struct {
 		words  []string
 		number int
@@ -232,7 +232,7 @@ func TestReadReply(t *testing.T) {
 			t.Errorf("%q is option %d with %q (%v), want %d with %q", c.words, got.Number, got.Text, err, c.number, c.text)
 		}
 	}
-	if got, err := action.ReadReply(&loop.State{Question: &loop.Question{}}, []string{"8080"}); err != nil || got.Number != 0 || got.Text != "8080" {
+	if got, err := action.ReadReply(&loop.State{Asking: loop.Asking{Question: &loop.Question{}}}, []string{"8080"}); err != nil || got.Number != 0 || got.Text != "8080" {
 		t.Errorf("a number is no answer to a question without options: %+v, %v", got, err)
 	}
 }

@@ -165,7 +165,7 @@ func anIssueLives(t *testing.T, s *forgetest.Site) {
 		t.Errorf("its tags are %q", c.Tags)
 	}
 	k.move("task-001", board.Start)
-	run := k.begin("task-001", loop.State{Status: loop.Pending, Question: &loop.Question{Text: "Which @greeting?"}})
+	run := k.begin("task-001", loop.State{Status: loop.Pending, Asking: loop.Asking{Question: &loop.Question{Text: "Which @greeting?"}}})
 	s.Edit(first, map[string]any{"title": "Something else"})
 	k.sync()
 	if c := k.the("task-001"); c.Title != "Greet kindly" {
@@ -414,7 +414,7 @@ func TestWordsOfAgentsAtIssues(t *testing.T) {
 		s.Mark(n, "pawl")
 		k.sync()
 		k.move("task-001", board.Start)
-		k.begin("task-001", loop.State{Status: loop.Pending, Question: &loop.Question{Text: "Is the key 7?"}})
+		k.begin("task-001", loop.State{Status: loop.Pending, Asking: loop.Asking{Question: &loop.Question{Text: "Is the key 7?"}}})
 		k.move("task-001", board.Block)
 		k.sync()
 		said := strings.Join(k.comments(n), "\n")

@@ -38,8 +38,8 @@ func (d draft) loopPolicy(gates []gate.Spec) (loop.Policy, error) {
 		Stuck:        l.StuckThreshold,
 		PauseOnStuck: l.PauseOnStuck, StuckLimit: l.StuckLimit, Repeated: RepeatedThreshold,
 		MaxWaits: l.MaxWaits, MaxWait: l.MaxWait.Std(),
-		Timeout: l.Timeout.Std(), IterationTimeout: l.IterationTimeout.Std(), IdleTimeout: l.IdleTimeout.Std(),
-		Agent: c.Agent, Fallback: c.Agents.Fallback, Stronger: c.Agents.Stronger,
+		Timeouts: loop.Timeouts{Timeout: l.Timeout.Std(), IterationTimeout: l.IterationTimeout.Std(), IdleTimeout: l.IdleTimeout.Std()},
+		Workers:  loop.Workers{Agent: c.Agent, Fallback: c.Agents.Fallback, Stronger: c.Agents.Stronger},
 	}
 	d.setMaximum(&pol)
 	if pol.Kind == loop.Controlled {

@@ -161,8 +161,8 @@ func (d draft) workflowPolicy(w *config.Workflow, in *contents) (loop.Policy, er
 		Kind: loop.Workflow, Once: !d.Flags.Iterate && !w.Controlled, MaxIterations: 1, Stuck: l.StuckThreshold,
 		PauseOnStuck: l.PauseOnStuck, StuckLimit: l.StuckLimit, Repeated: RepeatedThreshold,
 		MaxWaits: l.MaxWaits, MaxWait: l.MaxWait.Std(),
-		Timeout: w.Plan.Timeout, IdleTimeout: l.IdleTimeout.Std(), HasOptional: in.optional,
-		Fallback: c.Agents.Fallback, Stronger: c.Agents.Stronger,
+		Timeouts: loop.Timeouts{Timeout: w.Plan.Timeout, IdleTimeout: l.IdleTimeout.Std()}, HasOptional: in.optional,
+		Workers: loop.Workers{Fallback: c.Agents.Fallback, Stronger: c.Agents.Stronger},
 	}
 	if c.IsSet("loop.timeout") {
 		pol.Timeout = l.Timeout.Std()

@@ -172,7 +172,7 @@ func (r *rig) problem(w *httptest.ResponseRecorder, status int) rest.Details {
 // run stores a run that nobody drives.
 func (r *rig) run(id string, change func(*store.Run, *loop.State)) {
 	r.t.Helper()
-	state := loop.State{Status: loop.Running, Strategy: "default"}
+	state := loop.State{Status: loop.Running, Choosing: loop.Choosing{Strategy: "default"}}
 	row := store.Run{
 		ID: id, Kind: "procedure", Name: "build", Root: "/repo", Status: string(loop.Running), StartedAt: noon, Setup: json.RawMessage(`{}`),
 		Owner: store.Owner{PID: 1 << 30, Start: "1", Boot: "b", Host: "h"},

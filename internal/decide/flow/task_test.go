@@ -62,8 +62,8 @@ func (s *story) play() flow.Result {
 }
 
 var policy = loop.Policy{
-	Kind: loop.Task, MaxIterations: 3, FailureThreshold: 3, MaxWaits: 3, MaxCost: loop.NoLimit, MaxIterationCost: loop.NoLimit,
-	MaxIterationCalls: loop.NoLimit, Agent: "script",
+	Kind: loop.Task, MaxIterations: 3, FailureThreshold: 3, MaxWaits: 3, Costs: loop.Costs{MaxCost: loop.NoLimit, MaxIterationCost: loop.NoLimit,
+		MaxIterationCalls: loop.NoLimit}, Workers: loop.Workers{Agent: "script"},
 }
 
 var began = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)

@@ -200,9 +200,9 @@ func (s turn) answerLimit(e *Event, l *Limited) {
 	s.Status = Waiting
 	c := &s.Command
 	s.issueCommand(&Command{
-		Kind: Wait, Until: s.waitEnd(e, l.Until.Sub(e.At)), Why: l.Reason(), Limited: true, Iteration: c.Iteration,
+		Kind: Wait, Resting: Resting{Until: s.waitEnd(e, l.Until.Sub(e.At)), Limited: true}, Why: l.Reason(), Iteration: c.Iteration,
 		Attempt: c.Attempt, Feedback: c.Feedback, Agent: l.Agent, Strategy: s.Strategy, SkipOptional: c.SkipOptional,
-		GateFactor: c.GateFactor, Parallelism: c.Parallelism,
+		Measures: Measures{GateFactor: c.GateFactor, Parallelism: c.Parallelism},
 	})
 }
 
@@ -215,7 +215,7 @@ func (s turn) restFor(l *Limited) {
 
 func (s turn) restUntilLimit(l *Limited, why string) {
 	s.Waits = 0
-	s.finishSession(&Command{Status: Paused, Why: why, Agent: l.Agent, Until: l.Until, Limited: true})
+	s.finishSession(&Command{Status: Paused, Why: why, Agent: l.Agent, Resting: Resting{Until: l.Until, Limited: true}})
 }
 
 // longWait is for a limit that lasts longer than may be waited: a task rests until

@@ -43,7 +43,7 @@ func TestMemoryIsNotShared(t *testing.T) {
 
 // A new run of a task knows what was said in the runs before.
 func TestMemoryIsInherited(t *testing.T) {
-	p := &Policy{Kind: Task, MaxIterations: 3, MaxCost: NoLimit, MaxIterationCost: NoLimit, MaxIterationCalls: NoLimit}
+	p := &Policy{Kind: Task, MaxIterations: 3, Costs: Costs{MaxCost: NoLimit, MaxIterationCost: NoLimit, MaxIterationCalls: NoLimit}}
 	s, _ := Step(State{}, Event{Kind: Started, Policy: p, Memory: []Said{{Iteration: 7, Question: "which?", Text: "this"}}})
 	if len(s.Memory) != 1 || s.Memory[0] != (Said{Question: "which?", Text: "this"}) {
 		t.Errorf("memory %+v", s.Memory)

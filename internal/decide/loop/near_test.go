@@ -10,7 +10,7 @@ import (
 func TestUseNear(t *testing.T) {
 	t.Parallel()
 	const dollar = loop.MicroUSD(1_000_000)
-	run := loop.State{Policy: loop.Policy{MaxCost: 2 * dollar, MaxIterationCost: dollar, MaxIterationCalls: 10},
+	run := loop.State{Policy: loop.Policy{Costs: loop.Costs{MaxCost: 2 * dollar, MaxIterationCost: dollar, MaxIterationCalls: 10}},
 		Spent: loop.Spent{Cost: dollar}, Command: loop.Command{Iteration: 2}}
 	warned := run
 	warned.Warned = true
@@ -23,7 +23,7 @@ func TestUseNear(t *testing.T) {
 	}{
 		{"the run's cost comes first", run, 600_000, 8, "cost $1.60 is over 80 % of the limit $2"},
 		{"a person knows of that", warned, 800_000, 8, "iteration 2 cost $0.80, over 80 % of the limit $1 for one; iteration 2 made 8 model calls, over 80 % of the limit 10 for one"},
-		{"no limit", loop.State{Policy: loop.Policy{MaxCost: loop.NoLimit, MaxIterationCost: loop.NoLimit, MaxIterationCalls: loop.NoLimit}}, 0, 0, ""},
+		{"no limit", loop.State{Policy: loop.Policy{Costs: loop.Costs{MaxCost: loop.NoLimit, MaxIterationCost: loop.NoLimit, MaxIterationCalls: loop.NoLimit}}}, 0, 0, ""},
 	} {
 		cost, calls := c.state.UseNear()
 		said, _ := c.state.NearUse(cost, calls)

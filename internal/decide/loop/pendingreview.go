@@ -214,9 +214,9 @@ func (s turn) delayReview(e *Event, l *Limited) {
 	s.Status = Waiting
 	c := &s.Command
 	s.issueCommand(&Command{
-		Kind: Wait, Until: s.waitEnd(e, l.Until.Sub(e.At)), Why: l.Reason() + ", which reviews",
+		Kind: Wait, Resting: Resting{Until: s.waitEnd(e, l.Until.Sub(e.At)), Limited: true}, Why: l.Reason() + ", which reviews",
 		Iteration: c.Iteration, Attempt: c.Attempt,
-		Review: c.Review, Agent: c.Agent, Strategy: c.Strategy, Limited: true,
+		Review: c.Review, Agent: c.Agent, Strategy: c.Strategy,
 	})
 }
 

@@ -35,34 +35,14 @@ type Policy struct {
 	Repeated int           `json:"repeated_threshold"`
 	MaxWaits int           `json:"max_waits"`
 	MaxWait  time.Duration `json:"max_wait"`
-	// Timeout is wall clock from the start, waits included.
-	Timeout time.Duration `json:"timeout,omitempty"`
-	// TaskTimeout is the sum of the iterations, waits excluded.
-	TaskTimeout time.Duration `json:"task_timeout,omitempty"`
-	// MaxDuration is the safety level's limit on the same sum.
-	MaxDuration       time.Duration `json:"max_duration,omitempty"`
-	IterationTimeout  time.Duration `json:"iteration_timeout,omitempty"`
-	IdleTimeout       time.Duration `json:"idle_timeout,omitempty"`
-	MaxCost           MicroUSD      `json:"max_cost_micro_usd"`
-	MaxIterationCost  MicroUSD      `json:"max_iteration_cost_micro_usd"`
-	MaxIterationCalls int           `json:"max_iteration_calls"`
-	// MaxTaskCost is what all runs of a task may cost together; nil is no limit.
-	// TaskCost is what the other ones have cost.
-	MaxTaskCost *MicroUSD `json:"max_task_cost_micro_usd,omitempty"`
-	TaskCost    MicroUSD  `json:"task_cost_micro_usd,omitempty"`
-	// Tokens and Calls are further limits; that on the calls of an iteration is
-	// MaxIterationCalls.
-	Tokens Counts `json:"tokens,omitzero"`
-	Calls  Counts `json:"calls,omitzero"`
+	Timeouts
+	Costs
 
 	// Once: a workflow that is not to iterate; its maximum is 1, and what fails
 	// then fails the run.
 	Once bool `json:"once,omitempty"`
 
-	// Agent is the default; Fallback and Stronger may be empty.
-	Agent    string   `json:"agent"`
-	Fallback []string `json:"fallback,omitempty"`
-	Stronger string   `json:"stronger,omitempty"`
+	Workers
 	// Strategy fixes one for the whole run; empty lets the loop choose.
 	Strategy string `json:"strategy,omitempty"`
 	// Mode is how it chooses, Strategies are the user's own.
@@ -80,6 +60,41 @@ type Policy struct {
 	// Reviewer is the agent that reviews, or [Person]; empty: the program of
 	// the author, in a fresh process.
 	Reviewer string `json:"reviewer,omitempty"`
+}
+
+// Workers are the agents that work.
+type Workers struct {
+	// Agent is the default; Fallback and Stronger may be empty.
+	Agent    string   `json:"agent"`
+	Fallback []string `json:"fallback,omitempty"`
+	Stronger string   `json:"stronger,omitempty"`
+}
+
+// Costs are the limits on money, calls and tokens.
+type Costs struct {
+	MaxCost           MicroUSD `json:"max_cost_micro_usd"`
+	MaxIterationCost  MicroUSD `json:"max_iteration_cost_micro_usd"`
+	MaxIterationCalls int      `json:"max_iteration_calls"`
+	// MaxTaskCost is what all runs of a task may cost together; nil is no limit.
+	// TaskCost is what the other ones have cost.
+	MaxTaskCost *MicroUSD `json:"max_task_cost_micro_usd,omitempty"`
+	TaskCost    MicroUSD  `json:"task_cost_micro_usd,omitempty"`
+	// Tokens and Calls are further limits; that on the calls of an iteration is
+	// MaxIterationCalls.
+	Tokens Counts `json:"tokens,omitzero"`
+	Calls  Counts `json:"calls,omitzero"`
+}
+
+// Timeouts are the limits on time.
+type Timeouts struct {
+	// Timeout is wall clock from the start, waits included.
+	Timeout time.Duration `json:"timeout,omitempty"`
+	// TaskTimeout is the sum of the iterations, waits excluded.
+	TaskTimeout time.Duration `json:"task_timeout,omitempty"`
+	// MaxDuration is the safety level's limit on the same sum.
+	MaxDuration      time.Duration `json:"max_duration,omitempty"`
+	IterationTimeout time.Duration `json:"iteration_timeout,omitempty"`
+	IdleTimeout      time.Duration `json:"idle_timeout,omitempty"`
 }
 
 // NoLimit is an amount without a limit.
@@ -160,6 +175,29 @@ type State struct {
 	// Wrong says what kept the last iteration from being a success; "" when nothing.
 	Wrong string `json:"wrong,omitempty"`
 
+	Choosing
+	Waits  int  `json:"waits,omitempty"`  // in a row
+	Warned bool `json:"warned,omitempty"` // of 80 % of the cost
+	Late   bool `json:"late,omitempty"`   // warned of 80 % of the run's time
+
+	// PendingReview is the iteration that waits for its review. It is used up, but not
+	// yet decided.
+	PendingReview *PendingReview `json:"held,omitempty"`
+
+	Asking
+}
+
+// Asking is what people asked of the run, and what it asks.
+type Asking struct {
+	StopAsked  Cause     `json:"stop_asked,omitempty"`
+	PauseAsked bool      `json:"pause_asked,omitempty"`
+	Question   *Question `json:"question,omitempty"`
+	// Memory is what people said, oldest first; all prompts have it.
+	Memory []Said `json:"memory,omitempty"`
+}
+
+// Choosing is which strategy and which agent the run has, and why.
+type Choosing struct {
 	Strategy string         `json:"strategy"`
 	Used     []strategy.Use `json:"used,omitempty"`     // each once
 	Fallback int            `json:"fallback,omitempty"` // which of Policy.Fallback works, 1-based; 0: Policy.Agent
@@ -176,19 +214,6 @@ type State struct {
 	// Learned is what is known of strategies, from this run and those before
 	// its start. It is part of the state, so that a replay needs no database.
 	Learned []strategy.Tally `json:"learned,omitempty"`
-	Waits   int              `json:"waits,omitempty"`  // in a row
-	Warned  bool             `json:"warned,omitempty"` // of 80 % of the cost
-	Late    bool             `json:"late,omitempty"`   // warned of 80 % of the run's time
-
-	// PendingReview is the iteration that waits for its review. It is used up, but not
-	// yet decided.
-	PendingReview *PendingReview `json:"held,omitempty"`
-
-	StopAsked  Cause     `json:"stop_asked,omitempty"`
-	PauseAsked bool      `json:"pause_asked,omitempty"`
-	Question   *Question `json:"question,omitempty"`
-	// Memory is what people said, oldest first; all prompts have it.
-	Memory []Said `json:"memory,omitempty"`
 }
 
 // Trial is a strategy that was chosen against a class of failure.

@@ -196,7 +196,7 @@ func stopCommand(c Cause) *Command {
 		return &Command{Status: Stopped, Why: "another agent was the first with verified work"}
 	case CauseSettled:
 		return &Command{
-			Status: Stopped, Why: "its task was landed or taken over by somebody else meanwhile", Settled: true,
+			Status: Stopped, Why: "its task was landed or taken over by somebody else meanwhile", Resting: Resting{Settled: true},
 		}
 	case CauseAutopilot:
 		return &Command{Status: Interrupted, Why: "the autopilot was stopped"}
@@ -379,7 +379,7 @@ func (s turn) issueIteration(f *Feedback) {
 	s.issueCommand(&Command{
 		Kind: Run, Iteration: s.Iteration + 1, Attempt: s.Attempts + 1, Agent: s.chosenAgent(), Strategy: s.Strategy,
 		Feedback: s.withInstruction(f), Limits: s.iterationLimits(), SkipOptional: st.SkipOptional,
-		GateFactor: in.factor, Parallelism: in.parallelism,
+		Measures: Measures{GateFactor: in.factor, Parallelism: in.parallelism},
 	})
 	s.forSteps(in.timeout, st.UseCache)
 }

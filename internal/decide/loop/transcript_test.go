@@ -152,7 +152,7 @@ func (p *player) limited(text string) []loop.Limited {
 func defaults(k loop.Kind) loop.Policy {
 	p := loop.Policy{
 		Kind: k, FailureThreshold: 3, Thrashing: 5, Stuck: 5, Repeated: 5, MaxWaits: 20, MaxWait: 6 * time.Hour,
-		MaxCost: loop.NoLimit, MaxIterationCost: loop.NoLimit, MaxIterationCalls: loop.NoLimit, Agent: "claude",
+		Costs: loop.Costs{MaxCost: loop.NoLimit, MaxIterationCost: loop.NoLimit, MaxIterationCalls: loop.NoLimit}, Workers: loop.Workers{Agent: "claude"},
 	}
 	if k != loop.Procedure {
 		p.MaxIterations = 50

@@ -344,26 +344,9 @@ type Command struct {
 	SkipOptional bool `json:"skip_optional,omitempty"`
 	// Review is the number of the try, 1-based.
 	Review int `json:"review,omitempty"`
-	// GateFactor multiplies the time limits of gates; 0 and 1 leave them.
-	GateFactor int `json:"gate_factor,omitempty"`
-	// Parallelism is how many steps run at once; 0 is the strategy's own.
-	Parallelism int `json:"parallelism,omitempty"`
-	// StepTimeout is for steps that have no time limit of their own.
-	StepTimeout time.Duration `json:"step_timeout,omitempty"`
-	// Fresh begins a failed step anew: with its own work, not with the next alternative.
-	Fresh bool `json:"fresh,omitempty"`
+	Measures
 
-	// Until is when a wait is over; of a run that rests since a provider limits it,
-	// when that may be over.
-	Until time.Time `json:"until,omitzero"`
-	// Limited: it waits for the provider of Agent.
-	Limited bool `json:"limited,omitempty"`
-	// Settled: pawl ends the run since its task was decided by another process.
-	Settled bool `json:"settled,omitempty"`
-	// OutOfMoney: a limit on the cost of the run or its task ended the run.
-	OutOfMoney bool `json:"out_of_money,omitempty"`
-	// Insist starts the agent although a limit of its provider is known.
-	Insist bool `json:"insist,omitempty"`
+	Resting
 
 	Status   Status    `json:"status,omitempty"`
 	Guard    string    `json:"guard,omitempty"`   // the guard that ended the run
@@ -377,6 +360,33 @@ type Command struct {
 	// Record is the iteration that ended or was reviewed, judged: it is to be stored
 	// with the state. It is not part of the state. Nil when no iteration changed.
 	Record *Record `json:"-"`
+}
+
+// Resting is how long the run waits, or rests.
+type Resting struct {
+	// Until is when a wait is over; of a run that rests since a provider limits it,
+	// when that may be over.
+	Until time.Time `json:"until,omitzero"`
+	// Limited: it waits for the provider of Agent.
+	Limited bool `json:"limited,omitempty"`
+	// Settled: pawl ends the run since its task was decided by another process.
+	Settled bool `json:"settled,omitempty"`
+	// OutOfMoney: a limit on the cost of the run or its task ended the run.
+	OutOfMoney bool `json:"out_of_money,omitempty"`
+	// Insist starts the agent although a limit of its provider is known.
+	Insist bool `json:"insist,omitempty"`
+}
+
+// Measures are what the strategy of an iteration changes beside its prompt.
+type Measures struct {
+	// GateFactor multiplies the time limits of gates; 0 and 1 leave them.
+	GateFactor int `json:"gate_factor,omitempty"`
+	// Parallelism is how many steps run at once; 0 is the strategy's own.
+	Parallelism int `json:"parallelism,omitempty"`
+	// StepTimeout is for steps that have no time limit of their own.
+	StepTimeout time.Duration `json:"step_timeout,omitempty"`
+	// Fresh begins a failed step anew: with its own work, not with the next alternative.
+	Fresh bool `json:"fresh,omitempty"`
 }
 
 // CommandLimits bound one iteration; [NoLimit] or a zero duration is none.

@@ -49,8 +49,8 @@ func (s turn) nextAgent(why string) {
 	s.issueCommand(&Command{
 		Kind: Run, Why: why, Iteration: c.Iteration, Attempt: s.Attempts + 1, Agent: s.chosenAgent(),
 		Strategy: s.Strategy, StrategyWhy: "the next agent of agents.fallback, because " + why, Feedback: c.Feedback,
-		Limits: s.iterationLimits(), SkipOptional: c.SkipOptional, GateFactor: c.GateFactor, Parallelism: c.Parallelism,
-		StepTimeout: c.StepTimeout, Fresh: c.Fresh,
+		Limits: s.iterationLimits(), SkipOptional: c.SkipOptional, Measures: Measures{GateFactor: c.GateFactor, Parallelism: c.Parallelism,
+			StepTimeout: c.StepTimeout, Fresh: c.Fresh},
 	})
 }
 

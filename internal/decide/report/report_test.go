@@ -92,11 +92,11 @@ func sample() Input {
 	in.State = loop.State{
 		Status: loop.Blocked, Iteration: 4, Limit: 10,
 		Spent: loop.Spent{Cost: 2_520_000, CostKnown: true, TokensIn: 294_000, TokensOut: 18_900, Calls: 61, Wall: 384 * time.Second},
-		Question: &loop.Question{
+		Asking: loop.Asking{Question: &loop.Question{
 			Text: "The same failure came back: is the mean of nothing 0, or an error?", Pattern: "the same test fails in iterations 1 and 2",
 			Attempts: []string{"1 default: 2 tests failed", "2 diagnose: 2 tests failed"},
 			Choices:  []control.Choice{{Text: "Continue with advice"}, {Text: "Change the test"}, {Text: "Give the task up"}},
-		},
+		}},
 	}
 	return in
 }

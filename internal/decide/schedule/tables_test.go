@@ -62,8 +62,8 @@ func (r row) play(t *testing.T) (loop.State, loop.Command, schedule.Settlement, 
 		limit = r.max
 	}
 	pol := loop.Policy{
-		Kind: loop.Task, MaxIterations: limit, FailureThreshold: 5, Stuck: 5, TaskTimeout: 30 * time.Minute,
-		MaxCost: loop.NoLimit, MaxIterationCost: loop.NoLimit, MaxIterationCalls: loop.NoLimit, Agent: "claude",
+		Kind: loop.Task, MaxIterations: limit, FailureThreshold: 5, Stuck: 5, Timeouts: loop.Timeouts{TaskTimeout: 30 * time.Minute},
+		Costs: loop.Costs{MaxCost: loop.NoLimit, MaxIterationCost: loop.NoLimit, MaxIterationCalls: loop.NoLimit}, Workers: loop.Workers{Agent: "claude"},
 	}
 	s, c := loop.Step(loop.State{}, loop.Event{Kind: loop.Started, At: start, Policy: &pol})
 	record := r.record
@@ -311,7 +311,7 @@ func TestRecoveryTable(t *testing.T) {
 			if test.mode == "" {
 				return
 			}
-			run := loop.State{Status: test.run, Iteration: 1, Limit: 1, Policy: loop.Policy{Kind: loop.Task, MaxCost: loop.NoLimit, MaxIterations: 1}}
+			run := loop.State{Status: test.run, Iteration: 1, Limit: 1, Policy: loop.Policy{Kind: loop.Task, Costs: loop.Costs{MaxCost: loop.NoLimit}, MaxIterations: 1}}
 			past := schedule.Past{Run: &run, RestedAt: start, History: []board.Entry{{At: start, Action: board.Block, From: board.Active, To: test.status}, entry}}
 			pol := run.Policy
 			if test.raised {

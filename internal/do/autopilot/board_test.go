@@ -67,8 +67,8 @@ func newDesk(t *testing.T, turns string) *desk {
 	d.plan = runplan.Plan{
 		Kind: "task", Safety: sandbox.Permissive, Bounds: runplan.Bounds{Lease: time.Minute}, Environ: os.Environ(), Exe: os.Args[0], Args: []string{reexec.Supervise},
 		Policy: loop.Policy{
-			Kind: loop.Task, MaxIterations: 3, FailureThreshold: 3, MaxWaits: 1, MaxCost: loop.NoLimit, MaxIterationCost: loop.NoLimit,
-			MaxIterationCalls: loop.NoLimit, Agent: "script",
+			Kind: loop.Task, MaxIterations: 3, FailureThreshold: 3, MaxWaits: 1, Costs: loop.Costs{MaxCost: loop.NoLimit, MaxIterationCost: loop.NoLimit,
+				MaxIterationCalls: loop.NoLimit}, Workers: loop.Workers{Agent: "script"},
 		},
 		Agents: map[string]runplan.Agent{"script": {Adapter: script.Adapter{Executable: os.Executable}, Command: []string{scenario}, Account: "script"}},
 	}

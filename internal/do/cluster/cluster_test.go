@@ -184,8 +184,8 @@ func (s site) options(ctx context.Context) (o autopilot.Options, err error) {
 			Kind: "task", Name: task.Case.ID, Root: task.Workspace.Dir, Project: s.Repo, Safety: sandbox.Permissive, Bounds: runplan.Bounds{Lease: time.Millisecond},
 			Environ: append(os.Environ(), "MAX_COST="+task.Asked["loop.max_cost"]), Exe: os.Args[0], Args: []string{reexec.Supervise},
 			Policy: loop.Policy{
-				Kind: loop.Task, MaxIterations: 9, FailureThreshold: 9, MaxWaits: 1, MaxCost: loop.NoLimit, MaxIterationCost: loop.NoLimit,
-				MaxIterationCalls: loop.NoLimit, Agent: "script",
+				Kind: loop.Task, MaxIterations: 9, FailureThreshold: 9, MaxWaits: 1, Costs: loop.Costs{MaxCost: loop.NoLimit, MaxIterationCost: loop.NoLimit,
+					MaxIterationCalls: loop.NoLimit}, Workers: loop.Workers{Agent: "script"},
 			},
 			Agents: map[string]runplan.Agent{"script": {
 				Adapter: script.Adapter{Executable: os.Executable}, Command: []string{s.Scenario}, Account: "script",

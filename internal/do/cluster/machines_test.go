@@ -704,7 +704,7 @@ echo "<promise>COMPLETE</promise>"
 	run := storedrun.NewID() // who takes a run over ends all of its name, in a test beside this one too
 	_, err = m.store.MoveCase(t.Context(), "task-001", board.Change{Action: board.Start, By: board.Pawl, At: now})
 	must(t, err)
-	s, _ := loop.Step(loop.State{}, loop.Event{Kind: loop.Started, At: now, Policy: &loop.Policy{Kind: loop.Task, MaxIterations: 3, Agent: "script"}})
+	s, _ := loop.Step(loop.State{}, loop.Event{Kind: loop.Started, At: now, Policy: &loop.Policy{Kind: loop.Task, MaxIterations: 3, Workers: loop.Workers{Agent: "script"}}})
 	state, err := json.Marshal(s)
 	must(t, err)
 	e, err := journal.New(run, 1, now, journal.RunCreated, struct{}{})
@@ -741,8 +741,8 @@ echo "<promise>COMPLETE</promise>"
 	_, err := m.store.MoveCase(t.Context(), "task-001", board.Change{Action: board.Start, By: board.Pawl, At: now})
 	must(t, err)
 	s, _ := loop.Step(loop.State{}, loop.Event{Kind: loop.Started, At: now, Policy: &loop.Policy{
-		Kind: loop.Task, MaxIterations: 3, FailureThreshold: 3, MaxCost: loop.NoLimit, MaxIterationCost: loop.NoLimit,
-		MaxIterationCalls: loop.NoLimit, Agent: "script",
+		Kind: loop.Task, MaxIterations: 3, FailureThreshold: 3, Costs: loop.Costs{MaxCost: loop.NoLimit, MaxIterationCost: loop.NoLimit,
+			MaxIterationCalls: loop.NoLimit}, Workers: loop.Workers{Agent: "script"},
 	}})
 	state, err := json.Marshal(s)
 	must(t, err)

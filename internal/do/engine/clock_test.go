@@ -15,7 +15,7 @@ func TestAWaitAcrossAClockThatIsSetBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := time.Now()
 		d := &Driver{session: &session{}, worker: newWorker(&session{}), state: loop.State{
-			Status: loop.Waiting, LastAt: now.Add(24 * time.Hour), Command: loop.Command{Kind: loop.Wait, Until: now.Add(24*time.Hour + 5*time.Second)},
+			Status: loop.Waiting, LastAt: now.Add(24 * time.Hour), Command: loop.Command{Kind: loop.Wait, Resting: loop.Resting{Until: now.Add(24*time.Hour + 5*time.Second)}},
 		}}
 		d.forgetAbsence(true)
 		d.worker.wait(t.Context(), d.state.Command)
@@ -24,7 +24,7 @@ func TestAWaitAcrossAClockThatIsSetBack(t *testing.T) {
 		}
 		// The next wait is its own.
 		now = time.Now()
-		d.worker.wait(t.Context(), loop.Command{Kind: loop.Wait, Until: now.Add(time.Minute)})
+		d.worker.wait(t.Context(), loop.Command{Kind: loop.Wait, Resting: loop.Resting{Until: now.Add(time.Minute)}})
 		if took := time.Since(now); took != time.Minute {
 			t.Errorf("it waited %s", took)
 		}

@@ -220,8 +220,8 @@ func newWorld(t *testing.T, turns string) *world {
 	w.o = order{
 		Root: filepath.Join(dir, "repo"), State: filepath.Join(dir, "state"), DB: filepath.Join(dir, "state", "pawl.db"), Lease: 60_000,
 		Policy: loop.Policy{
-			Kind: loop.Procedure, MaxIterations: 2, FailureThreshold: 3, MaxWaits: 20, MaxCost: loop.NoLimit, MaxIterationCost: loop.NoLimit,
-			MaxIterationCalls: loop.NoLimit, Agent: "script",
+			Kind: loop.Procedure, MaxIterations: 2, FailureThreshold: 3, MaxWaits: 20, Costs: loop.Costs{MaxCost: loop.NoLimit, MaxIterationCost: loop.NoLimit,
+				MaxIterationCalls: loop.NoLimit}, Workers: loop.Workers{Agent: "script"},
 		},
 		Scenarios: map[string]string{},
 	}

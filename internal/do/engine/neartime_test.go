@@ -14,7 +14,7 @@ import (
 // iteration's record says so.
 func TestToldOfTimeWhileTheAgentWorks(t *testing.T) {
 	t.Parallel()
-	policy := loop.Policy{IterationTimeout: 10 * time.Minute, TaskTimeout: time.Hour}
+	policy := loop.Policy{Timeouts: loop.Timeouts{IterationTimeout: 10 * time.Minute, TaskTimeout: time.Hour}}
 	for _, c := range []struct {
 		name        string
 		spent       time.Duration

@@ -30,7 +30,7 @@ func notice(kind engine.NoticeKind, s loop.State) engine.Notice {
 
 func TestWatch(t *testing.T) {
 	t.Parallel()
-	running := loop.State{Status: loop.Running, Policy: loop.Policy{MaxCost: 10_000_000, Agent: "mine"}}
+	running := loop.State{Status: loop.Running, Policy: loop.Policy{Costs: loop.Costs{MaxCost: 10_000_000}, Workers: loop.Workers{Agent: "mine"}}}
 	with := func(change func(*loop.State)) loop.State {
 		s := running
 		change(&s)
@@ -115,7 +115,7 @@ func TestWatch(t *testing.T) {
 // wants only these.
 func TestAnEndThatAsksIsToldOnce(t *testing.T) {
 	t.Parallel()
-	n := engine.Notice{Kind: engine.RunEnded, State: loop.State{Status: loop.Aborted, Question: &loop.Question{Text: "how?"}}}
+	n := engine.Notice{Kind: engine.RunEnded, State: loop.State{Status: loop.Aborted, Asking: loop.Asking{Question: &loop.Question{Text: "how?"}}}}
 	var w watcher
 	for _, c := range []struct {
 		wants []Name

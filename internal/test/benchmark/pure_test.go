@@ -44,7 +44,7 @@ func BenchmarkDecisions(b *testing.B) {
 func thousand(b *testing.B) {
 	p := loop.Policy{
 		Kind: loop.Procedure, MaxIterations: 1001, Stuck: 5, MaxWaits: 5, MaxWait: 6 * time.Hour,
-		MaxCost: loop.NoLimit, MaxIterationCost: loop.NoLimit, MaxIterationCalls: loop.NoLimit, Agent: "claude",
+		Costs: loop.Costs{MaxCost: loop.NoLimit, MaxIterationCost: loop.NoLimit, MaxIterationCalls: loop.NoLimit}, Workers: loop.Workers{Agent: "claude"},
 	}
 	at := time.Unix(1_700_000_000, 0)
 	good := loop.Record{Verified: true, Progress: -1, Score: 1000, TreeKnown: true, TreeBefore: "a", TreeAfter: "b", Commits: 1}

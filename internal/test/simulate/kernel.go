@@ -68,10 +68,10 @@ type ours struct {
 func (o *ours) policy(p *project) *loop.Policy {
 	pol := &loop.Policy{
 		Kind: loop.Workflow, MaxIterations: maxIterations, Thrashing: 5, Repeated: 5, Stuck: 5, MaxWaits: 20,
-		MaxWait: 6 * time.Hour,
-		Timeout: maxTime, IterationTimeout: baseLimit, MaxCost: maxCost, MaxIterationCost: loop.NoLimit,
-		MaxIterationCalls: loop.NoLimit,
-		Agent:             "a0", Mode: o.mode,
+		MaxWait:  6 * time.Hour,
+		Timeouts: loop.Timeouts{Timeout: maxTime, IterationTimeout: baseLimit}, Costs: loop.Costs{MaxCost: maxCost, MaxIterationCost: loop.NoLimit,
+			MaxIterationCalls: loop.NoLimit},
+		Workers: loop.Workers{Agent: "a0"}, Mode: o.mode,
 	}
 	for i := range p.fallbacks {
 		pol.Fallback = append(pol.Fallback, "a"+strconv.Itoa(i+1))

@@ -105,8 +105,8 @@ func TestNotices(t *testing.T) {
 		ran(engine.IterationStarted, loop.Command{Iteration: 2, Attempt: 2, Why: "once more"}, loop.Record{}),
 		ran(engine.IterationEnded, loop.Command{}, loop.Record{Number: 2, Outcome: loop.Success, Elapsed: 3 * time.Second}),
 		red, ran(engine.IterationEnded, loop.Command{}, loop.Record{Number: 2, Outcome: loop.Waited}),
-		ran(engine.WaitStarted, loop.Command{Until: later, Why: "it rests"}, loop.Record{}),
-		ran(engine.WaitStarted, loop.Command{Until: later, Limited: true}, loop.Record{}),
+		ran(engine.WaitStarted, loop.Command{Resting: loop.Resting{Until: later}, Why: "it rests"}, loop.Record{}),
+		ran(engine.WaitStarted, loop.Command{Resting: loop.Resting{Until: later, Limited: true}}, loop.Record{}),
 		ran(engine.Note, loop.Command{}, loop.Record{}), ran(engine.Warning, loop.Command{}, loop.Record{}),
 	}
 	for _, c := range []struct {

@@ -49,7 +49,7 @@ func (s *story) showEvent(ctx context.Context, e journal.Event) {
 		s.showRested(e)
 	case journal.WaitStarted:
 		w := decodeData[journal.Wait](e)
-		s.showNotice(e.At, engine.Notice{Kind: engine.WaitStarted, Command: loop.Command{Until: w.Until, Why: w.Why}})
+		s.showNotice(e.At, engine.Notice{Kind: engine.WaitStarted, Command: loop.Command{Resting: loop.Resting{Until: w.Until}, Why: w.Why}})
 	case journal.LimitsRaised:
 		to := decodeData[journal.Limits](e)
 		if to.MaxIterations != nil {

@@ -37,7 +37,7 @@ func TestExitCode(t *testing.T) {
 			t.Errorf("%s by %v: %d, want %d", c.status, c.cause, got, c.want)
 		}
 	}
-	if got := exitCode(loop.State{Status: loop.FailedRun, Question: &loop.Question{}}, loop.NoCause); got != 4 {
+	if got := exitCode(loop.State{Status: loop.FailedRun, Asking: loop.Asking{Question: &loop.Question{}}}, loop.NoCause); got != 4 {
 		t.Errorf("a guard that asks a person: %d", got)
 	}
 }

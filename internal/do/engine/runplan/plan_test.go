@@ -14,7 +14,7 @@ import (
 // A limit of time that no strategy can raise is told as pawl's own.
 func TestTimeUp(t *testing.T) {
 	t.Parallel()
-	plan := Plan{Safety: "normal", Policy: loop.Policy{IterationTimeout: time.Minute, IterationCeiling: time.Minute}}
+	plan := Plan{Safety: "normal", Policy: loop.Policy{Timeouts: loop.Timeouts{IterationTimeout: time.Minute}, IterationCeiling: time.Minute}}
 	for _, c := range []struct {
 		wall, ceiling time.Duration
 		want          string

@@ -87,7 +87,7 @@ func Import(ctx context.Context, db *store.Store, root, procedure string) (store
 	state := loop.State{
 		Status: st, Why: "imported from its state file", StartedAt: f.StartedAt,
 		LastAt: f.LastIterationAt, Iteration: f.Iteration,
-		Limit: f.MaxIterations, Strategy: "default", Best: loop.Best{Score: -1},
+		Limit: f.MaxIterations, Choosing: loop.Choosing{Strategy: "default"}, Best: loop.Best{Score: -1},
 		Guards: loop.Guards{Failures: f.ConsecutiveFailures},
 		Policy: loop.Policy{Kind: loop.Procedure, MaxIterations: f.MaxIterations},
 	}

@@ -45,8 +45,8 @@ type story struct {
 func newStory(t *testing.T) *story {
 	t.Helper()
 	s := &story{t: t, dir: t.TempDir(), policy: loop.Policy{
-		Kind: loop.Workflow, Once: true, MaxIterations: 1, FailureThreshold: 9, MaxWaits: 1, Agent: "script",
-		MaxCost: loop.NoLimit, MaxIterationCost: loop.NoLimit, MaxIterationCalls: loop.NoLimit,
+		Kind: loop.Workflow, Once: true, MaxIterations: 1, FailureThreshold: 9, MaxWaits: 1, Workers: loop.Workers{Agent: "script"},
+		Costs: loop.Costs{MaxCost: loop.NoLimit, MaxIterationCost: loop.NoLimit, MaxIterationCalls: loop.NoLimit},
 	}}
 	db, err := store.Open(t.Context(), filepath.Join(s.dir, "state", "pawl.db"))
 	s.must(err)

@@ -15,7 +15,7 @@ import (
 var runPolicy = &loop.Policy{
 	Kind: loop.Task, MaxIterations: 8, FailureThreshold: 5, Thrashing: 5, Stuck: 5, Repeated: 5, MaxWaits: 6,
 	MaxWait: 6 * time.Hour,
-	MaxCost: loop.NoLimit, MaxIterationCost: loop.NoLimit, MaxIterationCalls: loop.NoLimit, Agent: "a0",
+	Costs:   loop.Costs{MaxCost: loop.NoLimit, MaxIterationCost: loop.NoLimit, MaxIterationCalls: loop.NoLimit}, Workers: loop.Workers{Agent: "a0"},
 }
 
 // takeUp begins the run of a task, or goes on with the one that is there.
