@@ -120,8 +120,8 @@ func (p *Operator) askRaise(ctx context.Context, r store.Run, to journal.Limits,
 		return false, err
 	})
 	if errors.Is(err, errLate) {
-		return fault.Refuse("the process of run %s has not taken the limits within %s; it takes them when it answers again",
-			r.ID, raiseWait).Hint("See whether it has: pawl show %s", r.ID)
+		return fault.Refuse("the process of run %s has not taken the limits within %s; "+
+			"it takes them when it answers again", r.ID, raiseWait).Hint("See whether it has: pawl show %s", r.ID)
 	}
 	return err
 }

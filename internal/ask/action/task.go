@@ -77,7 +77,7 @@ func TaskOf(ctx context.Context, db *store.Store, r store.Run) (c board.Case) {
 	return c
 }
 
-// WaitsForReview is true for a task whose work a person has to decide about before it lands.
+// WaitsForReview reports whether a person has to decide about the work of a task before it lands.
 func WaitsForReview(ctx context.Context, db *store.Store, id string) bool {
 	list, err := db.CaseReviews(ctx, id)
 	return err == nil && len(list) > 0 && list[len(list)-1].Decision == ""

@@ -151,15 +151,6 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 	return Boxes{box, one}
 }
 
-// showSettings shows the settings of package managers and git, or without mounts the originals.
-func (m maker) showSettings(place *sandbox.Place, home string, of []git.Setting, v sandbox.Verdict) []sandbox.Bind {
-	if v.Means.Mounts {
-		return m.copySettings(home, of, place.Asked)
-	}
-	place.Shown = append(place.Shown, existingPaths(home, slices.Concat(shownNames()["settings"], gitFiles)...)...)
-	return nil
-}
-
 // placeAgent adds to a place what one agent sees besides, and returns the folders of its
 // program's own.
 func (m maker) placeAgent(place *sandbox.Place, name string, ag runplan.Agent, secret []string) (own []string) {

@@ -324,3 +324,12 @@ func cutLast(text, sep string) (before, after string, ok bool) {
 	}
 	return text, "", false
 }
+
+// showSettings shows the settings of package managers and git, or without mounts the originals.
+func (m maker) showSettings(place *sandbox.Place, home string, of []git.Setting, v sandbox.Verdict) []sandbox.Bind {
+	if v.Means.Mounts {
+		return m.copySettings(home, of, place.Asked)
+	}
+	place.Shown = append(place.Shown, existingPaths(home, slices.Concat(shownNames()["settings"], gitFiles)...)...)
+	return nil
+}

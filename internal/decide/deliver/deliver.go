@@ -120,6 +120,14 @@ func (d Decision) ResumeHint(run string) string {
 		"git checkout %s && pawl resume %s", run, d.Back, run)
 }
 
+// ReasonToRest returns why the run rests and what continues it; "" where it need not rest.
+func (d Decision) ReasonToRest(run string) string {
+	if d.Kind != Rest && d.Kind != Settle {
+		return ""
+	}
+	return d.Why + "; " + d.ResumeHint(run)
+}
+
 // Decide chooses what to do with the work.
 func Decide(f Facts) Decision {
 	due := map[When]bool{Each: true, AtEnd: f.Completed}[f.When]

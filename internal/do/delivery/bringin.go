@@ -25,7 +25,7 @@ type BroughtIn struct {
 	// Conflicts are what both changed in the same lines. Then nothing was brought in.
 	Conflicts []Conflict
 	// Rests is [deliver.Rest] where nothing can be brought in before a person says where the
-	// work goes on.
+	// work goes on, or has to choose between Conflicts first.
 	Rests deliver.Decision
 }
 
@@ -89,6 +89,9 @@ func (w *Workspace) bringIn(ctx context.Context, n int) (in BroughtIn, err error
 		return in, err
 	case len(m.conflicts) > 0:
 		in.Conflicts = m.conflicts
+		paths := lists.Each(m.conflicts, func(c Conflict) string { return c.Path })
+		in.Rests = deliver.Decision{Kind: deliver.Settle, Paths: paths,
+			Why: "you and the agent both changed " + deliver.Some(paths)}
 		return in, w.storeConflicts(m.conflicts)
 	}
 	w.goesOn = false

@@ -40,17 +40,6 @@ func (s *session) agentBox(name, state string, call agentCall) *sandbox.Policy {
 	return &p
 }
 
-// gateBox is the box of one verdict, with the variables of its caches: what is
-// written to these goes to the folder scratch.
-func (w *judge) gateBox(scratch string) (*sandbox.Policy, []string) {
-	box := w.plan.Box
-	if box == nil {
-		return nil, nil
-	}
-	p, env := box.Gates.WithCaches(box.GateCaches, scratch)
-	return &p, slices.Concat(env, box.GateEnv)
-}
-
 // guarded is a gate's box in which the content of protected files stays: the gate runs
 // what the agent wrote, which could change a test before it is read. What the box needs
 // for that goes to the folder scratch. The files lie in the folder from; own are those of the

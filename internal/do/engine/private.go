@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/deliver"
-	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/delivery"
 	"github.com/pawl-dev/pawl/internal/do/engine/ending"
@@ -110,12 +109,8 @@ func (w *treeWatch) bringIn(ctx context.Context, n int) (rests deliver.Decision,
 	switch {
 	case err != nil:
 		return rests, err
-	case in.Rests.Kind == deliver.Rest:
+	case in.Rests.Kind != "":
 		return in.Rests, nil
-	case len(in.Conflicts) > 0:
-		paths := lists.Each(in.Conflicts, func(c delivery.Conflict) string { return c.Path })
-		return deliver.Decision{Kind: deliver.Settle, Paths: paths,
-			Why: "you and the agent both changed " + deliver.Some(paths)}, nil
 	case in.Files > 0 || in.Commits:
 		w.trees.headAt = w.trees.headAt.Add(-freshFor) // the files are others now
 		w.notify(Notice{Kind: Note, Text: in.Text()})
@@ -153,15 +148,7 @@ func (w *worker) exchangeWork(ctx context.Context, s loop.State) (rest string, e
 	if w.rests = rests; rests.Kind == deliver.Settle {
 		w.noteDelivered(delivery.Delivered{Decision: rests, Files: len(rests.Paths)})
 	}
-	return w.whyToRest(rests), err
-}
-
-// whyToRest returns why the run rests and what continues it; "" where it need not rest.
-func (w *worker) whyToRest(d deliver.Decision) string {
-	if d.Kind != deliver.Rest && d.Kind != deliver.Settle {
-		return ""
-	}
-	return d.Why + "; " + d.ResumeHint(w.id)
+	return rests.ReasonToRest(w.id), err
 }
 
 // combineTries is how often work and what a person commits meanwhile are put together.
@@ -174,7 +161,7 @@ func (w *worker) deliverWork(ctx context.Context, s loop.State) (rest string) {
 	if p == nil || s.Iteration == 0 {
 		return ""
 	}
-	if s.PendingReview != nil { // its question says what becomes of the work; what earlier iterations left is no longer so
+	if s.PendingReview != nil { // its question says what becomes of the work; what was red before is over
 		w.noteDelivered(delivery.Delivered{Decision: deliver.Decision{Kind: deliver.Nothing}})
 		return ""
 	}
@@ -189,14 +176,14 @@ func (w *worker) deliverWork(ctx context.Context, s loop.State) (rest string) {
 		}
 		if d.Kind != deliver.Combine {
 			w.noteDelivered(d)
-			return w.whyToRest(d.Decision)
+			return d.ReasonToRest(w.id)
 		}
 		if rests, green := w.combine(ctx, s); !green {
 			if rests.Kind != "" {
 				d.Decision = rests
 			}
 			w.noteDelivered(d)
-			return w.whyToRest(rests)
+			return rests.ReasonToRest(w.id)
 		}
 		v.Together = true
 	}

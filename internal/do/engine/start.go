@@ -145,8 +145,7 @@ func (w *judge) tryBase(ctx context.Context, s loop.State) *loop.Record {
 	defer w.dropCaches(w.place(0, c.Attempt).CachesFolder())
 	isOfTask := func(s gate.Spec) bool { return s.Origin != "" } // these are to be red, see tryChecks
 	rep, red, err := w.baseGates(ctx, base, slices.DeleteFunc(w.gates(base), isOfTask))
-	box, scratch := w.plan.Box, w.place(0, c.Attempt).CachesFolder()
-	if box != nil && sandbox.BeganCold(box.GateCaches, scratch) {
+	if w.plan.Box.BeganCold(w.place(0, c.Attempt).CachesFolder()) {
 		w.notify(Notice{Kind: Note, Text: sandbox.ColdCaches})
 	}
 	f := rep.Failure

@@ -150,7 +150,7 @@ func (h *StepContext) Resume(ctx context.Context, job supervisor.Job, onEvent fu
 
 // Shell is the job of a command line, held as gates are.
 func (h *StepContext) Shell(id, files, command, dir string, env []string, wall time.Duration) supervisor.Job {
-	box, caches := h.w.gateBox(cachesFolder(files))
+	box, caches := h.w.plan.Box.OfVerdict(cachesFolder(files))
 	if box != nil {
 		box.Write = append(box.Write[:len(box.Write):len(box.Write)], filepath.Dir(files)+"/out")
 	}

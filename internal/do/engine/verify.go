@@ -216,7 +216,7 @@ func (w *judge) gateIn(ctx context.Context, c loop.Command, n int, s gate.Spec, 
 	if err := os.MkdirAll(p.Dir, 0o700); err != nil { // an agent may have deleted it
 		return supervisor.Result{}, fmt.Errorf("cannot make the folder of the iteration: %v", err)
 	}
-	box, caches := w.gateBox(p.CachesFolder())
+	box, caches := w.plan.Box.OfVerdict(p.CachesFolder())
 	dir, from := w.plan.Root, w.judgedTop()
 	if copied != "" {
 		from = copied

@@ -164,7 +164,7 @@ func abstract(o Offer) []string {
 	}
 }
 
-// sharedLoopback says what it means where a box has no loopback of its own.
+// sharedLoopback returns a warning where a box has no loopback of its own.
 func sharedLoopback(o Offer) []string {
 	if o.Tun {
 		return nil
@@ -173,8 +173,8 @@ func sharedLoopback(o Offer) []string {
 	if o.Net && o.PID {
 		needs = "/dev/net/tun (sudo modprobe tun; in a container --device /dev/net/tun)"
 	}
-	return []string{"agents and gates share this machine's loopback: they reach the ports of your servers and of other " +
-		"tasks. A loopback of their own needs " + needs}
+	return []string{"agents and gates share this machine's loopback: they reach the ports of your servers and of " +
+		"other tasks. A loopback of their own needs " + needs}
 }
 
 // gaps are the smaller things that a machine cannot enforce.

@@ -43,8 +43,8 @@ type Worker struct {
 type TwinError struct{ Worker Worker }
 
 func (e *TwinError) Error() string {
-	return fmt.Sprintf("another machine that is called %s too has a worker of this repository: process %d", e.Worker.Host,
-		e.Worker.PID)
+	return fmt.Sprintf("another machine that is called %s too has a worker of this repository: process %d",
+		e.Worker.Host, e.Worker.PID)
 }
 
 // workerColumns are read with the length of a lease as the first value.

@@ -152,7 +152,8 @@ var modules = map[string]struct {
 	"github.com/creack/pty":                  {[]string{"terminal"}, "a shell in a workspace has a terminal of its own"},
 	"github.com/charmbracelet/x/term":        {[]string{"terminal"}, "hands each key of the person's terminal on"},
 	"golang.org/x/net":                       {[]string{"egress", "gateway"}, "NO_PROXY means what it means to net/http, which the gateway asks; a listener with a limit"},
-	"golang.org/x/sys":                       {[]string{"files", "peer", "process", "sandbox", "console", "supervisor", "workspace", "workspace/pool"}, "system calls belong to doing; console asks a terminal for its size"},
+	"gvisor.dev/gvisor":                      {[]string{"netstack"}, "TCP and UDP of what a box sends, without rights on the machine's network"},
+	"golang.org/x/sys":                       {[]string{"boxnet", "files", "netlink", "netstack", "peer", "process", "sandbox", "console", "supervisor", "workspace", "workspace/pool"}, "system calls belong to doing; console asks a terminal for its size"},
 	"github.com/charmbracelet/x/ansi":        {[]string{"cli/check", "cli/command", "cli/run", "console", "dashboard"}, "cuts and wraps text by the columns of a terminal"},
 	"go.temporal.io":                         {[]string{"cluster", "flow"}, "the engine of a cluster; workflows touch nothing by it"},
 	"github.com/hanwen/go-fuse":              {[]string{"powercut"}, "a file system that forgets what was not synced: tests only"},
@@ -172,7 +173,7 @@ var stdlib = map[string]struct {
 	"net/http":     {[]string{"web", "web/bounds", "web/preview", "web/rest", "web/shell", "mcp", "egress", "forge", "gateway", "hook", "telemetry"}, "pawl talks to nobody but a browser, a webhook, an agent's model, a forge and the user's collector"},
 	"testing":      {nil, "test code in a program"},
 	"plugin":       {nil, "one static binary"},
-	"unsafe":       {[]string{"sandbox"}, "only for system calls"},
+	"unsafe":       {[]string{"netlink", "sandbox"}, "only for system calls"},
 	"C":            {nil, "needs cgo; pawl is one static binary"},
 }
 

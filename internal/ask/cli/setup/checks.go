@@ -268,7 +268,7 @@ func (k *checks) checkGates(ctx context.Context, a *command.App, c *config.Confi
 	}
 }
 
-// hintForCold says what fills the caches of the build tools, or why they stay empty.
+// hintForCold returns the advice for caches that the gates found empty.
 func hintForCold(warm bool, home string) string {
 	_, inTemp := files.Below(os.TempDir(), home)
 	switch {

@@ -27,6 +27,21 @@ type Box struct {
 	GateEnv    []string
 }
 
+// OfVerdict is the box of the gates of one verdict, with the variables of its caches: what is written to these goes
+// to the folder scratch. It is nil where there is no box.
+func (b *Box) OfVerdict(scratch string) (*sandbox.Policy, []string) {
+	if b == nil {
+		return nil, nil
+	}
+	p, env := b.Gates.WithCaches(b.GateCaches, scratch)
+	return &p, slices.Concat(env, b.GateEnv)
+}
+
+// BeganCold reports whether the gates of the verdict whose caches wrote to scratch found them empty.
+func (b *Box) BeganCold(scratch string) bool {
+	return b != nil && sandbox.BeganCold(b.GateCaches, scratch)
+}
+
 // ExposedSources are the sources that an agent or a gate can write.
 func (p *Plan) ExposedSources() []trust.File {
 	if p.Project != "" { // agents work elsewhere
