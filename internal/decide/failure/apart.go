@@ -234,10 +234,16 @@ func (o *outline) explainLoads(items []Item) []Item {
 	return items
 }
 
+// importedFrom ends what imports a thing that is missing.
+var importedFrom = lazy.Regexp(
+	`(?: imported|(?:module|import|resolve) ["'\x60][^"'\x60]+["'\x60]) from ["'\x60]?([^"'\x60]+?)["'\x60]?\.?$`)
+
 // importingFile returns the file that imports what is missing, where the message names it.
 func importingFile(said string) string {
-	_, from, _ := strings.Cut(said, " imported from ")
-	return places.Tidy(strings.Trim(from, `"'`))
+	if m := importedFrom().FindStringSubmatch(said); m != nil {
+		return places.Tidy(m[1])
+	}
+	return ""
 }
 
 // thrownIn is the line of the first exception beside which a file is named; -1 for none.

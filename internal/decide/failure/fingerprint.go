@@ -64,7 +64,8 @@ var (
 	clocks = lazy.Regexp(`\b\d{1,2}:\d\d(?::\d\d)? ?[AP]M\b|\b(?:\d{1,2}[./]\d{1,2}[./](?:19|20)\d\d|(?:19` +
 		`|20)\d\d[./]\d{1,2}[./]\d{1,2})\b`)
 	// The name of a temporary folder or file: "tmp.Xk3jQ9aa", "tmpa8x_2k1".
-	temporary = lazy.Regexp(`^tmp[._-]?\w{6,}$`)
+	inTemporary = lazy.Regexp(`^/(?:tmp|var/folders/.*/T)/[\w-]+$`)
+	temporary   = lazy.Regexp(`^tmp[._-]?\w{6,}$`)
 )
 
 // normalizeLine leaves out of a line what differs between two runs of the same failure: numbers
@@ -81,6 +82,9 @@ func normalizeLine(s string) string {
 	s = paths().ReplaceAllStringFunc(s, func(path string) string {
 		if arity().MatchString(path) {
 			return path
+		}
+		if inTemporary().MatchString(path) {
+			return "#"
 		}
 		if i := strings.LastIndexAny(path, `/\`); i < len(path)-1 {
 			path = path[i+1:]

@@ -134,7 +134,15 @@ func isRefusal(l string, at places.Place) bool {
 		return at.Col > 0 && (head || l == before+l[at.From:] && before == "")
 	}
 	vague := at.Col == 0 && !strings.HasPrefix(at.Rest, ": error:")
-	if at.Rest[0] != ':' || len(at.Rest) < 5 || vague {
+	rest := at.Rest
+	if at.From == 0 && len(rest) > 1 { // hadolint has no colon
+		rest = strings.TrimPrefix(rest, " ")
+	}
+	bare := rest == at.Rest || rest[0] == ' '
+	if bare && rest[0] != ':' {
+		return false
+	}
+	if len(rest) < 5 || vague {
 		return false
 	}
 	return before == "" || strings.HasPrefix(before, "%") || strings.EqualFold(before, "[error]") ||

@@ -133,18 +133,20 @@ var forms = sync.OnceValue(func() *regexp.Regexp {
 			`|project  ?\S* ?\(.*\) has) \d+`,
 		`(?:× |error: )?.{0,60}(?:did not run successfully\.|subprocess-exited-with-error)$`, // pip around a tool
 		`[│╰]─?>? (?:exit code: |See above )`,
+		`-> \[Help \d\]$|error during build:?$|\[signal |Vitest caught |error: failed to push `,
+		`For full logs|error: builder for |error: \d+ dependenc(?:y|ies) of derivation`,
+		`(?:fatal: clone of|Failed to clone) .*`,
 		`ELIFECYCLE| ELIFECYCLE|error: \w+ failed, to rerun |ninja: build stopped|Node\.js v\d|info Visit `,
 		frameForm, `File ".*", line \d+|Traceback |created by |\w[\w./*()-]*\((?:.*0x[0-9a-f]+|\.*\)$)`,
-		`\.\.\. \d+ more|(?i:stack )?(?i:backtrace|stack trace|traceback)\b|(?i:time|duration|elapsed|took` +
-			`|(?:finished|ran|total time) in):? *[\d.]|--- \S|\+\+\+ \S|@@ `,
-		`\(?(?:file://)?[\w./\\@-]*[/.][\w./\\@:-]*:\d+(?::\d+)?\)?$`,             // nothing but a place
-		`>? *\d+ *[|┆│▕]|\|(?: *$| *[^\pL\d"'\x60 ]| {8})`,                        // source
-		`(?:\S+ )?(?:\d+ +){3}|% Total |\d+(?:\.\d+)? ?%|.{0,40}\[[=#>. -]{3,}\]`, // meters
+		`\.\.\. \d+ more|(?i:stack )?(?i:backtrace|stack trace|traceback)\b|(?i:time|duration|elapsed|took|(?:finished|ran|total time) in):? *[\d.]|--- \S|\+\+\+ \S|@@ `,
+		`\(?(?:file://)?[\w./\\@-]*[/.][\w./\\@:-]*:\d+(?::\d+)?\)?$`,                            // nothing but a place
+		`>? *\d+ *[|┆│▕]|\|(?: *$| *[^\pL\d"'\x60 ]| {8})`,                                       // source
+		`(?:\S+ )?(?:\d+ +){3}(?:\d*[^\d:]|$)|% Total |\d+(?:\.\d+)? ?%|.{0,40}\[[=#>. -]{3,}\]`, // meters
 		`[.EFPSsx]*\.[.EFPSsx]*$`,     // a mark for each test
 		`.*[-~^]\^$|\^-+ error here$`, // what points at a place of the line above
 		`[✓✔√☑]|ok \d|ok\b|OK\b|PASS|\[ *(?:ok|OK|PASS|pass|done|DONE) *\]`,
-		`(?i:(?:error: )?usage: |options:|hint|see |for more |(?:\* )?try[ :]|run |use -` +
-			`|please report |\[\*\] \d+ fixable|did you mean|learn more|documentation|if you |you can |https?://)`,
+		`(?i:(?:error: )?usage: |options:|hint|see |for more |(?:\* )?try[ :]|run |use -|please report |\[\*\] \d+ fixable|did you mean|learn more|documentation|if you |you can |https?://)`,
+		`(?i:please (?:refer|check|try)|to correct this|when the exception was thrown)`,
 		`(?i:done|finished|completed)[.!]?$`,
 		`\S+ [\d.]+ (?:bytes|[KM]iB) \[|For more information|To see the full|Re-run |Total time` +
 			`|To address |\[Help \d\]|--[a-z]|\[--?[a-z]`,
@@ -213,11 +215,11 @@ var oneWord = lazy.Regexp(`^(?:\pL+:? )?$`)
 
 // sums are lines that only count: "2 complaints", "bundles: 1 of 3 over",
 // "Passed: 3  Failed: 1". Others say which step failed, and not why.
-var sums = lazy.Regexp(`^[^\pL\d]*(?:[\w .-]{1,30}: *)?\d+ (?:of \d+ )?[\pL ()]+(?:, \d* ?[\pL ()]+)*(?: (?:in` +
-	`|on|across|after) [\d.]+ ?\pL+)?[^\pL\d]*$|^[^\pL\d]*(?:\pL+(?: \pL+)?: *\d+[ ,;]*){2,}$` +
-	`|^fatal: Could not read from remote|^[\w-]+ found an? \w+\.?$|\.{5,}\W*(?:FAILED|Failed|failed)\b` +
-	`|^Execution failed for task|^\* What went wrong` +
-	`|^\S+: line \d+: +\d+ (?:Aborted|Killed|Segmentation fault|Terminated)`)
+var sums = lazy.Regexp(`^[^\pL\d]*(?:[\w .-]{1,30}: *)?\d+ (?:of \d+ )?[\pL ()]+(?:, \d* ?[\pL ()]+)*(?: (?:in|on|across|after) [\d.]+ ?\pL+)?[^\pL\d]*$` +
+	`|^[^\pL\d]*(?:\pL+(?: \pL+)?: *\d+[ ,;]*){2,}$` +
+	`|^fatal: Could not read from remote|^[\w-]+ found an? \w+\.?$|\.{5,}\W*(?:FAILED|Failed|failed)\b|^Execution failed for task|^\* What went wrong` +
+	`|^\S+: line \d+: +\d+ (?:Aborted|Killed|Segmentation fault|Terminated)` +
+	`|^(?:Segmentation fault|Aborted|Bus error) \(core dumped\)$`)
 
 // counting is a sentence in any language that ends in a count: "Nalezeno chyb: 1".
 var counting = lazy.Regexp(`^[^\d]{2,40}(?:: +|：|:\pL)[^\d]{0,3}\d{1,3}[^\d]{0,5}$`)
@@ -234,16 +236,14 @@ func isNameless(said string) bool {
 }
 
 // emptyWords say that something failed, or where, but not what.
-var emptyWords = words.Set(`a after all and are aborted aborting above an as at below build builds check checks
-	checked checking code command completed deploy deployment details did done end ended error errors exit exited
-	fail failed failing failure failures fatal finished for found gate has have in is it job jobs lint log more of
-	one or output passed phase pipeline please problem problems process recipe result results run runs script scripts
-	see site some stage status step steps stop stopped stopping suite summary target task tasks test tests that the
-	there this to total two validation verification was were with without files file configuration document must be
-	fixed before had compilation giving up gave rolled back exception issues assertion exiting warning warnings
-	strict mode found did task goal complete successful type types rake while running ctest invalid errored ms
-	scanned report execution due returned ld x unhandled uncaught fehler fehlgeschlagen fehlerhaft erreur erreurs
-	échec error fallo errores errore errori erro falha`)
+var emptyWords = words.Set(`a after all and are aborted aborting above an as at below build builds check checks checked checking code command
+	completed deploy deployment details did done end ended error errors exit exited fail failed failing failure failures fatal
+	finished for found gate has have in is it job jobs lint log more of one or output passed phase pipeline please problem
+	problems process recipe result results run runs script scripts see site some stage status step steps stop stopped
+	stopping suite summary target task tasks test tests that the there this to total two validation verification was were with
+	without files file configuration document must be fixed before had compilation giving up gave rolled back exception issues
+	assertion exiting warning warnings strict mode found did task goal complete successful type types rake while
+	running unsuccessful ctest invalid errored ms scanned report execution due returned ld x unhandled uncaught fehler fehlgeschlagen fehlerhaft erreur erreurs échec error fallo errores errore errori erro falha`)
 
 // nameToken is the name of a program in front of a message, or of a step, a file or a time in it.
 var nameToken = lazy.Regexp(`^[\w.-]+: |\(.*?\)|\S*[-/@#_\d]\S*|\S+\.\w+\b`)
@@ -342,22 +342,26 @@ func (o *outline) textAt(i int) string { return strings.TrimSpace(o.t.LineAt(i))
 // decisiveLine returns the number of the line that describes the verdict best: the one that
 // decided, unless that is a field, a frame or an echo, or no line decided.
 func (o *outline) decisiveLine(h *hits, v verdict) int {
-	if v.class == Lint && v.line >= 0 {
-		v.line = o.firstLike(h, v)
-	}
+	v.line = o.firstLike(h, v)
 	if v.line < 0 && v.class != Unknown {
 		return v.line
 	}
 	if v.line >= 0 && o.parts[v.line] != aside && (o.parts[v.line] != result || v.weight >= 90) {
+		if above := max(0, v.line-2); o.parts[above] >= erring && onlyPlace().MatchString(o.textAt(v.line)) {
+			return above
+		}
 		if o.t.LineAt(v.line)[0] == '\t' && o.parts[v.line-min(1, v.line)] >= erring { // it continues the line above
 			return v.line - 1
 		}
-		if strings.Contains(o.t.LineAt(v.line), " panicked at ") && v.line+1 < o.t.LineCount() &&
-			o.parts[v.line+1] >= plain {
-			return v.line + 1 // Rust says why on the next line
+		why := min(v.line+1, o.t.LineCount()-1) // Rust says it on the next line
+		if panicked().MatchString(o.textAt(v.line)) && o.parts[why] >= plain {
+			return why
 		}
-		if o.parts[v.line] >= erring {
-			return o.firstOfGroup(v.line)
+		if o.parts[v.line] < erring {
+			return v.line
+		}
+		if first := o.firstOfGroup(v.line); v.weight < 90 || h.speaksFor(v.class, first) {
+			return first
 		}
 		return v.line
 	}
@@ -376,10 +380,36 @@ func (o *outline) decisiveLine(h *hits, v verdict) int {
 	return v.line
 }
 
+var panicked = lazy.Regexp(` panicked at .*:$`)
+
+// onlyPlace is where an error is, as Terraform says it below the error.
+var onlyPlace = lazy.Regexp(`^on \S+ line \d+(?:, in .*)?:$`)
+
+// speaksFor reports whether a rule of class c holds in line i.
+func (h *hits) speaksFor(c Class, i int) bool {
+	return slices.ContainsFunc(h.all, func(one *hit) bool {
+		return one.line == i && one.rule.Class == c && h.holdsAt(one)
+	})
+}
+
 // firstLike is the first line of a list of complaints of which v has seen the last.
 func (o *outline) firstLike(h *hits, v verdict) int {
+	if v.line < 0 || !slices.Contains([]Class{Lint, Dependency}, v.class) {
+		return v.line
+	}
+	said := func(one *hit) string { return h.small[one.from:one.to] }
+	phrase := "" // the longest that speaks for the class
 	for _, one := range h.all {
-		if one.rule.Class == v.class && one.rule.Weight == v.weight && o.parts[one.line] != aside && h.holdsAt(one) {
+		if one.line == v.line && one.rule.Class == v.class && len(said(one)) > len(phrase) {
+			phrase = said(one)
+		}
+	}
+	for _, one := range h.all {
+		alike := said(one) == phrase
+		if v.class == Lint {
+			alike = one.rule.Weight == v.weight
+		}
+		if alike && one.rule.Class == v.class && o.parts[one.line] != aside && h.holdsAt(one) {
 			return one.line
 		}
 	}

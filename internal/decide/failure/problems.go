@@ -18,9 +18,9 @@ import (
 func parseProblems(t printed.Text) []Item {
 	p := readProblems(t)
 	items := slices.Concat(p.errors, p.warnings)
+	distant := func(i Item) bool { return i.Line == 0 || places.IsForeign(i.File) }
 	slices.SortStableFunc(items, func(a, b Item) int { // those of the project first
-		return strings.Compare(strconv.FormatBool(places.IsForeign(a.File)),
-			strconv.FormatBool(places.IsForeign(b.File)))
+		return strings.Compare(strconv.FormatBool(distant(a)), strconv.FormatBool(distant(b)))
 	})
 	return items[:min(len(items), runners.MaxItems)]
 }
@@ -303,7 +303,7 @@ func (p *problems) readPlaceless(said string) {
 	case aboutPackage().MatchString(said): // publint
 		p.addItem(Item{File: "package.json", Message: said}, false)
 	case strings.HasPrefix(said, "error: ") && !saysOnlyFailed(said) &&
-		!words.Has(said, "aborting due to", "could not compile", "warnings found and"):
+		!words.Has(words.Small(said), "aborting due to", "could not compile", "warnings found and"):
 		p.addItem(Item{Message: said}, false)
 	case strings.HasPrefix(said, "would reformat "), strings.HasPrefix(said, "[warn] ") && places.IsFile(said[7:]):
 		f := strings.Fields(said)

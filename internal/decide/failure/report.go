@@ -343,12 +343,18 @@ func summaryOf(e Evidence, t printed.Text, v verdict, a Analysis, tests Tests) s
 		return printed.Shorten(said, maxSummary-len(status)) + status
 	}
 	what := strings.ReplaceAll(string(v.class), "_", " ")
+	if len(what)+len(said) > maxSummary-2 {
+		said = deepPath().ReplaceAllString(said, "…/$1")
+	}
 	if len(said) > maxSummary && strings.Count(said, ": ") >= 3 { // of a chain of errors the last is the cause
 		start := printed.Shorten(said, maxSummary/3)
 		said = start + strings.ToValidUTF8(said[len(said)-(maxSummary-len(what)-len(start)-2):], "")
 	}
 	return printed.Shorten(what+": "+said, maxSummary)
 }
+
+// deepPath is a path of many folders. Its end is what matters.
+var deepPath = lazy.Regexp(`(?:[A-Za-z]:)?(?:[\w.@+~-]*[/\\]){4,}([\w.@+~-]+[/\\][\w.@+~-]+)`)
 
 // failedTests counts them, out of all where the runner says how many passed.
 func failedTests(t Tests) string {

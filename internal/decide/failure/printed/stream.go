@@ -51,7 +51,7 @@ const eventMax = 256 << 10 // a longer line is not decoded
 
 // Read makes the text of an output. Lines that are no JSON stay as they are.
 func Read(output string) Reading {
-	s := cleanOutput(output)
+	s := joinCutLines(cleanOutput(output))
 	if !strings.Contains(s, `{"`) {
 		return Reading{Text: s}
 	}
@@ -258,6 +258,7 @@ var prefix = lazy.Regexp(`^(?:` + strings.Join([]string{
 	`#[1-9]\d* (?:\d[\d.]*\.[\d.]* )?`,                   // BuildKit's step, with the time before what it prints
 	` {0,8}[A-Za-z][\w.-]* +\| `,                         // docker compose: "web-1  | "
 	`│ `,                                                 // Terraform's box
+	` {7,8}> ?`,                                          // the log of nix's builder
 	`\[[a-z][a-z0-9_.:/-]* *\] `,                         // runners of several programs: "[web] "
 	`\[[a-z][a-z0-9_-]*:\d+\] `,                          // Drone and Woodpecker: "[test:12] "
 }, "|") + `)`)

@@ -5,6 +5,7 @@ package printed
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/pawl-dev/pawl/internal/decide/failure/words"
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
@@ -127,6 +128,49 @@ func cleanOutput(s string) string {
 		}
 		return ""
 	})
+}
+
+// A console cuts at its width, which is between these.
+const narrowest, widest = 72, 200
+
+// joinCutLines joins lines that a console has cut at its width, in the middle of words.
+func joinCutLines(s string) string {
+	lines, width := strings.Split(s, "\n"), 0
+	for _, l := range lines {
+		width = max(width, utf8.RuneCountInString(l))
+	}
+	if width < narrowest || width > widest {
+		return s
+	}
+	cut, shorter := 0, 0
+	for i, l := range lines[:len(lines)-1] {
+		next := strings.TrimLeft(lines[i+1], " ")
+		switch n := utf8.RuneCountInString(l); {
+		case n == width && next != "" && words.IsWord(l[len(l)-1]) && words.IsWord(next[0]):
+			cut++
+		case n > width-8 && n < width: // cut between words
+			shorter++
+		}
+	}
+	if cut < 3 || shorter > cut/2 {
+		return s
+	}
+	var b strings.Builder
+	joins := false
+	for i, l := range lines {
+		if joins { // without the indentation that the cut line had
+			b.WriteString(l[min(words.Indent(lines[i-1]), words.Indent(l)):])
+		} else {
+			b.WriteString(l)
+		}
+		last := i+1 == len(lines)
+		full := utf8.RuneCountInString(l) == width && !strings.ContainsAny(l[len(l)-1:], "=-_*#~")
+		joins = full && !last && lines[i+1] != ""
+		if !joins && !last {
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
 }
 
 // Shorten shortens s to at most n bytes and marks the cut with "…".

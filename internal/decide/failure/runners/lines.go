@@ -39,6 +39,7 @@ type runner struct {
 	// below the counts.
 	Numbered bool `json:"numbered"`
 	Below    bool `json:"below"`
+	Partly   bool `json:"partly"` // its failing tests count where the counts are missing
 }
 
 // readers read what no expression can, by the names of runners.
@@ -81,6 +82,10 @@ func (r runner) readTests(t printed.Text) (Tests, bool) {
 			n, _ := words.Number(m[g], 0)
 			counts[strings.TrimRight(name, "0123456789")] += n
 		}
+	}
+	if !seen && r.Partly {
+		items := r.failingItems(t)
+		return Tests{Runner: r.Name, Failed: len(items), Items: items}, len(items) > 0
 	}
 	if !seen {
 		return Tests{}, false
@@ -131,8 +136,10 @@ func (r runner) readFailure(l string) (it Item, said string, ok bool) {
 		return it, "", false
 	}
 	group := func(name string) string {
-		if at := r.Fails.Compiled().SubexpIndex(name); at > 0 {
-			return m[at]
+		for at, of := range r.Fails.Compiled().SubexpNames() { // an alternative has "test2"
+			if of != "" && strings.TrimRight(of, "2") == name && m[at] != "" {
+				return m[at]
+			}
 		}
 		return ""
 	}

@@ -111,6 +111,9 @@ func readSurefire(t printed.Text) (Tests, bool) {
 	return out, seen
 }
 
+// surefireOld is a line of the summary before version 2.13: "test(package.Class): message".
+var surefireOld = lazy.Regexp(`^(\w+)\(((?:\w+\.)+[\w$]+)\): (.+)`)
+
 // surefireItem reads "Class.test:45 expected: <a> but was: <b>" and
 // "Class.test  Time elapsed: 1 s  <<< FAILURE!".
 func surefireItem(l string) (Item, bool) {
@@ -122,6 +125,10 @@ func surefireItem(l string) (Item, bool) {
 			return Item{Test: strings.TrimSuffix(class, ")") + "." + test, Message: said}, true
 		}
 		return Item{Test: strings.TrimSpace(name), Message: said}, true
+	}
+	if m := surefireOld().FindStringSubmatch(said); m != nil {
+		want, got := places.Values(m[3])
+		return Item{Test: m[2] + "." + m[1], Message: m[3], Expected: want, Received: got}, true
 	}
 	head, msg, ok := strings.Cut(said, " ")
 	i := strings.LastIndexByte(head, ':')
