@@ -321,6 +321,9 @@ func summaryOf(e Evidence, t printed.Text, v verdict, a Analysis, tests Tests) s
 	case len(a.Items) > 0:
 		first := a.Items[0]
 		said = first.Message
+		if v.line >= 0 && strings.HasSuffix(said, "…") { // the line is longer, and may end in its cause
+			said = t.LineAt(v.line)
+		}
 		problem := v.class == CompileError || v.class == Lint
 		switch {
 		case first.Test != "":
@@ -344,7 +347,7 @@ func summaryOf(e Evidence, t printed.Text, v verdict, a Analysis, tests Tests) s
 	}
 	what := strings.ReplaceAll(string(v.class), "_", " ")
 	if len(what)+len(said) > maxSummary-2 {
-		said = deepPath().ReplaceAllString(said, "…/$1")
+		said = deepPath().ReplaceAllString(said, "$1…/$2")
 	}
 	if len(said) > maxSummary && strings.Count(said, ": ") >= 3 { // of a chain of errors the last is the cause
 		start := printed.Shorten(said, maxSummary/3)
@@ -353,8 +356,8 @@ func summaryOf(e Evidence, t printed.Text, v verdict, a Analysis, tests Tests) s
 	return printed.Shorten(what+": "+said, maxSummary)
 }
 
-// deepPath is a path of many folders. Its end is what matters.
-var deepPath = lazy.Regexp(`(?:[A-Za-z]:)?(?:[\w.@+~-]*[/\\]){4,}([\w.@+~-]+[/\\][\w.@+~-]+)`)
+// deepPath is a path of many folders, and no address. Its end is what matters.
+var deepPath = lazy.Regexp(`(^|[\s"'(\[])(?:[A-Za-z]:)?(?:[\w.@+~-]*[/\\]){4,}([\w.@+~-]+[/\\][\w.@+~-]+)`)
 
 // failedTests counts them, out of all where the runner says how many passed.
 func failedTests(t Tests) string {

@@ -64,6 +64,9 @@ var (
 		`|row)"?[=:] ?"?(\d{1,6})"?[,; ](?:.{0,60}?[,; ])??"?(?:file|path)(?:_?[nN]ame)?"?[=:] ?"?([\w@./\\-]+\.\w+)`)
 )
 
+// lineOfFile is a place as PowerShell says it: "at line: 3 in C:\a.ps1".
+var lineOfFile = lazy.Regexp(`^\s*at line: (\d+) in (\S.*\.\w+)$`)
+
 // byName finds a place that no extension shows.
 func byName(s string) (Place, bool) {
 	if m := firstMatch(plainFile, s, "file:", "file, line ", "file line ", "-->", "BUILD:", "WORKSPACE:",
@@ -91,6 +94,10 @@ func Keyed(s string) (Place, bool) {
 		p := Place{File: Tidy(s[m[2]:m[3]]), Rest: s[m[1]:], From: m[0]}
 		p.Line, _ = words.Number(s, m[4])
 		return p, p.Line > 0
+	}
+	if m := lineOfFile().FindStringSubmatch(s); m != nil {
+		line, _ := words.Number(m[1], 0)
+		return Place{File: Tidy(m[2]), Line: line}, line > 0
 	}
 	if m := firstMatch(keyedLine, s, "ine", "row"); len(m) > 0 {
 		p := Place{File: Tidy(s[m[4]:m[5]]), Rest: s[m[1]:], From: m[0]}
