@@ -313,7 +313,7 @@ func summaryOf(e Evidence, t printed.Text, v verdict, a Analysis, tests Tests) s
 		}
 	case tests.Failed > 0:
 		said = failedTests(tests) + testNames(tests.Items)
-		if first, _, _ := strings.Cut(a.Items[0].Message, "\n"); tests.Failed == 1 && first != "" {
+		if first, _, _ := strings.Cut(a.Items[0].Message, "\n"); first != "" {
 			said += ": " + first
 		}
 	case e.TimedOut && v.class == Timeout:

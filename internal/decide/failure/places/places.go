@@ -125,8 +125,9 @@ func fileStart(s string, dot, ext int) int {
 		}
 	}
 	from := strings.LastIndexAny(s[:dot], " \t\"'`(<>[]{}|=,;*") + 1
-	if from > 0 && hasDrive(s) && strings.Contains(s[from:dot], `\`) && !hasDrive(s[from:]) { // it has blanks
-		return 0
+	said := strings.TrimPrefix(s, "e: ")
+	if from > 0 && hasDrive(said) && strings.Contains(s[from:dot], `\`) && !hasDrive(s[from:]) { // it has blanks
+		return len(s) - len(said)
 	}
 	return from
 }
@@ -161,6 +162,10 @@ func lineAfter(s string, i int) (line, col, end int) {
 			return line, n, end + len(", col ") + width
 		}
 		return line, 0, end
+	case strings.HasPrefix(s[i:], ": ("): // Kotlin, once: file: (12, 3): message
+		return readNumbers(s, i+3, ")")
+	case strings.HasPrefix(s[i:], ": At "): // HCL 1
+		return lineInColons(s, i+len(": At "))
 	case s[i] == ':':
 		return lineInColons(s, i+1)
 	case s[i] == '(':

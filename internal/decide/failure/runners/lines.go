@@ -97,6 +97,9 @@ func (r runner) readTests(t printed.Text) (Tests, bool) {
 	} else {
 		out.Items = r.failingItems(t)
 	}
+	if r.Numbered && out.Failed+out.Passed == 0 { // a piece without the counts
+		out.Failed = len(out.Items)
+	}
 	return out, true
 }
 

@@ -30,6 +30,13 @@ func readPytest(t printed.Text) (Tests, bool) {
 		out.Failed += errors
 	}
 	out.Items = pytestItems(t)
+	for i := range out.Items {
+		if said, cut := strings.CutSuffix(out.Items[i].Message, "..."); cut { // the whole line stands above
+			_, rest, _ := strings.Cut("\n"+t.All, "\n"+said)
+			rest, _, _ = strings.Cut(rest, "\n")
+			out.Items[i].Message = said + cmp.Or(rest, "...")
+		}
+	}
 	return out, true
 }
 

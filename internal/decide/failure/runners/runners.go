@@ -136,7 +136,11 @@ func continueName(b *Body, l string, naming *bool) bool {
 		}
 		return true
 	}
-	if !strings.HasPrefix(l, "       ") || said == "" || places.ValueLine().MatchString(said) || b.Item.Message != "" {
+	if said == "Message:" { // jasmine's head of what is said
+		return true
+	}
+	says := said == "" || strings.Contains(said, "exception: ") || places.ValueLine().MatchString(said)
+	if !strings.HasPrefix(l, "       ") || says || b.Item.Message != "" {
 		return false
 	}
 	b.Item.Test += " › " + strings.TrimSuffix(said, ":")
