@@ -338,6 +338,9 @@ func summaryOf(e Evidence, t printed.Text, v verdict, a Analysis, tests Tests) s
 	if said == "" {
 		said = describeEnding(e)
 	}
+	if len(said) > maxSummary {
+		said = recorded().ReplaceAllString(said, "$1$2")
+	}
 	if v.class == Unknown {
 		status := ""
 		if e.ExitCode > 1 && !strings.HasPrefix(said, "exit status") {
@@ -355,6 +358,9 @@ func summaryOf(e Evidence, t printed.Text, v verdict, a Analysis, tests Tests) s
 	}
 	return printed.Shorten(what+": "+said, maxSummary)
 }
+
+// recorded is a result of Ansible, and what its record says.
+var recorded = lazy.Regexp(`^(.*? => )\{.*"(?:stderr|msg)": "((?:[^"\\]|\\.)+).*$`)
 
 // deepPath is a path of many folders, and no address. Its end is what matters.
 var deepPath = lazy.Regexp(`(^|[\s"'(\[])(?:[A-Za-z]:)?(?:[\w.@+~-]*[/\\]){4,}([\w.@+~-]+[/\\][\w.@+~-]+)`)
