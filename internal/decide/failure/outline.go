@@ -133,7 +133,7 @@ var forms = sync.OnceValue(func() *regexp.Regexp {
 			`|project  ?\S* ?\(.*\) has) \d+`,
 		`(?:× |error: )?.{0,60}(?:did not run successfully\.|subprocess-exited-with-error)$`, // pip around a tool
 		`[│╰]─?>? (?:exit code: |See above )`,
-		`-> \[Help \d\]$|error during build:?$|-- Configuring incomplete|> Compilation error\. See |\[signal |Vitest caught |error: failed to push `,
+		`-> \[Help \d\]$|error during build:?$|-- Configuring incomplete|Build failed with \d+ weighted issues|npm (?:ERR!|error) +<https?://\S+$|> Compilation error\. See |\[signal |Vitest caught |error: failed to push `,
 		`For full logs|error: builder for |error: \d+ dependenc(?:y|ies) of derivation`,
 		`(?:fatal: clone of|Failed to clone) .*`,
 		`ELIFECYCLE| ELIFECYCLE|error: \w+ failed, to rerun |ninja: build stopped|Node\.js v\d|info Visit `,

@@ -334,6 +334,7 @@ func summaryOf(e Evidence, t printed.Text, v verdict, a Analysis, tests Tests) s
 	case v.line >= 0:
 		said = t.LineAt(v.line)
 	}
+	chain := strings.Count(said, ": ") >= 3 && strings.IndexByte(said, '\n') < maxSummary*3/4 // else its first line fills it
 	said = strings.Join(strings.Fields(said), " ")
 	if said == "" {
 		said = describeEnding(e)
@@ -352,7 +353,7 @@ func summaryOf(e Evidence, t printed.Text, v verdict, a Analysis, tests Tests) s
 	if len(what)+len(said) > maxSummary-2 {
 		said = deepPath().ReplaceAllString(said, "$1…/$2")
 	}
-	if len(said) > maxSummary && strings.Count(said, ": ") >= 3 { // of a chain of errors the last is the cause
+	if chain && len(said) > maxSummary { // of a chain of errors the last is the cause
 		start := printed.Shorten(said, maxSummary/3)
 		said = start + strings.ToValidUTF8(said[len(said)-(maxSummary-len(what)-len(start)-2):], "")
 	}
