@@ -133,19 +133,23 @@ var forms = sync.OnceValue(func() *regexp.Regexp {
 			`|project  ?\S* ?\(.*\) has) \d+`,
 		`(?:× |error: )?.{0,60}(?:did not run successfully\.|subprocess-exited-with-error)$`, // pip around a tool
 		`[│╰]─?>? (?:exit code: |See above )`,
-		`-> \[Help \d\]$|error during build:?$|-- Configuring incomplete|Build failed with \d+ weighted issues|npm (?:ERR!|error) +<https?://\S+$|> Compilation error\. See |\[signal |Vitest caught |error: failed to push `,
+		`-> \[Help \d\]$|error during build:?$|-- Configuring incomplete|Build failed with \d+ weighted issues` +
+			`|npm (?:ERR!|error) +<https?://\S+$|> Compilation error\. See |\[signal ` +
+			`|Vitest caught |error: failed to push `,
 		`For full logs|error: builder for |error: \d+ dependenc(?:y|ies) of derivation`,
 		`(?:fatal: clone of|Failed to clone) .*`,
 		`ELIFECYCLE| ELIFECYCLE|error: \w+ failed, to rerun |ninja: build stopped|Node\.js v\d|info Visit `,
 		frameForm, `File ".*", line \d+|Traceback |created by |\w[\w./*()-]*\((?:.*0x[0-9a-f]+|\.*\)$)`,
-		`\.\.\. \d+ more|(?i:stack )?(?i:backtrace|stack trace|traceback)\b|(?i:time|duration|elapsed|took|(?:finished|ran|total time) in):? *[\d.]|--- \S|\+\+\+ \S|@@ `,
+		`\.\.\. \d+ more|(?i:stack )?(?i:backtrace|stack trace|traceback)\b|(?i:time|duration|elapsed|took` +
+			`|(?:finished|ran|total time) in):? *[\d.]|--- \S|\+\+\+ \S|@@ `,
 		`\(?(?:file://)?[\w./\\@-]*[/.][\w./\\@:-]*:\d+(?::\d+)?\)?$`,                            // nothing but a place
 		`>? *\d+ *[|┆│▕]|\|(?: *$| *[^\pL\d"'\x60 ]| {8})`,                                       // source
 		`(?:\S+ )?(?:\d+ +){3}(?:\d*[^\d:]|$)|% Total |\d+(?:\.\d+)? ?%|.{0,40}\[[=#>. -]{3,}\]`, // meters
 		`[.EFPSsx]*\.[.EFPSsx]*$`,     // a mark for each test
 		`.*[-~^]\^$|\^-+ error here$`, // what points at a place of the line above
 		`[✓✔√☑]|ok \d|ok\b|OK\b|PASS|\[ *(?:ok|OK|PASS|pass|done|DONE) *\]`,
-		`(?i:(?:error: )?usage: |options:|hint|see |for more |(?:\* )?try[ :]|run |use -|please report |\[\*\] \d+ fixable|did you mean|learn more|documentation|if you |you can |https?://)`,
+		`(?i:(?:error: )?usage: |options:|hint|see |for more |(?:\* )?try[ :]|run |use -` +
+			`|please report |\[\*\] \d+ fixable|did you mean|learn more|documentation|if you |you can |https?://)`,
 		`(?i:please (?:refer|check|try)|to correct this|when the exception was thrown)`,
 		`(?i:done|finished|completed)[.!]?$`,
 		`\S+ [\d.]+ (?:bytes|[KM]iB) \[|For more information|To see the full|Re-run |Total time` +
@@ -215,9 +219,11 @@ var oneWord = lazy.Regexp(`^(?:\pL+:? )?$`)
 
 // sums are lines that only count: "2 complaints", "bundles: 1 of 3 over",
 // "Passed: 3  Failed: 1". Others say which step failed, and not why.
-var sums = lazy.Regexp(`^[^\pL\d]*(?:[\w .-]{1,30}: *)?\d+ (?:of \d+ )?[\pL ()]+(?:, \d* ?[\pL ()]+)*(?: (?:in|on|across|after) [\d.]+ ?\pL+)?[^\pL\d]*$` +
+var sums = lazy.Regexp(`^[^\pL\d]*(?:[\w .-]{1,30}: *)?\d+ (?:of \d+ )?[\pL ()]+(?:, \d* ?[\pL ()]+)*(?: (?:in` +
+	`|on|across|after) [\d.]+ ?\pL+)?[^\pL\d]*$` +
 	`|^[^\pL\d]*(?:\pL+(?: \pL+)?: *\d+[ ,;]*){2,}$` +
-	`|^fatal: Could not read from remote|^[\w-]+ found an? \w+\.?$|\.{5,}\W*(?:FAILED|Failed|failed)\b|^Execution failed for task|^\* What went wrong` +
+	`|^fatal: Could not read from remote|^[\w-]+ found an? \w+\.?$|\.{5,}\W*(?:FAILED|Failed|failed)\b` +
+	`|^Execution failed for task|^\* What went wrong` +
 	`|^\S+: line \d+: +\d+ (?:Aborted|Killed|Segmentation fault|Terminated)` +
 	`|^(?:Segmentation fault|Aborted|Bus error) \(core dumped\)$`)
 
@@ -236,14 +242,16 @@ func isNameless(said string) bool {
 }
 
 // emptyWords say that something failed, or where, but not what.
-var emptyWords = words.Set(`a after all and are aborted aborting above an as at below build builds check checks checked checking code command
-	completed deploy deployment details did done end ended error errors exit exited fail failed failing failure failures fatal
-	finished for found gate has have in is it job jobs lint log more of one or output passed phase pipeline please problem
-	problems process recipe result results run runs script scripts see site some stage status step steps stop stopped
-	stopping suite summary target task tasks test tests that the there this to total two validation verification was were with
-	without files file configuration document must be fixed before had compilation giving up gave rolled back exception issues
-	assertion exiting warning warnings strict mode found did task goal complete successful type types rake while
-	running unsuccessful ctest invalid errored ms scanned report execution due returned ld x unhandled uncaught fehler fehlgeschlagen fehlerhaft erreur erreurs échec error fallo errores errore errori erro falha`)
+var emptyWords = words.Set(`a after all and are aborted aborting above an as at below build builds check checks
+	checked checking code command completed deploy deployment details did done end ended error errors exit
+	exited fail failed failing failure failures fatal finished for found gate has have in is it job jobs lint
+	log more of one or output passed phase pipeline please problem problems process recipe result results run
+	runs script scripts see site some stage status step steps stop stopped stopping suite summary target task
+	tasks test tests that the there this to total two validation verification was were with without files file
+	configuration document must be fixed before had compilation giving up gave rolled back exception issues
+	assertion exiting warning warnings strict mode goal complete successful type types rake while running
+	unsuccessful ctest invalid errored ms scanned report execution due returned ld x unhandled uncaught fehler
+	fehlgeschlagen fehlerhaft erreur erreurs échec fallo errores errore errori erro falha`)
 
 // nameToken is the name of a program in front of a message, or of a step, a file or a time in it.
 var nameToken = lazy.Regexp(`^[\w.-]+: |\(.*?\)|\S*[-/@#_\d]\S*|\S+\.\w+\b`)

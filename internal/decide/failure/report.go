@@ -334,7 +334,8 @@ func summaryOf(e Evidence, t printed.Text, v verdict, a Analysis, tests Tests) s
 	case v.line >= 0:
 		said = t.LineAt(v.line)
 	}
-	chain := strings.Count(said, ": ") >= 3 && strings.IndexByte(said, '\n') < maxSummary*3/4 // else its first line fills it
+	// else its first line fills it
+	chain := strings.Count(said, ": ") >= 3 && strings.IndexByte(said, '\n') < maxSummary*3/4
 	said = strings.Join(strings.Fields(said), " ")
 	if said == "" {
 		said = describeEnding(e)

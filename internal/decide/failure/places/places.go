@@ -54,7 +54,8 @@ func In(s string) (Place, bool) {
 
 var (
 	// plainFile is a place in a file whose name has no extension.
-	plainFile = lazy.Regexp(`(?:^|[ "'(\[])(?:--> ([\w./-]+)|((?:[\w.-]*/)*(?:\w*file|BUILD|WORKSPACE|CODEOWNERS)))(?::|,? line )(\d{1,6})(?::(\d{1,6}))?`)
+	plainFile = lazy.Regexp(`(?:^|[ "'(\[])(?:--> ([\w./-]+)|((?:[\w.-]*/)*(?:\w*file|BUILD|WORKSPACE` +
+		`|CODEOWNERS)))(?::|,? line )(\d{1,6})(?::(\d{1,6}))?`)
 	// keyedFile is one as programs write it for programs: file=a,line=3 or "file": "a", "line": 3.
 	keyedFile = lazy.Regexp(`\b(?:(?:source)?(?:file|path)(?:_?name)?|uri` +
 		`|name)"?[=:] ?"?([\w@./\\-]+)"?(?:[,;> ]+(?:.{0,80}?[,;<{ ])?)` +

@@ -222,7 +222,8 @@ const stampForm = `(?:2\d..-.{5}T..:[0-9:.]+Z |\[2\d..-.{5}T..:[0-9:.]+Z\] )(?:\
 
 // clockForms begin each line of logs with a time: Jenkins, TeamCity, and many more. A single line with one is a line
 // of a program's log.
-const clockForms = `\[?(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?\]?(?:[WEFi]? ?:\t? *(?:\[Step \d+/\d+\] ?)?| \| ?|[ \t](?:\d\d[OE][ +])?|$)`
+const clockForms = `\[?(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?\]?` +
+	`(?:[WEFi]? ?:\t? *(?:\[Step \d+/\d+\] ?)?| \| ?|[ \t](?:\d\d[OE][ +])?|$)`
 
 var clock = lazy.Regexp(`^` + clockForms)
 
