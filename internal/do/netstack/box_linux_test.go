@@ -33,7 +33,8 @@ func policyOf(t testing.TB) sandbox.Policy {
 	if !v.Means.Tun {
 		t.Skip("this machine has no namespaces or no /dev/net/tun: ", v.Gaps, v.Refused)
 	}
-	place := sandbox.Place{Root: t.TempDir(), State: t.TempDir(), Shown: []string{"/"}, UID: os.Getuid()}
+	place := sandbox.Place{Root: t.TempDir(), State: t.TempDir(), UID: os.Getuid(),
+		Shown: []string{"/", filepath.Dir(os.Args[0])}} // go test may build this program where boxes have a folder of their own
 	p := place.Policy(sandbox.Normal, v, sandbox.DefaultLimits(), nil, nil)
 	return *p.TempIn(t.TempDir())
 }
