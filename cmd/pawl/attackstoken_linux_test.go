@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -133,7 +132,7 @@ func TestTokenOfAnotherAttempt(t *testing.T) {
 			outside := p.ask(url, key)
 			b := newYard(t, attack{python: true, agent: strings.NewReplacer(`os.environ["ANTHROPIC_BASE_URL"]`, fmt.Sprintf("%q", url),
 				`os.environ["ANTHROPIC_API_KEY"]`, fmt.Sprintf("%q", key)).Replace(asksModel)}, w, parents)
-			b.way.level, b.way.control = cmp.Or(map[bool]string{true: "normal"}[w.control], w.level), false
+			b.way.control = false
 			out, _ := b.make()
 			p.let()
 			if err := <-ended; err != nil {

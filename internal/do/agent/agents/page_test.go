@@ -207,7 +207,7 @@ Without that line the next iteration begins. The prompt tells the agent so (` + 
 A script can be an agent. It works in its current folder, and has ` + "`PAWL_ITERATION`" + `, ` + "`PAWL_RUN`" + ` and, for a task of
 the board, ` + "`PAWL_CASE`" + ` in its environment:
 
-` + "```" + `sh
+` + "```" + `text
 prompt=$(cat)                                    # the task, what was red last time, how to end
 my-model --prompt "$prompt" --edit .             # changes files here; may commit
 if ./quick-check; then echo '<promise>COMPLETE</promise>'; fi
