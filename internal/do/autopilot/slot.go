@@ -228,6 +228,9 @@ func (p *attempts) hasMoreRoom(ctx context.Context, l *slot) bool {
 
 // takeWorkspace gives the workspace of a task.
 func (p *workspaces) takeWorkspace(ctx context.Context, id string) (pool.Workspace, error) {
+	if err := p.freeIfLanded(ctx, id); err != nil {
+		return pool.Workspace{}, err
+	}
 	base, err := p.baseCommit(ctx)
 	if err != nil {
 		return pool.Workspace{}, err
@@ -255,6 +258,21 @@ func (p *workspaces) releaseWorkspace(ctx context.Context, w pool.Workspace, how
 	if err := p.o.Pool.Release(ctx, w, how); err != nil {
 		p.warnAbout("", err.Error())
 	}
+}
+
+// freeIfLanded gives back a workspace whose work has landed since it was taken, without this autopilot: a task that was
+// taken back begins at the target.
+func (p *workspaces) freeIfLanded(ctx context.Context, id string) error {
+	row, ok, err := p.o.Store.Workspace(ctx, id)
+	if err != nil || !ok {
+		return err
+	}
+	history, err := p.o.Store.CaseHistory(ctx, id)
+	hasLanded := func(e board.Entry) bool { return e.Action == board.Land && e.At.After(row.TakenAt) }
+	if err != nil || !slices.ContainsFunc(history, hasLanded) {
+		return err
+	}
+	return p.freeWorkspace(ctx, id)
 }
 
 // freeWorkspace gives back the workspace of a task that has landed.
