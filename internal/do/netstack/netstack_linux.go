@@ -28,8 +28,9 @@ import (
 const (
 	nic         = 1
 	maxDialling = 512
-	maxOpen     = 4096
-	maxFlows    = 512 // of UDP
+	maxOpen     = 1024
+	maxBuffer   = 256 << 10 // bytes of one direction of a connection, which the limit of the box does not count
+	maxFlows    = 512       // of UDP
 	dialBound   = 2 * time.Minute
 	flowIdle    = 2 * time.Minute
 	lookupIdle  = 20 * time.Second // a question and its answer
@@ -77,8 +78,12 @@ func Serve(ctx context.Context, tun int, p sandbox.Policy, refused func(host, wh
 		{Destination: header.IPv4EmptySubnet, NIC: nic}, {Destination: header.IPv6EmptySubnet, NIC: nic},
 	})
 	sack := tcpip.TCPSACKEnabled(true)
+	receive := tcpip.TCPReceiveBufferSizeRangeOption{Min: tcp.MinBufferSize, Default: maxBuffer / 2, Max: maxBuffer}
+	send := tcpip.TCPSendBufferSizeRangeOption{Min: tcp.MinBufferSize, Default: maxBuffer / 2, Max: maxBuffer}
 	for _, err := range []tcpip.Error{
-		st.SetTransportProtocolOption(tcp.ProtocolNumber, &sack), st.CreateNIC(nic, link),
+		st.SetTransportProtocolOption(tcp.ProtocolNumber, &sack),
+		st.SetTransportProtocolOption(tcp.ProtocolNumber, &receive),
+		st.SetTransportProtocolOption(tcp.ProtocolNumber, &send), st.CreateNIC(nic, link),
 		st.SetPromiscuousMode(nic, true), st.SetSpoofing(nic, true), // it answers for all addresses
 	} {
 		if err != nil {
