@@ -181,8 +181,12 @@ func (d draft) basePlan(kind string) (runplan.Plan, error) {
 	}
 	c := d.Config
 	return runplan.Plan{
-		Kind: kind, Name: d.name, Root: c.Root, Safety: d.safetyLevel(), Bounds: runplan.Bounds{Lease: c.Loop.Lease.Std(), Guards: d.agentGuards(), MaxTurns: c.Loop.MaxTurns, MaxOutput: int64(c.Loop.MaxOutput), Prices: Prices(c, d.Env), Day: dayLimits(c.Limits), Priced: d.limitsMoney()}, Environ: d.Env,
-
+		Kind: kind, Name: d.name, Root: c.Root, Safety: d.safetyLevel(), Environ: d.Env,
+		Bounds: runplan.Bounds{
+			Lease: c.Loop.Lease.Std(), Guards: d.agentGuards(), MaxTurns: c.Loop.MaxTurns,
+			MaxOutput: int64(c.Loop.MaxOutput), Prices: Prices(c, d.Env), Day: dayLimits(c.Limits),
+			Priced: d.limitsMoney(),
+		},
 		Exe: exe, Args: []string{reexec.Supervise}, Flags: flags,
 		GatewayCA: string(c.Gateway.CA), SnapshotMaxFile: int64(c.Snapshot.MaxFile),
 		Judging: runplan.Judging{Protect: d.buildProtection(), Gates: d.gateSpecs(), RedFirst: c.RedFirst}, Sources: c.Files,

@@ -212,8 +212,8 @@ func buildOptions(ctx context.Context, s *session.Session, f autopilotFlags, t *
 	}
 	o = autopilot.Options{
 		Confirm: action.ConfirmPatterns(c),
-		Root:    c.Root, StateDir: s.StateDir, Repo: repo, Store: s.Store, Racing: autopilot.Racing{Race: p.RacingAgents(),
-			PickBest: p.Pick == "best"},
+		Root:    c.Root, StateDir: s.StateDir, Repo: repo, Store: s.Store,
+		Racing:   autopilot.Racing{Race: p.RacingAgents(), PickBest: p.Pick == "best"},
 		Accounts: planner.Accounts(c, s.App.Env), PlanAccounts: accounts,
 		Settings: schedule.Settings{
 			MaxParallel: p.MaxParallel, WIPLimit: p.WIPLimit, ErrorThreshold: p.ErrorThreshold,

@@ -91,7 +91,10 @@ func (l *Landing) QueueOptions(ctx context.Context, notify func(queue.Note)) (me
 			Action: queue.Action(m.EscalationAction),
 			Push:   m.Push, Propose: m.Mode == "pull-request", Ask: !m.Auto,
 		},
-		Verifying:   merge.Verifying{Gates: l.Plan.Gates, TaskGates: l.a.Planner(l.c, planner.Flags{}).TaskGates, Protect: protect, Environ: l.Plan.Environ, Regenerate: l.listRegenerations()},
+		Verifying: merge.Verifying{
+			Gates: l.Plan.Gates, TaskGates: l.a.Planner(l.c, planner.Flags{}).TaskGates, Protect: protect,
+			Environ: l.Plan.Environ, Regenerate: l.listRegenerations(),
+		},
 		Environment: l.hashEnvironment(),
 		Exe:         l.Plan.Exe, Args: l.Plan.Args, Lease: l.Plan.Lease,
 		Owner: storedrun.OwnerOf(self), Alive: storedrun.Alive, Notify: notify,

@@ -74,17 +74,9 @@ func (k *checks) countFailed() (n int) {
 	return n
 }
 
-// gatesMode says how gates are tried.
-type gatesMode int
-
-const (
-	untried gatesMode = iota // no gate runs
-	boxed                    // in the box; gates that were green before do not run again
-	warmed                   // first as a person does by hand, so that the person's caches are filled
-)
-
-// examineSetup looks at configuration, agent, repository and gates.
-func examineSetup(ctx context.Context, a *command.App, mode gatesMode) *checks {
+// examineSetup looks at configuration, agent, repository and gates. quick runs no gate; warm runs them outside of the
+// box first.
+func examineSetup(ctx context.Context, a *command.App, quick, warm bool) *checks {
 	quiet := *a
 	quiet.Quiet = true
 	k := &checks{a: &quiet}
@@ -115,10 +107,10 @@ func examineSetup(ctx context.Context, a *command.App, mode gatesMode) *checks {
 	case len(c.Verification.Gates()) == 0:
 		k.addCheck(doubt, "gates", "none are configured: whatever an agent calls complete counts as complete",
 			"Add the command that tests the project: verification.commands in pawl.yaml")
-	case mode == untried, missing, !boards:
+	case quick, missing, !boards:
 		k.addCheck(doubt, "gates", "not run")
 	default:
-		k.checkGates(ctx, a, c, mode == warmed)
+		k.checkGates(ctx, a, c, warm)
 	}
 	return k
 }

@@ -239,7 +239,7 @@ func askDefaultYes(a *command.App, question string) bool {
 
 // tryGates shows what the gates say of the repository as it is.
 func tryGates(ctx context.Context, a *command.App) (red bool) {
-	k := examineSetup(ctx, a, boxed)
+	k := examineSetup(ctx, a, false, false)
 	k.printChecks(a)
 	isRed := func(c check) bool {
 		ofWork := c.What == "set-up" || strings.HasPrefix(c.What, "gate")

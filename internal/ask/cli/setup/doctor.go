@@ -33,14 +33,7 @@ func doctorCommand(a *command.App) *cobra.Command {
 			if restored {
 				return restoreDatabase(ctx, a)
 			}
-			mode := boxed
-			switch {
-			case quick:
-				mode = untried
-			case warm:
-				mode = warmed
-			}
-			return runDoctor(ctx, a, mode)
+			return runDoctor(ctx, a, quick, warm)
 		})
 	cmd.Flags().BoolVar(&quick, "quick", false, "skip the gates")
 	cmd.Flags().BoolVar(&warm, "warm", false, "first run the gates outside of the sandbox, to fill your caches")
@@ -56,7 +49,7 @@ type finding struct {
 	Found string `json:"found"`
 }
 
-func runDoctor(ctx context.Context, a *command.App, mode gatesMode) error {
+func runDoctor(ctx context.Context, a *command.App, quick, warm bool) error {
 	machine, err := inspectMachine(ctx, a)
 	if err != nil {
 		return err
@@ -72,7 +65,7 @@ func runDoctor(ctx context.Context, a *command.App, mode gatesMode) error {
 		printAgents(a, programs)
 		a.Result("\n")
 	}
-	k := examineSetup(ctx, a, mode)
+	k := examineSetup(ctx, a, quick, warm)
 	if a.JSON {
 		err = a.Document(struct {
 			Machine []finding    `json:"machine"`
