@@ -45,8 +45,11 @@ type Application struct {
 	// Confirm are the paths of what runs by itself or is protected, which a person has to say yes to.
 	Confirm []string `json:"confirm,omitempty"`
 	Why     string   `json:"why,omitempty"` // it was not applied
+	// Unverified is why the gates do not vouch for what is in the files then; "" if they do.
+	Unverified string `json:"unverified,omitempty"`
 
 	check bool
+	undo  int      // the iteration to roll back to, so that only this application is undone
 	only  []string // what of the work is in the workspace alone, and how it is got
 }
 
@@ -86,7 +89,27 @@ func (p *Runs) Apply(ctx context.Context, r store.Run, o ApplyOptions) (Applicat
 	}
 	out := applicationOf(r.ID, a, confirm, o)
 	out.only = only
+	out.Unverified = unverifiedReason(r, a)
+	for _, d := range SetupOf(r).Deliveries {
+		if d.Iteration < a.Iteration {
+			out.undo = max(out.undo, d.Iteration)
+		}
+	}
 	return out, err
+}
+
+// unverifiedReason says why the gates have not passed for what is applied; "" if they have.
+func unverifiedReason(r store.Run, a delivery.Applied) string {
+	state, err := storedrun.StateOf(r)
+	switch {
+	case a.Kind == deliver.Nothing || err != nil:
+		return ""
+	case !storedrun.LastVerdict(state).Green:
+		return "this work is not verified; what is red: pawl show " + r.ID
+	case a.Merged:
+		return "the gates have not judged this work together with your own changes: run your checks"
+	}
+	return ""
 }
 
 // applyFrom applies what a workspace has, where a person has said yes to what needs it:
@@ -368,7 +391,10 @@ func (p *Runs) PrintApplied(out Application, verbose bool) {
 		if verbose {
 			p.listPaths(out)
 		}
-		p.Say("To undo this: pawl rollback %s --to 0", out.Run)
+		p.Say("To undo this: pawl rollback %s --to %d", out.Run, out.undo)
+	}
+	if out.Unverified != "" && len(out.Conflicts) == 0 {
+		p.Say("Note: %s", out.Unverified)
 	}
 	for _, line := range out.only {
 		p.Say("%s", line)
@@ -388,12 +414,11 @@ func (p *Runs) printConflicts(out Application) {
 	switch {
 	case !slices.ContainsFunc(out.Conflicts, func(c workspace.Conflict) bool { return c.Why == bothChanged }):
 	case out.check:
-		p.Say("To choose between the two: pawl apply %s, and then pawl settle %s", out.Run, out.Run)
+		p.Say("To choose between the two: pawl apply %s, then pawl settle %s, then apply it again", out.Run, out.Run)
 	default:
 		p.Say("Choose between the two, and apply again: pawl settle %s", out.Run)
 	}
-	p.Say("Or move your changes to these files away and apply again. To merge by hand, commit yours first: "+
-		"pawl show %s --diff | git apply --3way", out.Run)
+	p.Say("Or move your changes to these files away and apply again.")
 }
 
 func (p *Runs) listPaths(out Application) {
@@ -486,5 +511,8 @@ func (p *Runs) SettleConflict(ctx context.Context, r store.Run, path string, cho
 	if err != nil {
 		return left, fault.Of(fault.Refused, fmt.Errorf("cannot settle the conflict: %w", err))
 	}
-	return left, nil
+	if left == 0 {
+		err = storedrun.NoteConflictsResolved(ctx, p.Store, r.ID)
+	}
+	return left, err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/deliver"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
@@ -77,14 +78,12 @@ func (p *Runs) rollback(ctx context.Context, r store.Run, to BackTo, dry bool) (
 	if err != nil {
 		return Back{}, err
 	}
-	where, steps, deliveries, n, err := p.planRollback(ctx, person, r, to)
+	where, n, o, err := p.planRollback(ctx, person, r, to)
 	if err != nil {
 		return Back{}, err
 	}
-	o := delivery.BackOptions{
-		Key: delivery.ByHand, Steps: steps, Deliveries: deliveries, All: SetupOf(r).Deliveries, Dry: dry,
-		Hold: filepath.Join(statedir.Of(r.Root, p.Env), "queue", "checkout.lock"),
-	}
+	o.Key, o.All, o.Dry = delivery.ByHand, SetupOf(r).Deliveries, dry
+	o.Hold = filepath.Join(statedir.Of(r.Root, p.Env), "queue", "checkout.lock")
 	before, err := p.lookByHand(ctx, person)
 	if err != nil {
 		return Back{}, err
@@ -128,7 +127,7 @@ func (p *Runs) goBack(ctx context.Context, r store.Run, n int) error {
 // planRollback returns the steps and deliveries to undo, the target in words, and the
 // number of the iteration that the run is at afterwards.
 func (p *Runs) planRollback(ctx context.Context, person *workspace.Checkout, r store.Run, to BackTo,
-) (where string, steps []delivery.Step, moves []delivery.Delivered, n int, err error) {
+) (where string, n int, o delivery.BackOptions, err error) {
 	if to.Undo {
 		where = "what was there before the last rollback"
 		last, again, ok, err := p.lastRollback(ctx, r.ID)
@@ -138,28 +137,34 @@ func (p *Runs) planRollback(ctx context.Context, person *workspace.Checkout, r s
 		if err == nil && !ok {
 			err = fault.Refuse("there is no rollback of run %s to undo", r.ID)
 		}
-		return where, []delivery.Step{{Before: last.Before, After: last.After}},
-			[]delivery.Delivered{{From: last.FromHead, To: last.ToHead, Branch: last.Branch,
-				Apart: takeApartAgain(r, again, last.To >= 0)}}, n, err
+		o.Steps = []delivery.Step{{Before: last.Before, After: last.After}}
+		o.Deliveries = []delivery.Delivered{{From: last.FromHead, To: last.ToHead, Branch: last.Branch,
+			Apart: takeApartAgain(r, again, last.To >= 0)}}
+		return where, n, o, err
 	}
 	if n, err = snapshotOf(ctx, person, r.ID, to.N); err != nil {
-		return "", nil, nil, n, err
+		return "", n, o, err
 	}
 	records, err := p.Store.Iterations(ctx, r.ID)
 	if err != nil {
-		return "", nil, nil, n, err
+		return "", n, o, err
 	}
 	for _, rec := range records {
-		if rec.Number > n && rec.TreeBefore != "" && rec.TreeAfter != "" {
-			steps = append(steps, delivery.Step{Before: rec.TreeBefore, After: rec.TreeAfter})
+		step := delivery.Step{Before: rec.TreeBefore, After: rec.TreeAfter}
+		switch {
+		case step.Before == "" || step.After == "":
+		case rec.Number > n:
+			o.Steps = append(o.Steps, step)
+		default:
+			o.Earlier = append(o.Earlier, step)
 		}
 	}
 	for _, d := range SetupOf(r).Deliveries {
 		if d.Iteration > n {
-			moves = append(moves, d)
+			o.Deliveries = append(o.Deliveries, d)
 		}
 	}
-	return snapshotName(n), steps, moves, n, nil
+	return snapshotName(n), n, o, nil
 }
 
 // takeApartAgain lists what a rollback to an iteration took back of what no snapshot has, reversed
@@ -215,6 +220,9 @@ func (p *Runs) sayBack(back Back) {
 		p.Say("The branch was moved too, to %s.", back.BranchTo)
 	case back.WhyNot != "":
 		p.Say("Note: the branch stays: %s. What was taken back is in your files and not committed", back.WhyNot)
+	}
+	if len(back.Persons) > 0 {
+		p.Say("Note: as you had it before the delivery, with your own changes: %s", deliver.Some(back.Persons))
 	}
 	const most = 100
 	for _, left := range back.Left[:min(len(back.Left), most)] {
@@ -294,7 +302,7 @@ func (s Setup) ListUndelivered(ctx context.Context, db *store.Store, top, run st
 		}
 		lines = append(lines, fmt.Sprintf("Not in your files: %s; %s.", what, s.Undelivered),
 			"  See it:     pawl show "+run+" --diff")
-		canResume := st != loop.Completed && st != loop.Exhausted && st != loop.TimedOut
+		canResume := CanContinue(st)
 		if s.Choose {
 			lines = append(lines, "  Choose:     pawl settle "+run)
 		}
@@ -311,6 +319,11 @@ func (s Setup) ListUndelivered(ctx context.Context, db *store.Store, top, run st
 		return lines
 	}
 	return append(lines, delivery.OnlyThere(s.Only, row.Dir, top, run)...)
+}
+
+// CanContinue reports whether a run that is over with a status has iterations left.
+func CanContinue(st loop.Status) bool {
+	return st != loop.Completed && st != loop.Exhausted && st != loop.TimedOut
 }
 
 // SetupOf reads it; of a run that has none it says nothing.

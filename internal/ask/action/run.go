@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/deliver"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
@@ -262,8 +263,14 @@ func (p *Runs) stopUnattended(ctx context.Context, r store.Run) error {
 }
 
 // AsIs says how a run really is: one whose pawl died runs unattended for as long
-// as its lease lasts, and is interrupted after that.
+// as its lease lasts, and is interrupted after that; one that rested for conflicts
+// can continue once they are resolved.
 func (p *Runs) AsIs(ctx context.Context, r store.Run) store.Run {
+	if strings.HasSuffix(r.Why, deliver.Decision{Kind: deliver.Settle}.ResumeHint(r.ID)) {
+		if whole, err := p.Store.Run(ctx, r.ID); err == nil && !SetupOf(whole).Choose {
+			r.Why = "its conflicts are resolved; continue: pawl resume " + r.ID
+		}
+	}
 	if !loop.Status(r.Status).Active() || storedrun.Alive(r.Owner) {
 		return r
 	}

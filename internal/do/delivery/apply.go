@@ -20,6 +20,7 @@ type Applied struct {
 	Delivered
 	Conflicts []Conflict // that a person has to settle
 	Changes   []git.Change
+	Merged    bool // with what the person changed since the gates judged the work
 }
 
 // Apply puts the work together with what the person did since, and brings it into their
@@ -67,7 +68,7 @@ func (w *Workspace) foreseeDelivery(ctx context.Context, m merged) (out Applied,
 			return ch.OldObject == "" && ignored(ch.Path)
 		})
 	}
-	out.Conflicts, out.Changes, out.Only = m.conflicts, u.allChanges(), u.Only
+	out.Conflicts, out.Changes, out.Only, out.Merged = m.conflicts, u.allChanges(), u.Only, m.came
 	from := w.agreed.Head
 	if m.came {
 		from, u.Head.Commit = m.now.Head.Commit, m.head

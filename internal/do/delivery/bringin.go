@@ -245,6 +245,9 @@ func (w *Workspace) takeMerged(ctx context.Context, n int, m merged) error {
 	if len(m.u.Changes) > 0 || m.u.Commits > 0 {
 		next.Unjudged = n
 	}
+	if err := w.o.Person.KeepTree(ctx, w.run, fmt.Sprintf("persons-%d", n), m.now.Tree); err != nil {
+		return err // a rollback may go back to it
+	}
 	if err := w.keepAgreed(ctx, n, next); err != nil {
 		return err
 	}

@@ -24,12 +24,16 @@ type TakenBack struct {
 	// stayed where it is; "" is that there was nothing to move.
 	BranchTo string
 	WhyNot   string
+	// Persons are the paths that are as the person had them before a delivery: what they
+	// changed there since the work began stays.
+	Persons []string
 }
 
 // BackOptions say what is taken back.
 type BackOptions struct {
 	Key        string      // by which the person's files were looked at
 	Steps      []Step      // oldest first
+	Earlier    []Step      // what the agents did before, and is not taken back
 	Deliveries []Delivered // of these iterations, oldest first
 	All        []Delivered // of the run
 	Hold       string      // the file by which pawls keep out of each other's way
@@ -38,7 +42,8 @@ type BackOptions struct {
 
 // TakeBack undoes steps of agents in the person's files: each file that is still as one of
 // the steps left it (later ones may never have been delivered, or are taken back already)
-// becomes what the first of them began with. Any other is the person's: it stays, and is
+// becomes what the first of them began with, and one that was merged with changes of the
+// person what it was before that delivery. Any other is the person's: it stays, and is
 // named. The branch goes back over the deliveries of these iterations, the newest first,
 // if its tip is what one of them delivered.
 func TakeBack(ctx context.Context, person *workspace.Checkout, o BackOptions) (TakenBack, error) {
@@ -48,7 +53,7 @@ func TakeBack(ctx context.Context, person *workspace.Checkout, o BackOptions) (T
 		return back, err
 	}
 	defer lock.Close()
-	changes, broken, err := undoSteps(ctx, person, o.Steps, o.Deliveries)
+	changes, broken, persons, err := undoSteps(ctx, person, o)
 	if err != nil {
 		return back, err
 	}
@@ -63,6 +68,9 @@ func TakeBack(ctx context.Context, person *workspace.Checkout, o BackOptions) (T
 		return back, err
 	}
 	back.Left = append(back.Left, broken...)
+	back.Persons = slices.DeleteFunc(persons, func(path string) bool {
+		return slices.ContainsFunc(back.Left, func(c workspace.Conflict) bool { return c.Path == path })
+	})
 	if len(moved) == 0 || o.Dry {
 		return back, nil
 	}
@@ -128,10 +136,10 @@ func firstOf(list []string) string {
 	return list[0]
 }
 
-// undoSteps are the changes that take steps back, and the paths that somebody else
-// changed between two of them.
-func undoSteps(ctx context.Context, person *workspace.Checkout, steps []Step, deliveries []Delivered,
-) (changes []git.Change, broken []workspace.Conflict, err error) {
+// undoSteps are the changes that take steps back, the paths that somebody else changed
+// between two of them, and those of which changes are what the person had.
+func undoSteps(ctx context.Context, person *workspace.Checkout, o BackOptions,
+) (changes []git.Change, broken []workspace.Conflict, persons []string, err error) {
 	type history struct {
 		first  Side   // what the first step began with
 		left   []Side // what each left
@@ -152,15 +160,19 @@ func undoSteps(ctx context.Context, person *workspace.Checkout, steps []Step, de
 			p.left = append(p.left, sideAfter(ch))
 		}
 	}
-	for _, s := range steps {
+	for _, s := range o.Steps {
 		list, err := person.TreeChanges(ctx, s.Before, s.After)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		add(list)
 	}
-	for _, d := range deliveries {
+	for _, d := range o.Deliveries {
 		add(lists.Each(d.Apart, changeOf))
+	}
+	mine, err := findOverwritten(ctx, person, o.Deliveries, slices.Concat(o.Earlier, o.Steps))
+	if err != nil {
+		return nil, nil, nil, err
 	}
 	for _, path := range slices.Sorted(maps.Keys(paths)) {
 		p := paths[path]
@@ -169,7 +181,10 @@ func undoSteps(ctx context.Context, person *workspace.Checkout, steps []Step, de
 		if i := slices.IndexFunc(p.left, is); i >= 0 {
 			now = p.left[i]
 		}
+		over, isOver := mine[path]
 		switch {
+		case isOver && is(sideAfter(over)):
+			changes, persons = append(changes, reverseChange(over)), append(persons, path)
 		case now == p.first || is(p.first):
 		case p.broken:
 			broken = append(broken, workspace.Conflict{Path: path, Why: "you changed it between two iterations"})
@@ -178,7 +193,44 @@ func undoSteps(ctx context.Context, person *workspace.Checkout, steps []Step, de
 				NewMode: p.first.Mode, NewObject: p.first.Object})
 		}
 	}
-	return changes, broken, nil
+	return changes, broken, persons, nil
+}
+
+// findOverwritten finds, by path, what the newest of deliveries made of files of which the
+// person had a version of their own then: one that no step began with or left.
+func findOverwritten(ctx context.Context, person *workspace.Checkout, deliveries []Delivered, steps []Step,
+) (map[string]git.Change, error) {
+	over := map[string]git.Change{}
+	for _, d := range deliveries {
+		if d.Before == "" {
+			continue // it is a rollback that is undone
+		}
+		list, err := person.TreeChanges(ctx, d.Before, d.After)
+		if err != nil {
+			return nil, err
+		}
+		for _, ch := range list {
+			if last, ok := over[ch.Path]; ok && sideAfter(last) == sideBefore(ch) {
+				ch.OldMode, ch.OldObject = last.OldMode, last.OldObject
+			}
+			over[ch.Path] = ch
+		}
+	}
+	for _, s := range steps {
+		if len(over) == 0 {
+			break
+		}
+		list, err := person.TreeChanges(ctx, s.Before, s.After)
+		if err != nil {
+			return nil, err
+		}
+		for _, ch := range list {
+			if was, ok := over[ch.Path]; ok && (sideBefore(was) == sideBefore(ch) || sideBefore(was) == sideAfter(ch)) {
+				delete(over, ch.Path)
+			}
+		}
+	}
+	return over, nil
 }
 
 // branchBack lists the deliveries that moved the branch and that it still has, oldest

@@ -135,14 +135,19 @@ func LooksLikeFile(arg string) bool {
 	return strings.HasSuffix(arg, ".yaml") || strings.HasSuffix(arg, ".yml") || strings.Contains(arg, "/")
 }
 
-// Edit opens a file in the editor of the person at the terminal, and waits until it is closed.
+// Edit opens a file in the user's editor, and waits until it is closed. Without a terminal it needs
+// VISUAL or EDITOR, which may name a program that asks nothing.
 func (a *App) Edit(ctx context.Context, path string) error {
-	editor := cmp.Or(a.Getenv("VISUAL"), a.Getenv("EDITOR"), "vi")
+	named := cmp.Or(a.Getenv("VISUAL"), a.Getenv("EDITOR"))
+	editor := cmp.Or(named, "vi")
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", editor+` "$1"`, editor, path)
+	cmd.Stdout, cmd.Stderr, cmd.Env = a.Stderr, a.Stderr, a.Env
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err == nil {
 		defer func() { _ = tty.Close() }()
-		cmd := exec.CommandContext(ctx, "/bin/sh", "-c", editor+` "$1"`, editor, path)
-		cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Env = tty, tty, tty, a.Env
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
+	}
+	if err == nil || named != "" {
 		err = cmd.Run()
 	}
 	if err != nil {

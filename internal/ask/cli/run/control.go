@@ -184,10 +184,10 @@ func showConflicts(ctx context.Context, a *command.App, p *action.Operator, r st
 
 // bringsWorkHome is the command that delivers the work of a run after its conflicts.
 func bringsWorkHome(r store.Run) string {
-	if r.Status == string(loop.Completed) {
-		return "pawl apply " + r.ID
+	if action.CanContinue(loop.Status(r.Status)) {
+		return "pawl resume " + r.ID
 	}
-	return "pawl resume " + r.ID
+	return "pawl apply " + r.ID
 }
 
 // takeSide stores which side of a file the user chose.
@@ -198,11 +198,13 @@ func takeSide(ctx context.Context, a *command.App, p *action.Operator, r store.R
 	if err != nil {
 		return err
 	}
+	how := map[delivery.Choice]string{delivery.Mine: "with your lines", delivery.Agents: "with the agent's lines",
+		delivery.Both: "with the lines of both", delivery.Edited: "as you edited it"}[choice]
 	if left > 0 {
-		a.Say("%s is settled; %s left: pawl settle %s", path, fault.Numbered(left, "file"), r.ID)
+		a.Say("%s is settled %s; %s left: pawl settle %s", path, how, fault.Numbered(left, "file"), r.ID)
 		return nil
 	}
-	a.Say("%s is settled. Continue with: %s", path, bringsWorkHome(r))
+	a.Say("%s is settled %s. Continue with: %s", path, how, bringsWorkHome(r))
 	return nil
 }
 

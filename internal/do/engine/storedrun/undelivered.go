@@ -99,6 +99,19 @@ func DropUndelivered(ctx context.Context, db *store.Store, id string) error {
 		func(s *Setup) { s.Undelivered = "" })
 }
 
+// NoteConflictsResolved notes that a person has chosen for each file that they and the agent of a run
+// at rest both changed. The work is still to be delivered.
+func NoteConflictsResolved(ctx context.Context, db *store.Store, id string) error {
+	run, err := db.Run(ctx, id)
+	var s Setup
+	if err != nil || json.Unmarshal(run.Setup, &s) != nil || !s.Choose {
+		return err
+	}
+	const text = "its conflicts are resolved"
+	return editSetup(ctx, db, id, journal.Warning, journal.Notice{Text: text},
+		func(s *Setup) { s.Choose, s.Undelivered = false, text })
+}
+
 // RecordDelivery notes that work of a run at rest was delivered.
 func RecordDelivery(ctx context.Context, db *store.Store, id string, d delivery.Delivered) error {
 	return editSetup(ctx, db, id, journal.WorkDelivered, d, func(s *Setup) { s.NoteDelivery(d) })
