@@ -202,7 +202,7 @@ func (w *judge) runGate(ctx context.Context, c loop.Command, n int, s gate.Spec,
 	e.Green = greenfiles.LastOutput(w.o.StateDir, s.Command, e)
 	if w.plan.Box != nil && e.Status() != loop.GatePassed { // it ran in it
 		box, _ := w.guarded(ctx, w.plan.Box.Gates, w.place(c.Iteration, c.Attempt).CachesFolder(), w.judgedTop())
-		e.Explain = func(a *failure.Analysis) { box.NameRefusals(a, e.Output, res.Unreached) }
+		e.Explain = func(a *failure.Analysis) { box.ExplainGate(a, e.Output, res.Unreached) }
 	}
 	w.notify(Notice{Kind: GateEnded, Gate: loop.Gate{Name: s.Name, Required: s.Required, Status: e.Status(),
 		Elapsed: res.Elapsed, ExitCode: e.ExitCode, Origin: s.Origin}})

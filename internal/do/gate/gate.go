@@ -332,7 +332,7 @@ func summaryLine(g *loop.Gate, a failure.Analysis, tests failure.Tests, known bo
 	switch {
 	case g.Note != "":
 		why = g.Note
-	case known && tests.Failed > 0:
+	case known && tests.Failed > 0 && a.Class != failure.Permission: // what has to be allowed comes first
 		why = fmt.Sprintf("%d of %d failed%s", tests.Failed, g.Total, failingNames(tests.Items))
 	}
 	return oneLine(g.Name + ": " + why)

@@ -432,7 +432,7 @@ func (k *checks) runGate(ctx context.Context, client *supervisor.Client, ws Work
 		ExitCode: res.Exit.Code, Signal: res.Exit.Signal, TimedOut: res.Exit.Ended == loop.EndedTimeout,
 		Stopped: res.Exit.Ended == loop.EndedStop || lost, NotStarted: res.Error,
 		Elapsed: res.Elapsed, Output: res.Stdout.Text(),
-		Explain: func(a *failure.Analysis) { ws.Box.NameRefusals(a, res.Stdout.Text(), res.Unreached) },
+		Explain: func(a *failure.Analysis) { ws.Box.ExplainGate(a, res.Stdout.Text(), res.Unreached) },
 	}, nil
 }
 

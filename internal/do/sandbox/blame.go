@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/decide/failure"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
 )
 
 // maxNamed is how many connections that were refused a failure names.
@@ -38,10 +39,11 @@ func (p *Policy) NameRefusals(f *failure.Analysis, output string, connections []
 	if len(lines) == 0 || slices.Contains(outsideOfBox, f.Class) {
 		return
 	}
+	named := localPortsIn(*p, output)
 	closed := p.Closed || len(connections) > 0
 	offline := f.Class == failure.Network && closed
 	if f.Class == failure.Network { // the port of a server that is there
-		offline = offline || slices.ContainsFunc(lines, func(l string) bool { return refusedPort(*p, l) > 0 })
+		offline = offline || slices.ContainsFunc(lines, func(l string) bool { return refusedPort(*p, l, named) > 0 })
 	}
 	headline := f.Class == failure.Unknown && len(Refused(*p, f.Summary)) > 0
 	if headline {
@@ -52,8 +54,8 @@ func (p *Policy) NameRefusals(f *failure.Analysis, output string, connections []
 		f.Class, f.Kind, f.Transient, f.Severity, f.Actions = failure.Permission, failure.Work, false,
 			failure.Medium, nil
 	}
-	lift := wayToAllow(*p, lines, connections, offline)
-	f.Summary += fmt.Sprintf(" (refused by pawl's sandbox, level %s; %s)", p.Level, lift)
+	lift := wayToAllow(*p, lines, connections, named, offline)
+	f.Summary = withNote(f.Summary, fmt.Sprintf("refused by pawl's sandbox, level %s; %s", p.Level, lift))
 	f.Items = append(slices.Clone(f.Items), failure.Item{
 		Message: fmt.Sprintf("Refused by pawl's sandbox (level %s): %s", p.Level, strings.Join(lines, " | ")),
 	})
@@ -63,13 +65,35 @@ func (p *Policy) NameRefusals(f *failure.Analysis, output string, connections []
 			"agents.NAME.endpoints; --unsandboxed turns it off.")
 }
 
+// withNote appends a note to a summary, which is cut before it if both together are too long.
+func withNote(summary, note string) string {
+	const most = 170 // what is shown of a summary has the name of a gate, too
+	return fault.Cut(summary, max(60, most-len(note))) + " (" + note + ")"
+}
+
+// ExplainGate adds to the failure of a gate what the box refused, as NameRefusals does. A connection
+// that was refused without an address may have been to a server of this machine.
+func (p *Policy) ExplainGate(f *failure.Analysis, output string, connections []string) {
+	p.NameRefusals(f, output, connections)
+	if p != nil && p.Own && isBareRefusal(f) {
+		f.Summary = withNote(f.Summary, "pawl's sandbox has a loopback of its own; "+
+			"safety.local_ports: [PORT] opens a port of this machine")
+	}
+}
+
+// isBareRefusal reports whether a connection was refused, and no address is named.
+func isBareRefusal(f *failure.Analysis) bool {
+	return f.Class == failure.Network && strings.Contains(strings.ToLower(f.Summary), "refused") &&
+		!anyAddress().MatchString(f.Summary)
+}
+
 // isLocal reports whether a message about the box's own loopback, which is open.
 func isLocal(s string) bool {
 	return strings.Contains(s, "127.0.0.1") || strings.Contains(s, "localhost") || strings.Contains(s, "::1")
 }
 
 // wayToAllow says what a person can set so that it is not refused any more.
-func wayToAllow(p Policy, lines, connections []string, offline bool) string {
+func wayToAllow(p Policy, lines, connections []string, named []int, offline bool) string {
 	switch {
 	case offline && p.Closed && len(connections) == 0:
 		return "only a lower --safety opens the network"
@@ -81,7 +105,7 @@ func wayToAllow(p Policy, lines, connections []string, offline bool) string {
 		return "it is a protected file; allow of the procedure lets it change"
 	}
 	for _, line := range lines {
-		if port := refusedPort(p, line); port > 0 {
+		if port := refusedPort(p, line, named); port > 0 {
 			return fmt.Sprintf("its loopback is its own; safety.local_ports: [%d] opens the machine's", port)
 		}
 		if path := NotShown(p, line); path != "" {

@@ -311,18 +311,40 @@ func TestRefusedPorts(t *testing.T) {
 		"listening on 127.0.0.1:%d":                                                                   0,
 		"connection to db.example:%d refused":                                                         0,
 	} {
-		if got := refusedPort(own, fmt.Sprintf(line, open)); got != port {
+		if got := refusedPort(own, fmt.Sprintf(line, open), nil); got != port {
 			t.Errorf("%s: %d, want %d", line, got, port)
 		}
-		if got := refusedPort(own, fmt.Sprintf(line, closed)); got != 0 {
+		if got := refusedPort(own, fmt.Sprintf(line, closed), nil); got != 0 {
 			t.Errorf("%s, where nobody listens: %d", line, got)
 		}
 	}
 	line := fmt.Sprintf("connect ECONNREFUSED 127.0.0.1:%d", open)
 	for name, p := range map[string]Policy{"the machine's loopback": {}, "a closed box": {Closed: true}, "a door": {Own: true, Doors: []int{open}}} {
-		if got := refusedPort(p, line); got != 0 {
+		if got := refusedPort(p, line, []int{open}); got != 0 {
 			t.Errorf("%s: %d", name, got)
 		}
+	}
+	// Where the line has no address, what the rest of the output names, as a traceback does.
+	const bare = "ConnectionRefusedError: [Errno 111] Connection refused"
+	for output, port := range map[string]int{
+		"  s = socket.create_connection((\"localhost\", %d))\n": open,
+		"  urlopen(\"http://127.0.0.1:%d/health\")\n":           open,
+		"  listen on port %d\n":                                 0,
+	} {
+		f := failure.Analysis{Class: failure.Network, Transient: true, Summary: "network: " + bare}
+		own.ExplainGate(&f, fmt.Sprintf(output, open)+bare, nil)
+		want := fmt.Sprintf("safety.local_ports: [%d]", port)
+		if port == 0 {
+			want = "safety.local_ports: [PORT]"
+		}
+		if f.Transient != (port == 0) || !strings.Contains(f.Summary, want) {
+			t.Errorf("%s: %+v", output, f)
+		}
+	}
+	long := failure.Analysis{Class: failure.Network, Summary: line + strings.Repeat(" and more", 40)}
+	own.NameRefusals(&long, line, nil)
+	if len(long.Summary) > 190 || !strings.HasSuffix(long.Summary, "the machine's)") {
+		t.Errorf("the way to allow it is cut off: %s", long.Summary)
 	}
 	f := failure.Analysis{Class: failure.Network, Transient: true, Summary: line}
 	own.NameRefusals(&f, line, nil)

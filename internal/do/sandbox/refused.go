@@ -25,9 +25,10 @@ const (
 // and the box does not show.
 func Refused(p Policy, output string) []string {
 	var out []string
+	named := localPortsIn(p, output)
 	for line := range strings.Lines(output) {
 		line = strings.TrimSpace(line)
-		if len(out) == maxRefused || !tellsRefusal(p, line) {
+		if len(out) == maxRefused || !tellsRefusal(p, line, named) {
 			continue
 		}
 		if line = fault.Cut(line, maxLine); !slices.Contains(out, line) {
@@ -37,7 +38,7 @@ func Refused(p Policy, output string) []string {
 	return out
 }
 
-func tellsRefusal(p Policy, line string) bool {
+func tellsRefusal(p Policy, line string, named []int) bool {
 	low := strings.ToLower(line)
 	has := func(words ...string) bool {
 		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(low, w) })
@@ -50,7 +51,7 @@ func tellsRefusal(p Policy, line string) bool {
 			return true
 		}
 		return names(line, func(path string) bool { return filepath.IsAbs(path) && outOfBounds(p, path) })
-	case refusedPort(p, line) > 0:
+	case refusedPort(p, line, named) > 0:
 		return true
 	case has("resource busy", "ebusy"):
 		return NamesKept(p, line)
@@ -71,21 +72,49 @@ var refusedWords = []string{"refused", "t connect", "not connect", "failed to co
 var portNumber = lazy.Regexp(`\b\d{2,5}\b`)
 
 // refusedPort finds the port that a line of output cannot connect to, where this machine has a server at it:
-// a box whose loopback is its own does not reach that. 0 is none.
-func refusedPort(p Policy, line string) int {
+// a box whose loopback is its own does not reach that. If the line has no address, it is the first of named,
+// what the rest of the output names. 0 is none.
+func refusedPort(p Policy, line string, named []int) int {
 	low := strings.ToLower(line)
 	has := func(word string) bool { return strings.Contains(low, word) }
-	isLoopback := has("localhost") || has("127.0.") || has("::1")
-	if !p.Own || !isLoopback || !slices.ContainsFunc(refusedWords, has) {
+	if !p.Own || !slices.ContainsFunc(refusedWords, has) {
 		return 0
 	}
-	open := listeningPorts()
-	for _, word := range portNumber().FindAllString(line, -1) {
-		if port, _ := strconv.Atoi(word); open[port] && !slices.Contains(p.Doors, port) {
-			return port
-		}
+	if has("localhost") || has("127.0.") || has("::1") {
+		named = p.listeningOf(portNumber().FindAllString(line, -1))
+	} else if anyAddress().MatchString(line) {
+		return 0
+	}
+	for _, port := range named {
+		return port
 	}
 	return 0
+}
+
+// anyAddress is a host and a port, or words that introduce them.
+var anyAddress = lazy.Regexp(`(?i)://|\bport\b|[\w\])]:\d{2,5}\b`)
+
+// localPort is a port of the loopback that a program, its output or its source names.
+var localPort = lazy.Regexp(`(?i)(?:localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|::1)[^\d\n]{1,16}(\d{2,5})\b`)
+
+// localPortsIn finds the ports of the loopback that an output names, where this machine has servers that a box
+// with this policy does not reach.
+func localPortsIn(p Policy, output string) []int {
+	if !p.Own {
+		return nil
+	}
+	return p.listeningOf(lists.Each(localPort().FindAllStringSubmatch(output, maxNamed), func(found []string) string {
+		return found[1]
+	}))
+}
+
+// listeningOf picks the ports at which this machine has a server to which the box has no door.
+func (p Policy) listeningOf(words []string) []int {
+	open := listeningPorts()
+	return lists.Pick(words, func(word string) (int, bool) {
+		port, err := strconv.Atoi(word)
+		return port, err == nil && open[port] && !slices.Contains(p.Doors, port)
+	})
 }
 
 // listening is a server in the kernel's table, and its port.

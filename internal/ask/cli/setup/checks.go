@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/config"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lazy"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
@@ -310,12 +311,19 @@ func gateCheck(g loop.Gate, why, at string, c *config.Config) check {
 	return out
 }
 
+// namedSetting is a setting with its value, as the reason of a refusal names it.
+var namedSetting = lazy.Regexp(`safety\.[a-z_]+: \[[^\]]+\]`)
+
 const hintNetwork = "See whether this machine reaches the registry, then try again"
 
 // hintFor names what makes a gate green that is red for this reason.
 func hintFor(why string) string {
 	switch {
 	case strings.Contains(why, "pawl's sandbox"):
+		if key, value, ok := strings.Cut(namedSetting().FindString(why), ": "); ok {
+			section, name, _ := strings.Cut(key, ".")
+			return fmt.Sprintf("In pawl.yaml: %s: {%s: %s}", section, name, value)
+		}
 		return "Set what allows it"
 	case strings.Contains(why, "missing command: "):
 		return "Install what it needs here"
