@@ -556,6 +556,17 @@ func TestHomeAmongTemporaryFiles(t *testing.T) {
 	}
 }
 
+// A folder of programs is shown where what it is part of holds the home folder, too.
+func TestProgramsBesideHome(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	bin := r.folder("bin")
+	r.o.Env = append(r.o.Env, "PATH="+bin)
+	if show := r.make(true).Run.Gates.Show; !slices.Contains(show, bin) || slices.Contains(show, r.dir) {
+		t.Errorf("shown is %q, without %s alone", show, bin)
+	}
+}
+
 // What opens the database and the engine that machines share does not exist in a box, also where a folder
 // above it is shown, and their ports are shut in an open one. The paths are those of docs/cluster.md.
 func TestTheClusterIsOutOfReach(t *testing.T) {

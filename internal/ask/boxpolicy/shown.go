@@ -208,7 +208,8 @@ func withRest(dir, home string) string {
 		filepath.Join(home, ".bun"), filepath.Join(home, ".yarn"), os.TempDir():
 		return dir
 	}
-	if base == "bin" || base == "sbin" || base == "shims" || base == "Scripts" {
+	isPart := base == "bin" || base == "sbin" || base == "shims" || base == "Scripts"
+	if isPart && !holdsOneOf(parent, home) {
 		return parent
 	}
 	return dir
