@@ -68,7 +68,7 @@ func (p *Policy) NameRefusals(f *failure.Analysis, output string, connections []
 // withNote appends a note to a summary, which is cut before it if both together are too long.
 func withNote(summary, note string) string {
 	const most = 170 // what is shown of a summary has the name of a gate, too
-	return fault.Cut(summary, max(60, most-len(note))) + " (" + note + ")"
+	return fault.Cut(summary, max(100, most-len(note))) + " (" + note + ")"
 }
 
 // ExplainGate adds to the failure of a gate what the box refused, as NameRefusals does. A connection
@@ -76,8 +76,8 @@ func withNote(summary, note string) string {
 func (p *Policy) ExplainGate(f *failure.Analysis, output string, connections []string) {
 	p.NameRefusals(f, output, connections)
 	if p != nil && p.Own && isBareRefusal(f) {
-		f.Summary = withNote(f.Summary, "pawl's sandbox has a loopback of its own; "+
-			"safety.local_ports: [PORT] opens a port of this machine")
+		f.Summary = withNote(f.Summary, "safety.local_ports: [PORT] opens a port of this machine; "+
+			"in pawl's sandbox the loopback is its own")
 	}
 }
 
@@ -106,7 +106,7 @@ func wayToAllow(p Policy, lines, connections []string, named []int, offline bool
 	}
 	for _, line := range lines {
 		if port := refusedPort(p, line, named); port > 0 {
-			return fmt.Sprintf("its loopback is its own; safety.local_ports: [%d] opens the machine's", port)
+			return fmt.Sprintf("safety.local_ports: [%d] opens this port of the machine", port)
 		}
 		if path := NotShown(p, line); path != "" {
 			return fmt.Sprintf("it does not show %[1]s; safety.show: [%[1]s] does, and safety.write lets write there",

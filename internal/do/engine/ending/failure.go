@@ -2,7 +2,9 @@ package ending
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"syscall"
 	"time"
 	_ "time/tzdata" // a slim machine has no table of its own
 
@@ -117,6 +119,12 @@ func FailureOfAgent(p *runplan.Plan, r *loop.Record, res supervisor.Result) *fai
 	if x.Ended == loop.EndedDestructive {
 		return refusedFailure(x, res.Refused)
 	}
+	if cannotStart(res.Error) { // the next iteration could not start it either
+		return &failure.Analysis{
+			Class: failure.MissingCommand, Kind: failure.Permanent, Severity: failure.High,
+			Fingerprint: "cannot-start-" + r.Agent, Summary: clipLine(res.Error),
+		}
+	}
 	if a := guardFailure(x, errorsOf(p, r.Agent, res), r.Agent, r.TokensIn+r.TokensOut, EndOf(res)); a != nil {
 		return a
 	}
@@ -127,6 +135,14 @@ func FailureOfAgent(p *runplan.Plan, r *loop.Record, res supervisor.Result) *fai
 		Errors: errorsOf(p, r.Agent, res), Now: EndOf(res), Zone: Zone,
 	})
 	return &a
+}
+
+// cannotStart reports whether the error of a job that did not start is about its program: it is not there,
+// or no program.
+func cannotStart(err string) bool {
+	return slices.ContainsFunc([]syscall.Errno{syscall.ENOENT, syscall.EACCES, syscall.ENOEXEC}, func(e syscall.Errno) bool {
+		return strings.HasPrefix(err, "cannot start ") && strings.HasSuffix(err, ": "+e.Error())
+	})
 }
 
 // errorsOf are the provider's errors, with what the exit status says of them.
