@@ -1,6 +1,7 @@
 package autopilot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +45,7 @@ func (p *reporter) collectWork(ctx context.Context, l *slot, w pool.Workspace, s
 			Why: "it is complete, but " + err.Error()}
 		return
 	}
-	o.Empty, o.Hold = commit == w.Base, l.hold
+	o.Empty, o.Hold = commit == w.Base, cmp.Or(l.hold, p.reasonSentBack(ctx, l.task.ID, s.Changed))
 	if o.Hold == "" && !o.Empty {
 		o.Hold = p.reasonToConfirm(ctx, &l.task, w.Base, commit)
 	}
@@ -52,6 +53,28 @@ func (p *reporter) collectWork(ctx context.Context, l *slot, w pool.Workspace, s
 		ID: l.task.ID, Title: l.task.Title, Result: s.Why, Run: run, Commit: commit, Base: w.Base,
 		Priority: l.task.Priority, Allow: l.allow, Closed: l.closed, AddedAt: s.LastAt,
 	}
+}
+
+// reasonSentBack says that a person sent the work of a task back, and has not approved what became of it;
+// "" if that is not so. hasChanged: this run changed files.
+func (p *reporter) reasonSentBack(ctx context.Context, id string, hasChanged bool) string {
+	history, err := p.o.Store.CaseHistory(ctx, id)
+	if err != nil {
+		return "it is unknown whether you sent it back: " + err.Error()
+	}
+	reviews := []board.Action{board.Approve, board.Redo, board.Reject}
+	for _, e := range slices.Backward(history) {
+		switch {
+		case !slices.Contains(reviews, e.Action):
+			continue
+		case e.Action == board.Approve:
+			return ""
+		case !hasChanged:
+			return "it was sent back, and this run has changed nothing since: " + e.Why
+		}
+		return "it was sent back: " + e.Why
+	}
+	return ""
 }
 
 // ReviewWhen is the work that waits for a person. 0 and no paths are no limits.

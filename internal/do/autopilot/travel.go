@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/board"
@@ -140,7 +141,7 @@ func (p *attempts) whereIs(ctx context.Context, id string) (at whereabouts, err 
 const lookedAt = 100
 
 // takeToWork gives the workspace of a task. A retry begins anew at the target when
-// the workspace began at a commit that was red: what it held goes to a recovery ref.
+// no gate can be green in the workspace: what it held goes to a recovery ref.
 func (p *attempts) takeToWork(ctx context.Context, l *slot) (pool.Workspace, error) {
 	if p.o.Remote != "" {
 		return p.bringWorkspace(ctx, l)
@@ -154,28 +155,47 @@ func (p *workspaces) takeHere(ctx context.Context, l *slot) (pool.Workspace, err
 	if err != nil || !w.Kept || l.adopt {
 		return w, err
 	}
-	red, err := p.beganRed(ctx, w)
-	if err == nil && red {
-		err = p.o.Pool.Release(ctx, w, pool.GivenUp("it started from a red commit"))
+	why, err := p.reasonToStartOver(ctx, w)
+	if err == nil && why != "" {
+		err = p.o.Pool.Release(ctx, w, pool.GivenUp(why))
 		if err == nil {
-			p.warnAbout(w.ID, "its workspace started from a red commit; it starts over")
+			p.warnAbout(w.ID, why+", so it starts over at the target; its work is kept under a recovery ref")
 			w, err = p.takeWorkspace(ctx, l.name)
 		}
 	}
 	return w, err
 }
 
-// beganRed reports whether the task is to begin anew, and its workspace began at a commit that
-// was red and is not the target any more.
-func (p *workspaces) beganRed(ctx context.Context, w pool.Workspace) (bool, error) {
-	history, err := p.o.Store.CaseHistory(ctx, board.TaskOf(w.ID))
+// reasonToStartOver says why a retry of a task cannot become green in its workspace, which began at a commit
+// that is not the target any more: that was red, or has not got what a newer gate runs. "" if it can.
+func (p *workspaces) reasonToStartOver(ctx context.Context, w pool.Workspace) (string, error) {
+	id := board.TaskOf(w.ID)
+	history, err := p.o.Store.CaseHistory(ctx, id)
 	if err != nil || !schedule.Retried(history) {
-		return false, err
+		return "", err
 	}
-	if base, err := p.o.Base(ctx); err != nil || base == w.Base {
-		return false, err
+	target, err := p.o.Base(ctx)
+	if err != nil || target == w.Base {
+		return "", err
 	}
-	return p.queue.WasRed(ctx, w.Base)
+	if red, err := p.queue.WasRed(ctx, w.Base); err != nil || red {
+		return "its workspace started from a red commit", err
+	}
+	last, err := p.o.Store.Latest(ctx, p.o.Root, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return "", nil
+	}
+	ended, err := p.o.Store.LastIterations(ctx, last.ID, 1)
+	if err != nil || len(ended) == 0 || !ended[0].RedGate() || ended[0].Failure == nil {
+		return "", err
+	}
+	changes, err := p.o.Repo.Changes(ctx, w.Base, target)
+	for _, ch := range changes {
+		if f := ended[0].Failure; ch.OldObject == "" && strings.Contains(f.Summary, path.Base(ch.Path)) {
+			return fmt.Sprintf("its workspace is older than the target and lacks %s, which gate %s needs", ch.Path, f.Step), nil
+		}
+	}
+	return "", err
 }
 
 // bringWorkspace gives the workspace of a task that any machine may have worked on: the one
@@ -197,11 +217,11 @@ func (p *attempts) bringWorkspace(ctx context.Context, l *slot) (pool.Workspace,
 		p.warnOfLost(ctx, id, at, found)
 	}
 	if found && !l.adopt {
-		red, err := p.beganRed(ctx, pool.Workspace{ID: id, Base: base})
+		why, err := p.reasonToStartOver(ctx, pool.Workspace{ID: id, Base: base})
 		if err != nil {
 			return pool.Workspace{}, err
 		}
-		found = !red
+		found = why == ""
 	}
 	why := "another machine continued it"
 	if at.landed {
