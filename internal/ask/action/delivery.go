@@ -81,7 +81,7 @@ func (p *Runs) Apply(ctx context.Context, r store.Run, o ApplyOptions) (Applicat
 	}
 	a, confirm, err := p.applyFrom(ctx, w, r, o)
 	only := delivery.OnlyThere(a.Only, w.Place().Top, w.Person().Repo.Top, r.ID)
-	if err := errors.Join(err, w.Release(ctx, "its run is paused")); err != nil {
+	if err := errors.Join(err, w.Release(ctx, delivery.Kept)); err != nil {
 		return Application{}, err
 	}
 	if !o.Check && a.Kind == deliver.Deliver && a.Before != "" {
@@ -185,7 +185,7 @@ func (p *Runs) workspaceOf(ctx context.Context, r store.Run) (*delivery.Workspac
 		return nil, err
 	}
 	if err := p.recordFinished(ctx, w); err != nil {
-		return nil, errors.Join(err, w.Release(ctx, "its run is paused"))
+		return nil, errors.Join(err, w.Release(ctx, delivery.Kept))
 	}
 	err = w.Continue(ctx, r.ID)
 	if err == nil {
@@ -465,7 +465,7 @@ func (p *Runs) ListConflicts(ctx context.Context, r store.Run) ([]Clash, error) 
 		}
 		return Clash{Conflict: c, Text: string(text)}
 	})
-	return clashes, errors.Join(err, w.Release(ctx, "its run is paused"))
+	return clashes, errors.Join(err, w.Release(ctx, delivery.Kept))
 }
 
 // InConflict reports whether a run rests until a person has chosen what becomes of its conflicts.
@@ -489,7 +489,7 @@ func (p *Runs) SettleConflict(ctx context.Context, r store.Run, path string, cho
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, w.Release(ctx, "its run is paused")) }()
+	defer func() { err = errors.Join(err, w.Release(ctx, delivery.Kept)) }()
 	var text []byte
 	if choice == delivery.Edited {
 		all, err := w.Conflicts()

@@ -116,7 +116,7 @@ func (p *Runs) goBack(ctx context.Context, r store.Run, n int) error {
 		return nil
 	}
 	if err == nil {
-		err = errors.Join(w.GoBack(ctx, n), w.Release(ctx, "its run is paused"))
+		err = errors.Join(w.GoBack(ctx, n), w.Release(ctx, delivery.Kept))
 	}
 	if err != nil {
 		return fmt.Errorf("the workspace of the run was not changed: %w", err)

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
+	"github.com/pawl-dev/pawl/internal/do/delivery"
 	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
 	"github.com/pawl-dev/pawl/internal/keep/files"
@@ -364,7 +365,7 @@ func (p *Operator) TakeSealed(ctx context.Context, id, work string) (board.Case,
 		return board.Case{}, err
 	}
 	list, err := ReadSeal(w.Place().Dir)
-	if err := errors.Join(err, w.Release(ctx, "its run is paused")); err != nil {
+	if err := errors.Join(err, w.Release(ctx, delivery.Kept)); err != nil {
 		return board.Case{}, err
 	}
 	c, err := p.Store.EditCase(ctx, id, board.Person, time.Now(), func(to *board.Case) error {

@@ -50,7 +50,7 @@ func (r *rig) rests(files, theirs map[string]string) {
 	if _, err := w.BringIn(ctx, 1); err != nil {
 		r.t.Fatal(err)
 	}
-	if err := w.Release(ctx, "its run is paused"); err != nil {
+	if err := w.Release(ctx, delivery.Kept); err != nil {
 		r.t.Fatal(err)
 	}
 	setup, err := json.Marshal(action.Setup{Setup: storedrun.Setup{Private: id, Undelivered: "it is not verified"}})

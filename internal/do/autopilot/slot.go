@@ -187,7 +187,7 @@ func (p *attempts) endAttempt(ctx context.Context, l *slot, w pool.Workspace, s 
 	switch s.Status {
 	case loop.Completed:
 		p.collectWork(ctx, l, w, s, &o)
-		how = pool.Keep("its work waits to land")
+		how = pool.Keep("its work is complete")
 	case loop.FailedRun, loop.Blocked:
 		p.blameOthers(ctx, l, &o)
 	case loop.Interrupted, loop.Stopped:

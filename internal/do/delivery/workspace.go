@@ -164,6 +164,9 @@ func (w *Workspace) openWorkspace(ctx context.Context) (err error) {
 	return carrier{w}.finishInterrupted(ctx)
 }
 
+// Kept is why the workspace of a run stays when its process ends.
+const Kept = "the next run of this name continues there"
+
 // Release gives the workspace back; why is shown to people.
 func (w *Workspace) Release(ctx context.Context, why string) error {
 	if w.kept {

@@ -29,6 +29,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/decide/strategy"
+	"github.com/pawl-dev/pawl/internal/do/delivery"
 	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/engine/stopsignal"
@@ -307,7 +308,7 @@ func (s *Session) Drive(ctx context.Context,
 	s.Screen.Done()
 	sent()
 	if private != nil {
-		if rerr := private.Release(ctx, "its run is paused"); rerr != nil {
+		if rerr := private.Release(ctx, delivery.Kept); rerr != nil {
 			s.App.Say("Warning: %v", rerr)
 		}
 	}
