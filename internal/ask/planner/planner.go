@@ -124,8 +124,11 @@ func Lookup(c *config.Config, name string) (config.Procedure, error) {
 	if near := config.Nearest(name, names); near != "" {
 		meant = fmt.Sprintf(" (did you mean %q?)", near)
 	}
-	return config.Procedure{}, fault.Refuse("unknown procedure %q%s", name, meant).
-		Hint("Procedures in %s: %s", c.Name(), strings.Join(names, ", "))
+	e := fault.Refuse("unknown procedure %q%s", name, meant)
+	if strings.Contains(name, " ") { // it is what to do
+		return config.Procedure{}, e.Hint("Name the procedure before the text: pawl run %s %q", names[0], name)
+	}
+	return config.Procedure{}, e.Hint("Procedures in %s: %s", c.Name(), strings.Join(names, ", "))
 }
 
 // WithoutProcedures refuses to run where the configuration has nothing to run.
