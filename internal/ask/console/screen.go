@@ -251,6 +251,9 @@ func (s *Screen) iterationEnded(n engine.Notice) {
 	}
 	defer s.printFailure(n)
 	broken := n.Command.Kind == loop.Finish && n.Command.Guard == loop.GuardBreaker
+	if r.Outcome == loop.Waited && r.Failure != nil && r.Attempt <= 1 {
+		s.printLine(n.At, "%s: %s", r.Agent, report.Line(r.Failure.Summary, 200))
+	}
 	if r.Outcome == loop.Waited || r.Exit.Ended == loop.EndedStop || broken {
 		return // the wait or the end says it
 	}
