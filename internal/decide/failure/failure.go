@@ -125,7 +125,7 @@ type Analysis struct {
 	Kind        Kind     `json:"kind"`
 	Transient   bool     `json:"transient"`
 	Severity    Severity `json:"severity"`
-	Summary     string   `json:"summary"` // one line, at most 200 bytes
+	Summary     string   `json:"summary"` // one line, at most 280 bytes
 	Fingerprint string   `json:"fingerprint"`
 	Items       []Item   `json:"items,omitempty"`   // at most 20
 	Actions     []string `json:"actions,omitempty"` // what a person or an agent could do

@@ -257,6 +257,7 @@ func TestFreshSet(t *testing.T) {
 			scoreFresh(t, readFreshLines[freshOutput](t, part+".jsonl"))
 			scorePairs(t, readFreshLines[freshPair](t, "pairs-"+part+".jsonl"))
 		}
+		scoreFresh(t, readFreshLines[freshOutput](t, "eleventh-kept.jsonl"))
 		return
 	}
 	t.Run("open", func(t *testing.T) {
@@ -279,6 +280,10 @@ func TestFreshSet(t *testing.T) {
 	t.Run("tenth", func(t *testing.T) {
 		t.Parallel()
 		holds(t, "tenth.jsonl", floors{headline: 97, class: 97, transient: 98, fault: 98, places: 90})
+	})
+	t.Run("eleventh", func(t *testing.T) {
+		t.Parallel()
+		holds(t, "eleventh.jsonl", floors{headline: 77, class: 91, transient: 97, fault: 94, places: 60})
 	})
 	t.Run("loads", func(t *testing.T) {
 		t.Parallel()
@@ -335,7 +340,7 @@ func TestFreshSetIsWhole(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for _, name := range []string{"open.jsonl", "kept.jsonl", "second.jsonl", "third.jsonl", "fourth.jsonl", "sixth.jsonl", "seventh.jsonl", "seventh-kept.jsonl", "eighth.jsonl",
-		"eighth-kept.jsonl", "ninth.jsonl", "ninth-kept.jsonl", "tenth.jsonl", "loads.jsonl", "tools.jsonl"} {
+		"eighth-kept.jsonl", "ninth.jsonl", "ninth-kept.jsonl", "tenth.jsonl", "eleventh.jsonl", "eleventh-kept.jsonl", "loads.jsonl", "tools.jsonl"} {
 		for _, o := range readFreshLines[freshOutput](t, name) {
 			if seen[o.ID] {
 				t.Errorf("%s is there twice", o.ID)

@@ -14,7 +14,7 @@ import (
 
 // Bounds of what a report holds.
 const (
-	maxSummary = 200
+	maxSummary = 280
 	maxNotes   = 8
 	maxKey     = 60 // lines that go into the fingerprint
 )

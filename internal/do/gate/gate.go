@@ -324,7 +324,7 @@ func scoreOf(gates []loop.Gate) int {
 }
 
 // maxSummary bounds a summary in bytes.
-const maxSummary = 200
+const maxSummary = 280
 
 // summaryLine says in one line why a gate is red.
 func summaryLine(g *loop.Gate, a failure.Analysis, tests failure.Tests, known bool) string {
