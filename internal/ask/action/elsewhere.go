@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
+	"github.com/pawl-dev/pawl/internal/do/delivery"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/keep/store"
@@ -80,7 +82,8 @@ func (p *Runs) WorkOf(ctx context.Context, r store.Run) (w Work, err error) {
 			return w, err
 		}
 		if len(snaps) > 0 {
-			w.From, w.To = cmp.Or(SetupOf(r).TaskBase, snaps[0].Tree), snaps[len(snaps)-1].Tree
+			base := delivery.BaseOf(statedir.Of(r.Root, p.Env), r.ID)
+			w.From, w.To = cmp.Or(SetupOf(r).TaskBase, base, snaps[0].Tree), snaps[len(snaps)-1].Tree
 			return w, nil
 		}
 	}

@@ -245,6 +245,16 @@ func (w *Workspace) takeMerged(ctx context.Context, n int, m merged) error {
 	if len(m.u.Changes) > 0 || m.u.Commits > 0 {
 		next.Unjudged = n
 	}
+	if w.agreed.Base != "" {
+		base, err := w.tree.TreeWith(ctx, w.run, w.agreed.Base, m.mine)
+		if err == nil {
+			err = w.o.Person.KeepTree(ctx, w.run, "base", base)
+		}
+		if err != nil {
+			return err
+		}
+		next.Base = base
+	}
 	if err := w.o.Person.KeepTree(ctx, w.run, fmt.Sprintf("persons-%d", n), m.now.Tree); err != nil {
 		return err // a rollback may go back to it
 	}

@@ -324,7 +324,7 @@ func (w carrier) carryFiles(ctx context.Context, d Delivered, changes []git.Chan
 	if err != nil {
 		return d, err
 	}
-	now := Agreed{Run: w.agreed.Run, Tree: after, Head: d.To, Branch: d.Branch, Own: own, Last: &d,
+	now := Agreed{Run: w.agreed.Run, Tree: after, Head: d.To, Branch: d.Branch, Base: w.agreed.Base, Own: own, Last: &d,
 		Loose: lists.Each(loose, func(ch git.Change) string { return ch.Path })}
 	if err := w.keepAgreed(ctx, d.Iteration, now); err != nil {
 		return d, err

@@ -69,6 +69,9 @@ type Agreed struct {
 	Tree   string `json:"tree"` // of all files
 	Head   string `json:"head"` // commit that was checked out; "" before the first one
 	Branch string `json:"branch,omitempty"`
+	// Base is the tree that the work of the run is compared with: what it began with, and what
+	// the person did since that came in. "" of runs that began before it was stored.
+	Base string `json:"base,omitempty"`
 	// Own are the paths that deliveries of the run added, and that no person changed since.
 	Own []string `json:"own,omitempty"`
 	// Back is the newest snapshot whose work a person took back; 0 is none.
@@ -191,6 +194,16 @@ func (w *Workspace) Place() pool.Workspace { return w.at }
 // Person is the person's own files.
 func (w *Workspace) Person() *workspace.Checkout { return w.o.Person }
 
+// BaseOf reads the tree that the work of a run with a private workspace is compared with; "" if it is
+// not known.
+func BaseOf(stateDir, run string) string {
+	w := Workspace{at: pool.Workspace{Own: keptDir(stateDir, run)}}
+	if err := w.readAgreed(); err != nil {
+		return "" // the tree before the run is compared
+	}
+	return w.agreed.Base
+}
+
 // Agreed returns what the checkout and the workspace had in common last.
 func (w *Workspace) Agreed() Agreed { return w.agreed }
 
@@ -226,7 +239,7 @@ func (w *Workspace) beginRun(ctx context.Context, run string) error {
 	if err := files.UnlessGone(os.Remove(filepath.Join(w.at.Own, conflictsFile))); err != nil { // of an earlier run
 		return err
 	}
-	agreed := Agreed{Run: run, Tree: now.Tree, Head: now.Head.Commit, Branch: now.Head.Branch}
+	agreed := Agreed{Run: run, Tree: now.Tree, Head: now.Head.Commit, Branch: now.Head.Branch, Base: now.Tree}
 	if err := w.keepAgreed(ctx, 0, agreed); err != nil {
 		return err
 	}

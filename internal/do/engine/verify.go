@@ -142,7 +142,7 @@ func (w *judge) putBack(ctx context.Context, was workspace.Seen) error {
 
 // affectedGates marks the gates that are about files which the work did not change.
 func (w *judge) affectedGates(ctx context.Context, specs []gate.Spec, after string) []gate.Spec {
-	base := w.workBase()
+	base := cmp.Or(w.plan.BaseTree, w.trees.base) // what a person did meanwhile is judged as well
 	if w.o.Tree == nil || base == "" || after == "" {
 		return specs
 	}
