@@ -55,8 +55,8 @@ func (p *reporter) collectWork(ctx context.Context, l *slot, w pool.Workspace, s
 	}
 }
 
-// reasonSentBack says that a person sent the work of a task back, and has not approved what became of it;
-// "" if that is not so. hasChanged: this run changed files.
+// reasonSentBack returns what a person criticised when they sent the work of a task back, or "" if they did not,
+// or have approved it since. hasChanged: this run changed files.
 func (p *reporter) reasonSentBack(ctx context.Context, id string, hasChanged bool) string {
 	history, err := p.o.Store.CaseHistory(ctx, id)
 	if err != nil {

@@ -166,8 +166,8 @@ func (p *workspaces) takeHere(ctx context.Context, l *slot) (pool.Workspace, err
 	return w, err
 }
 
-// reasonToStartOver says why a retry of a task cannot become green in its workspace, which began at a commit
-// that is not the target any more: that was red, or has not got what a newer gate runs. "" if it can.
+// reasonToStartOver looks for a reason that a retry of a task cannot become green in its workspace, which began at
+// a commit that is not the target any more: that was red, or has not got what a newer gate runs. "" if it can.
 func (p *workspaces) reasonToStartOver(ctx context.Context, w pool.Workspace) (string, error) {
 	id := board.TaskOf(w.ID)
 	history, err := p.o.Store.CaseHistory(ctx, id)

@@ -225,7 +225,8 @@ func findOverwritten(ctx context.Context, person *workspace.Checkout, deliveries
 			return nil, err
 		}
 		for _, ch := range list {
-			if was, ok := over[ch.Path]; ok && (sideBefore(was) == sideBefore(ch) || sideBefore(was) == sideAfter(ch)) {
+			isAgents := []Side{sideBefore(ch), sideAfter(ch)}
+			if was, ok := over[ch.Path]; ok && slices.Contains(isAgents, sideBefore(was)) {
 				delete(over, ch.Path)
 			}
 		}

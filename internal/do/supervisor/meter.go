@@ -214,8 +214,8 @@ type lastWord struct {
 func (l *lastWord) noteEvent(e agent.Event) {
 	switch e.Kind {
 	case agent.End:
-		if e.Terminal == loop.TerminalMissing {
-			return
+		if e.Terminal == loop.TerminalMissing || e.Terminal == loop.TerminalNone {
+			return // plain text has no last line that is known as such before its end
 		}
 		l.at.Store(time.Now().UnixNano())
 		select {
