@@ -88,7 +88,7 @@ test('an autopilot goes on when its server is killed, and the next server has it
   await context.close();
 });
 
-test('an autopilot that is killed with its server loses nothing', async (t) => {
+test('an autopilot that is killed with its server works again when the server is back', async (t) => {
   const p = await make(process.env.PAWL ?? 'pawl', files);
   t.after(() => p.close());
   p.run('case', 'add', 'First');
@@ -102,10 +102,47 @@ test('an autopilot that is killed with its server loses nothing', async (t) => {
   await began(p.home);
   process.kill(p.pid(), 'SIGKILL');
   process.kill(pid, 'SIGKILL');
-  await p.restart(() => writeFileSync(join(p.home, 'go'), ''));
+  await p.restart(() => undefined);
   await page.reload();
-  await bar.getByText('Autopilot is off').waitFor();
-  await bar.getByRole('button', { name: 'Start' }).click();
+  await bar.getByText('It was cut off, and works again.').waitFor();
+  assert.notEqual(((await api(page, '/api/v1/autopilot')) as Pilot).pid, pid);
+  writeFileSync(join(p.home, 'go'), '');
   await until<{ status: string }>(page, '/api/v1/cases/task-001', (c) => c.status === 'done');
+  await context.close();
+});
+
+test('an autopilot that ended with its server works again, and one that a person paused or stopped does not', async (t) => {
+  const p = await make(process.env.PAWL ?? 'pawl', files);
+  t.after(() => p.close());
+  p.run('case', 'add', 'First');
+  const context = await entered(p.url, 1280);
+  const page = await context.newPage();
+  await page.goto(new URL('/board', p.url).href);
+  const bar = page.getByRole('region', { name: 'State of the autopilot' });
+  await bar.getByRole('button', { name: 'Start' }).click();
+  await bar.getByText('Autopilot works').waitFor();
+  await began(p.home);
+  await p.restart(() => undefined);
+  await bar.getByText('It was cut off, and works again.').waitFor();
+  await bar.getByRole('button', { name: 'Pause' }).click();
+  await bar.getByText('Autopilot paused').waitFor();
+  await p.restart(() => undefined);
+  await bar.getByText('It was cut off, and waits for you: it was paused.').waitFor();
+  await bar.getByRole('button', { name: 'Start' }).click();
+  await bar.getByText('Autopilot works').waitFor();
+  p.run('autopilot', 'stop');
+  p.run('case', 'add', 'Second');
+  await page.evaluate(() =>
+    fetch('/api/v1/sprints/next', {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', 'X-Pawl-Key': localStorage.getItem('pawl.key') ?? '' },
+      body: '{"count":"1"}',
+    }),
+  );
+  await p.restart(() => undefined);
+  await page.reload();
+  await bar.getByText('The sprint before it was stopped').waitFor(); // so the server has looked at what is to work
+  await bar.getByText('Autopilot is off').waitFor();
+  assert.equal(((await api(page, '/api/v1/autopilot')) as Pilot).running, false);
   await context.close();
 });

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/ask/web/view"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
@@ -26,7 +27,7 @@ func (r *rig) ended(exit int) {
 
 func (r *rig) next() string {
 	r.t.Helper()
-	if err := r.s.pilot.beginNext(r.t.Context()); err != nil {
+	if err := r.s.pilot.begun.StartNext(r.t.Context()); err != nil {
 		r.t.Fatal(err)
 	}
 	var a view.Autopilot
@@ -146,6 +147,91 @@ func TestSprintThatWasCutOff(t *testing.T) {
 			r.autopilot("running")
 			if began == "" || r.next() != "" {
 				t.Error("it was continued, and is held still")
+			}
+		})
+	}
+}
+
+// An autopilot without a sprint works again after it was cut off, once for each server, as it was changed meanwhile; what a person
+// stopped or paused, or what has been off for long, waits for a person.
+func TestAutopilotThatWasCutOff(t *testing.T) {
+	t.Parallel()
+	end := func(exit int, ago time.Duration, state string) func(*store.Autopilot) {
+		return func(a *store.Autopilot) {
+			a.Phase, a.Exit, a.EndedAt, a.State = "ended", exit, time.Now().Add(-ago), json.RawMessage(state)
+		}
+	}
+	killed := func(state string) func(*store.Autopilot) {
+		return func(a *store.Autopilot) { a.Owner, a.State = store.Owner{}, json.RawMessage(state) }
+	}
+	for name, one := range map[string]struct {
+		end    func(*store.Autopilot)
+		asked  string
+		seen   bool // the server was there when it worked
+		begins bool
+		says   string // by the page, if it is off
+	}{
+		"killed":                     {end: killed(`{}`), begins: true},
+		"ended with the server":      {end: end(143, time.Hour, `{"cause":"terminate"}`), begins: true},
+		"killed beside the server":   {end: killed(`{}`), seen: true, begins: true},
+		"ended beside the server":    {end: end(143, 0, `{"cause":"terminate"}`), seen: true, says: "by the signal TERM"},
+		"stopped by a person":        {end: end(130, 0, `{"cause":"stop"}`)},
+		"at its end":                 {end: end(0, 0, `{}`)},
+		"a task failed":              {end: end(1, 0, `{}`)},
+		"killed while it stopped":    {end: killed(`{"phase":"stopping","cause":"stop"}`)},
+		"asked to stop and killed":   {end: killed(`{}`), asked: store.AutopilotStop},
+		"asked to pause and killed":  {end: killed(`{}`), asked: store.AutopilotPause, says: "it was paused"},
+		"killed while it was paused": {end: killed(`{"phase":"paused"}`), says: "it was paused"},
+		"ended while it was paused":  {end: end(143, 0, `{"cause":"terminate","was_paused":true}`), says: "it was paused"},
+		"long ago":                   {end: end(143, 25*time.Hour, `{}`), says: "more than a day ago"},
+		"another one was started":    {end: func(a *store.Autopilot) { a.Session = "other" }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			r.s.pilot.begun.Resumed = func() { r.asked.list = append(r.asked.list, "resumed") }
+			var done view.Done
+			r.ask(http.MethodPost, "/autopilot/start", `{"max_parallel":2,"keep":true}`, &done)
+			r.did()
+			a := store.Autopilot{Session: "new", Phase: "running", Mode: "auto", MaxParallel: 3, StartedAt: noon,
+				Owner: r.self(), State: json.RawMessage(`{}`), UpdatedAt: time.Now()}
+			if a, err := r.store.TakeAutopilot(t.Context(), a, func(store.Owner) bool { return false }); err != nil {
+				t.Fatal(a, err)
+			}
+			if one.seen && (r.next() != "" || r.did() != "") {
+				t.Fatal("another one is started beside it")
+			}
+			row, _, err := r.store.Autopilot(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			one.end(&row)
+			if row.EndedAt.IsZero() {
+				row.Owner = r.nobody()
+				if row, err = r.store.TakeAutopilot(t.Context(), row, func(store.Owner) bool { return false }); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				row.Why = "it was terminated by the signal TERM"
+				if err := r.store.SaveAutopilot(t.Context(), row); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if one.asked != "" {
+				if _, err := r.store.AskAutopilot(t.Context(), store.AutopilotControl{Kind: one.asked, At: noon}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range 3 {
+				r.next()
+			}
+			did := r.did()
+			if began := did == "pawl autopilot --keep=true --max-parallel=3; resumed"; began != one.begins {
+				t.Errorf("started %q", did)
+			}
+			var shown view.Autopilot
+			if r.get("/autopilot", &shown); !strings.Contains(shown.Restart, one.says) || (shown.Restart == "") != (one.says == "" && !one.begins) {
+				t.Errorf("it says %q", shown.Restart)
 			}
 		})
 	}

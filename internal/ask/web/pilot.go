@@ -1,38 +1,36 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/pawl-dev/pawl/internal/ask/action"
+	"github.com/pawl-dev/pawl/internal/ask/web/begun"
 	"github.com/pawl-dev/pawl/internal/ask/web/hub"
 	"github.com/pawl-dev/pawl/internal/ask/web/rest"
 	"github.com/pawl-dev/pawl/internal/ask/web/view"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
-	"github.com/pawl-dev/pawl/internal/decide/schedule"
 	"github.com/pawl-dev/pawl/internal/do/autopilot/overview"
-	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
-	"github.com/pawl-dev/pawl/internal/keep/files"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
 // pilotHandlers answer what is asked of the autopilot and its sprints.
 type pilotHandlers struct {
 	*core
-	planning sync.Mutex // held while the planned sprint changes
+	begun *begun.Autopilots
+}
+
+func newPilotHandlers(c *core) pilotHandlers {
+	s := pilotHandlers{core: c}
+	s.begun = &begun.Autopilots{Store: c.o.Store, Dir: c.o.StateDir, Start: s.launchAutopilot, Resumed: c.o.Resumed,
+		Changed: func() { c.hub.Broadcast(hub.NewFrame("", "changed", hub.Changed{What: "autopilot"})) }}
+	return s
 }
 
 func (s *pilotHandlers) pilotRoutes(api huma.API) {
@@ -47,7 +45,7 @@ func (s *pilotHandlers) pilotRoutes(api huma.API) {
 		s.planSprint)
 	rest.Delete(at, "/sprints/next", "drop-sprint", "Drop the planned sprint", s.dropSprint)
 	rest.Post(at, "/autopilot/start", "start-autopilot",
-		"Start the autopilot in the background; it ends with the server", s.startAutopilot)
+		"Start the autopilot in the background; it ends with the server, and works again with the next one", s.startAutopilot)
 	rest.Post(at, "/autopilot/pause", "pause-autopilot", "Start nothing new; runs pause at the end of their iteration",
 		s.askAutopilot("pause", ""))
 	rest.Post(at, "/autopilot/resume", "resume-autopilot", "Continue after a pause", s.askAutopilot("resume", ""))
@@ -65,7 +63,10 @@ func (s *pilotHandlers) getAutopilot(ctx context.Context, _ *rest.Nothing) (*res
 		return nil, err
 	}
 	out := view.ShowAutopilot(v)
-	if out.Next, err = s.plannedSprint(); err != nil {
+	if out.Next, err = s.begun.Planned(); err == nil {
+		out.Restart, err = s.begun.Restart(v.Session)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if s.o.Store.BoardName() != "" {
@@ -91,52 +92,34 @@ func (s *pilotHandlers) getSprints(ctx context.Context, in *struct {
 }
 
 func (s *pilotHandlers) startAutopilot(ctx context.Context, in *struct{ Body view.PilotWish }) (*done, error) {
-	args, wish := []string{"autopilot"}, in.Body
-	if wish.Mode == string(schedule.SemiAuto) {
-		args = append(args, "--semi-auto")
-	}
-	wish.Mode = ""
-	return s.launchAutopilot(ctx, append(args, view.FlagsOf(wish)...), "The autopilot has started.")
+	return s.doAction(ctx, func(p *action.Operator) (string, error) {
+		p.Say("The autopilot has started.")
+		return "", s.begun.StartWithoutSprint(ctx, in.Body)
+	})
 }
 
-func (s *pilotHandlers) launchAutopilot(ctx context.Context, args []string, said string) (*done, error) {
-	return s.doAction(ctx, func(p *action.Operator) (string, error) {
-		if pilot, err := p.Autopilot(ctx); err == nil {
-			return "", fault.Refuse("the autopilot is already running: %v", pilot.Owner)
-		}
-		p.Say("%s", said)
-		_, err := s.o.Launch(ctx, args, func(pid int) (string, bool, error) {
-			pilot, ok, err := s.o.Store.Autopilot(ctx)
-			return pilot.Session, ok && pilot.Owner.PID == pid, err
-		})
-		return "", err
+func (s *pilotHandlers) launchAutopilot(ctx context.Context, args []string) (session string, err error) {
+	if pilot, err := s.o.Autopilot(ctx); err == nil {
+		return "", fault.Refuse("the autopilot is already running: %v", pilot.Owner)
+	}
+	return s.o.Launch(ctx, args, func(pid int) (string, bool, error) {
+		pilot, ok, err := s.o.Store.Autopilot(ctx)
+		return pilot.Session, ok && pilot.Owner.PID == pid, err
 	})
 }
 
 func (s *pilotHandlers) startSprint(ctx context.Context, in *struct{ Body view.SprintWish }) (*done, error) {
-	s.planning.Lock()
-	defer s.planning.Unlock()
-	said, err := s.launchSprint(ctx, in.Body, "The sprint has started.")
-	if next, perr := s.plannedSprint(); err == nil && perr == nil && next != nil && next.Held != "" {
-		err = s.storePlanned(nil) // what was held is this one, or is not wanted any more
-	}
-	return said, err
-}
-
-// launchSprint keeps what the sprint is to come to: when its process is ended before, the rest is planned.
-func (s *pilotHandlers) launchSprint(ctx context.Context, wish view.SprintWish, said string) (*done, error) {
-	out, err := s.launchAutopilot(ctx, append([]string{"sprint"}, view.FlagsOf(wish)...), said)
-	if err == nil {
-		err = files.ReplaceJSON(s.begunFile(), view.Planned{SprintWish: wish}, false)
-	}
-	return out, err
+	return s.doAction(ctx, func(p *action.Operator) (string, error) {
+		p.Say("The sprint has started.")
+		return "", s.begun.StartSprint(ctx, in.Body)
+	})
 }
 
 // askAutopilot does not wait for the end after a stop; mode is for switching.
 func (s *pilotHandlers) askAutopilot(wish, mode string) func(context.Context, *rest.Nothing) (*done, error) {
 	return func(ctx context.Context, _ *rest.Nothing) (*done, error) {
 		if wish == "stop" {
-			_ = os.Remove(s.begunFile()) // who stops a sprint does not want the rest
+			s.begun.Forget()
 		}
 		return s.doAction(ctx, func(p *action.Operator) (string, error) { return "", p.AskAutopilot(ctx, wish, mode, false) })
 	}
@@ -165,127 +148,25 @@ func (s *pilotHandlers) setSlots(ctx context.Context, in *struct {
 // nextEvery is how soon a planned sprint begins after the end of the one before.
 const nextEvery = time.Second
 
-// stopped is the least exit status of an autopilot that somebody ended: what was
-// planned behind it waits for a person.
-const stopped = 128
-
-func (s *pilotHandlers) nextFile() string { return filepath.Join(s.o.StateDir, "next-sprint.json") }
-
-func (s *pilotHandlers) begunFile() string { return filepath.Join(s.o.StateDir, "this-sprint.json") }
-
-// restOf returns what is left of the sprint that was begun here and cut off; nil where nothing is.
-func (s *pilotHandlers) restOf(ctx context.Context, pilot store.Autopilot) (rest *view.Planned, err error) {
-	if err = files.ReadJSON(s.begunFile(), &rest); errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	list, lerr := s.o.Store.Sprints(ctx, 1)
-	if err = errors.Join(err, lerr, os.Remove(s.begunFile())); err != nil || len(list) == 0 {
-		return nil, err
-	}
-	var did struct {
-		Completed int `json:"completedTasks"`
-	}
-	_ = json.Unmarshal(list[0].Stats, &did) // of what cannot be read nothing counts as done
-	rest.Held = "The sprint was cut off: " + cmp.Or(pilot.Why, "its process ended") + "."
-	if n, err := strconv.Atoi(rest.Count); err == nil {
-		rest.Count = strconv.Itoa(n - did.Completed)
-		if n <= did.Completed {
-			return nil, nil
-		}
-	}
-	hours, err := strconv.ParseFloat(rest.Hours, 64)
-	all := time.Duration(hours * float64(time.Hour))
-	if err != nil {
-		all, _ = time.ParseDuration(rest.Hours) // none is set
-	}
-	if all > 0 {
-		end := pilot.EndedAt
-		if end.IsZero() {
-			end = pilot.UpdatedAt // it was killed
-		}
-		left := all - end.Sub(list[0].StartedAt)
-		rest.Hours = fmt.Sprintf("%dm", max(1, int(left.Minutes())))
-	}
-	return rest, nil
-}
-
-// plannedSprint returns the sprint that is planned, or nil.
-func (s *pilotHandlers) plannedSprint() (p *view.Planned, err error) {
-	if err = files.ReadJSON(s.nextFile(), &p); errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	return p, err
-}
-
-// replacePlanned keeps a sprint for later; nil drops it.
-func (s *pilotHandlers) replacePlanned(p *view.Planned) error {
-	s.planning.Lock()
-	defer s.planning.Unlock()
-	return s.storePlanned(p)
-}
-
-func (s *pilotHandlers) storePlanned(p *view.Planned) error {
-	defer s.hub.Broadcast(hub.NewFrame("", "changed", hub.Changed{What: "autopilot"}))
-	if p == nil {
-		if err := os.Remove(s.nextFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		return nil
-	}
-	return files.ReplaceJSON(s.nextFile(), p, false)
-}
-
 func (s *pilotHandlers) planSprint(ctx context.Context, in *struct{ Body view.SprintWish }) (*done, error) {
 	return s.doAction(ctx, func(p *action.Operator) (string, error) {
 		p.Say("The sprint is planned. It starts when the current one has ended.")
-		return "", s.replacePlanned(&view.Planned{SprintWish: in.Body})
+		return "", s.begun.Plan(&view.Planned{SprintWish: in.Body})
 	})
 }
 
 func (s *pilotHandlers) dropSprint(ctx context.Context, _ *rest.Nothing) (*done, error) {
 	return s.doAction(ctx, func(p *action.Operator) (string, error) {
 		p.Say("The planned sprint is removed.")
-		return "", s.replacePlanned(nil)
+		return "", s.begun.Plan(nil)
 	})
 }
 
-// beginPlanned begins each planned sprint in its time, until ctx is done.
+// beginPlanned starts each autopilot in its time, until ctx is done.
 func (s *pilotHandlers) beginPlanned(ctx context.Context) {
 	hub.Every(ctx, nextEvery, func() {
-		if err := s.beginNext(ctx); err != nil && ctx.Err() == nil {
-			s.log.Error("cannot start the planned sprint", "error", err)
+		if err := s.begun.StartNext(ctx); err != nil && ctx.Err() == nil {
+			s.log.Error("cannot start the autopilot or its sprint", "error", err)
 		}
 	})
-}
-
-// beginNext begins the planned sprint, if there is one and its time has come.
-func (s *pilotHandlers) beginNext(ctx context.Context) error {
-	s.planning.Lock()
-	defer s.planning.Unlock()
-	next, err := s.plannedSprint()
-	isHeld := next != nil && next.Held != ""
-	if err != nil || isHeld {
-		return err
-	}
-	pilot, ok, err := s.o.Store.Autopilot(ctx)
-	if err != nil || ok && (storedrun.Alive(pilot.Owner) || pilot.On()) {
-		return err
-	}
-	cutOff := pilot.EndedAt.IsZero() || pilot.Exit >= stopped
-	if next == nil {
-		rest, err := s.restOf(ctx, pilot)
-		if err == nil && rest != nil && cutOff {
-			err = s.storePlanned(rest)
-		}
-		return err
-	}
-	if ok && cutOff {
-		next.Held = "The sprint before it was stopped, or failed."
-		return s.storePlanned(next)
-	}
-	if _, err := s.launchSprint(ctx, next.SprintWish, "The planned sprint has started."); err != nil {
-		next.Held = err.Error()
-		return s.storePlanned(next)
-	}
-	return s.storePlanned(nil)
 }

@@ -63,6 +63,8 @@ type Options struct {
 	// begun finds what it works on by its process, or until it has ended:
 	// [ErrEnded] is that it ended without a word.
 	Launch func(ctx context.Context, args []string, begun Begun) (id string, err error)
+	// Resumed is called when an autopilot that was cut off works again; nil: none is started again.
+	Resumed func()
 	// AskQueue asks something of the merge queue.
 	AskQueue func(ctx context.Context, ask queue.Ask) error
 	// OpenQueue opens the merge queue, to look and to ask.
@@ -113,7 +115,7 @@ func New(d *listen.Listener, o Options) *Server {
 	c := &core{o: o, listener: d, log: o.Log(o.Root)}
 	c.hub = hub.New(o.Store, c.log)
 	s := &Server{core: c, rings: make(chan struct{}, 1)}
-	s.streams.core, s.streams.closing, s.pilot.core = c, make(chan struct{}), c
+	s.streams.core, s.streams.closing, s.pilot = c, make(chan struct{}), newPilotHandlers(c)
 	s.peers.Accepts, s.peers.Unseen = func(pid int) bool { return !supervisor.Boxed(pid) }, true
 	s.shells = shell.New(o.Shell)
 	s.previews = s.newPreviews()

@@ -155,14 +155,26 @@ type State struct {
 	// Unstored: what became of tasks could not be stored, so that waits too.
 	Unstored bool `json:"unstored,omitempty"`
 
-	Cause  loop.Cause `json:"cause,omitempty"` // of the stop
-	Killed bool       `json:"killed,omitempty"`
-	Alerts []string   `json:"alerts,omitempty"` // not yet shown
+	StopRequest
+	Alerts []string `json:"alerts,omitempty"` // not yet shown
 	// Outages are limits of providers that runs wait for; the next field has the notices about
 	// them.
 	Outages []Outage  `json:"outages,omitempty"`
 	Tells   []string  `json:"tells,omitempty"`
 	At      time.Time `json:"at"`
+}
+
+// StopRequest is how the session was asked to stop.
+type StopRequest struct {
+	Cause  loop.Cause `json:"cause,omitempty"`
+	Killed bool       `json:"killed,omitempty"`
+	// WasPaused: it was paused until then.
+	WasPaused bool `json:"was_paused,omitempty"`
+}
+
+// ByPerson is true where a person asked; else the process was ended, with its machine or its server.
+func (r StopRequest) ByPerson() bool {
+	return r.Cause != loop.NoCause && r.Cause != loop.CauseTerminate && r.Cause != loop.CauseHangup
 }
 
 // RedTarget is what is known of a target that is red.

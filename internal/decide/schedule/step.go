@@ -353,6 +353,7 @@ func (s *State) stopFor(cause loop.Cause, kill bool) {
 		return
 	}
 	if s.Phase != Stopping {
+		s.WasPaused = s.Phase == Paused
 		s.Phase, s.Why, s.Cause = Stopping, whoAsked(cause), cause
 	}
 	if kill && !s.Killed {

@@ -406,3 +406,18 @@ func TestTakenOver(t *testing.T) {
 		t.Errorf("it goes on with %+v", s)
 	}
 }
+
+// Who reads the last state of a session knows whether a person ended it, and whether it was paused.
+func TestHowItWasEnded(t *testing.T) {
+	t.Parallel()
+	for cause, byPerson := range map[loop.Cause]bool{loop.CauseStop: true, loop.CauseTerminate: false, loop.CauseHangup: false} {
+		for _, asked := range []schedule.Ask{schedule.AskPause, schedule.AskResume} {
+			s, _ := schedule.Step(schedule.State{}, schedule.Event{Kind: schedule.Began, At: start})
+			s, _ = schedule.Step(s, schedule.Event{Kind: schedule.Asked, At: start, Ask: asked})
+			s, _ = schedule.Step(s, schedule.Event{Kind: schedule.Asked, At: start, Ask: schedule.AskStop, Cause: cause})
+			if s.ByPerson() != byPerson || s.WasPaused != (asked == schedule.AskPause) {
+				t.Errorf("%s after %s: by a person %t, was paused %t", cause, asked, s.ByPerson(), s.WasPaused)
+			}
+		}
+	}
+}

@@ -43,6 +43,7 @@ type serveFlags struct {
 	url      bool
 	newToken bool
 	webhooks bool
+	resumed  func() // is called when an autopilot that was cut off works again; nil: none is started again
 }
 
 // Command is pawl serve.
@@ -103,6 +104,7 @@ func runServer(ctx context.Context, a *command.App, f serveFlags) error {
 	defer db.Close()
 	ctx, stop := untilSignal(ctx)
 	defer stop()
+	f.resumed = func() { a.Say("The autopilot works again, as it was cut off. To stop it: pawl autopilot stop") }
 	s, err := openServer(ctx, a, db, root, f)
 	if err != nil {
 		return err
@@ -192,7 +194,7 @@ func openServer(ctx context.Context, a *command.App, db *store.Store, root strin
 	}
 	runs := &children{a: a, root: root}
 	o := buildOptions(ctx, a, db, root, runs)
-	o.Token = session.Token
+	o.Token, o.Resumed = session.Token, f.resumed
 	if f.webhooks {
 		o.Webhook = func(ctx context.Context) error { return queuecli.LookAtForge(ctx, a, o.Operator) }
 		a.Say("Webhooks: POST %s/webhooks as application/json, with the secret %s", session.URL,

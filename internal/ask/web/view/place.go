@@ -159,6 +159,7 @@ type Autopilot struct {
 	Plans       []string   `json:"plans,omitempty" doc:"What is used of the agents' subscriptions, in words."`
 	Events      []PilotDid `json:"events" nullable:"false" doc:"What it did last, the latest first."`
 	Actions     []string   `json:"actions" nullable:"false" doc:"What can be asked of it now: start, pause, resume, stop, mode."`
+	Restart     string     `json:"restart,omitempty" doc:"What became of it after its process or its server was cut off."`
 	Next        *Planned   `json:"next,omitempty" doc:"The sprint that begins when this one has come to its end."`
 }
 
