@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
@@ -79,8 +80,6 @@ func (p *Operator) Queue(ctx context.Context, target string) (QueueView, error) 
 	if storedrun.Alive(row.Owner) {
 		doing := string(row.State.Command.Kind) + ": " + row.State.Command.Why
 		v.Working, v.Host, v.Doing = row.Owner.PID, row.Owner.Host, strings.TrimSuffix(doing, ": ")
-	} else {
-		v.Actions = append(v.Actions, "land")
 	}
 	if stop := row.State.Stop; stop != nil {
 		v.Stopped, v.Cause, v.Actions[0] = stop.Why, string(stop.Cause), "resume"
@@ -93,6 +92,9 @@ func (p *Operator) Queue(ctx context.Context, target string) (QueueView, error) 
 		return v, err
 	}
 	for _, ask := range asks { // the process that lands has not taken these over yet
+		if a := ask.Event.Ask; a != nil && a.Wish == queue.WishDrop {
+			v.Entries = slices.DeleteFunc(v.Entries, func(e QueueEntry) bool { return e.ID == a.ID })
+		}
 		if e := ask.Event.Entry; e != nil {
 			v.Entries = append(v.Entries, QueueEntry{
 				ID: e.ID, Title: e.Title, Status: "arriving", Commit: e.Commit, Run: e.Run, Priority: e.Priority,
@@ -100,6 +102,9 @@ func (p *Operator) Queue(ctx context.Context, target string) (QueueView, error) 
 				Actions: []string{"drop"},
 			})
 		}
+	}
+	if v.Working == 0 && v.Cause != string(queue.ByPerson) && len(v.Entries) > 0 {
+		v.Actions = append(v.Actions, "land")
 	}
 	landed, err := p.Store.Landings(ctx, target, "", maxLanded)
 	for _, l := range landed {
@@ -149,6 +154,38 @@ func Queued(s *queue.State, e *queue.Entry, working bool) QueueEntry {
 		q.Status = "landing"
 	}
 	return q
+}
+
+// leaveQueues has the merge queues drop the work of a task that a person stops, so that it does not land.
+func (p *Operator) leaveQueues(ctx context.Context, id, why string) error {
+	targets, err := p.Store.QueueTargets(ctx)
+	for _, t := range targets {
+		row, _, rerr := p.Store.Queue(ctx, t)
+		asks, aerr := p.Store.QueueAsks(ctx, t, maxArriving)
+		if err = errors.Join(err, rerr, aerr); err != nil {
+			break
+		}
+		e, isIn := row.State.Find(id)
+		isComing := slices.ContainsFunc(asks, func(a store.QueueAsk) bool {
+			return a.Event.Entry != nil && a.Event.Entry.ID == id && a.Event.Entry.Revert == ""
+		})
+		if isLanding := isIn && e.Revert == ""; !isLanding && !isComing {
+			continue
+		}
+		drop := queue.Event{Kind: queue.Asked, Ask: &queue.Ask{Wish: queue.WishDrop, ID: id, Why: why}}
+		if _, err = p.Store.AskQueue(ctx, store.QueueAsk{Target: t, Event: drop, At: time.Now()}); err == nil {
+			p.Say("Its work is taken out of the merge queue, and is kept.")
+		}
+	}
+	return err
+}
+
+// RemoveTask takes a case off the board, and its work out of the merge queue.
+func (p *Operator) RemoveTask(ctx context.Context, id string) error {
+	if err := p.Store.RemoveCase(ctx, id, board.Person, time.Now()); err != nil {
+		return err
+	}
+	return p.leaveQueues(ctx, id, "removed from the board")
 }
 
 // stopAutopilotWait is how long stop waits for the autopilot to have ended:

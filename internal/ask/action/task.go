@@ -145,6 +145,9 @@ func (p *Operator) Change(ctx context.Context, verb, id, text string) (Done, err
 // moveTask changes the status of a case.
 func (p *Operator) moveTask(ctx context.Context, id string, action board.Action, why string) (Done, error) {
 	c, err := p.Store.MoveCase(ctx, id, board.Change{Action: action, By: board.Person, Why: why, At: time.Now()})
+	if err == nil && action == board.Block {
+		err = p.leaveQueues(ctx, id, c.Why)
+	}
 	return Done{c, fmt.Sprintf("%s is %s: %s", c.ID, State(&c), report.Line(c.Why, 200))}, err
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/report"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -69,7 +70,11 @@ func (s caseHandlers) listCases(ctx context.Context, in *caseQuery) (*rest.Body[
 	if err != nil {
 		return nil, err
 	}
-	out := view.CasePage{Cases: lists.Each(cases, func(c board.Case) view.Case { return view.ShowCase(&c) })}
+	known, err := s.caseFacts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := view.CasePage{Cases: lists.Each(cases, func(c board.Case) view.Case { return known.showCase(&c) })}
 	if next > 0 {
 		out.NextCursor = strconv.FormatInt(next, 10)
 	}
@@ -91,10 +96,50 @@ func (s caseHandlers) getCase(ctx context.Context, in *rest.CasePath) (*rest.Bod
 	if err != nil {
 		return nil, err
 	}
+	known, err := s.caseFacts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	shown := known.showCase(&c)
+	landed, err := s.lastLanding(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	if isThere := landed.Commit != "" && !landed.Revert && !landed.Empty; isThere && c.Status == board.Done {
+		shown.Actions = append(shown.Actions, "revert")
+	}
+	if board.CanRemove(&c, needed) == nil {
+		shown.Actions = append(shown.Actions, "remove")
+	}
 	history, err := s.o.Store.CaseHistory(ctx, in.ID)
-	return rest.Answer(view.CaseDetail{Case: view.ShowCase(&c), Dependents: view.NonNil(needed), Workspace: place,
+	return rest.Answer(view.CaseDetail{Case: shown, Dependents: view.NonNil(needed), Workspace: place,
 		History: view.NonNil(history), ScoreParts: view.NonNil(parts),
 		Proof: view.NonNil(report.ProofsOf(&c, nil))}), err
+}
+
+// caseFacts are known beside the cases of the board.
+type caseFacts struct {
+	autopilot     bool
+	places, asked map[string]bool
+}
+
+func (s *core) caseFacts(ctx context.Context) (caseFacts, error) {
+	f := caseFacts{places: map[string]bool{}, asked: map[string]bool{}}
+	places, err := s.o.Store.Workspaces(ctx)
+	for _, w := range places {
+		f.places[w.ID] = true
+	}
+	asked, rerr := s.o.Store.OpenReviews(ctx, maxNeeds)
+	for _, r := range asked {
+		f.asked[r.Case] = true
+	}
+	pilot, _, perr := s.o.Store.Autopilot(ctx)
+	f.autopilot = storedrun.Alive(pilot.Owner) || pilot.On()
+	return f, errors.Join(err, rerr, perr)
+}
+
+func (f caseFacts) showCase(c *board.Case) view.Case {
+	return view.ShowCase(c, view.Facts{Autopilot: f.autopilot, Workspace: f.places[c.ID], Asked: f.asked[c.ID]})
 }
 
 func (s caseHandlers) addCase(ctx context.Context, in *struct {
@@ -225,7 +270,8 @@ func (s caseHandlers) onCase(ctx context.Context, in *rest.CasePath,
 }
 
 func (s caseHandlers) removeCase(ctx context.Context, in *rest.CasePath) (*rest.Body[view.Removed], error) {
-	return rest.Answer(view.Removed{Removed: in.ID}), s.o.Store.RemoveCase(ctx, in.ID, board.Person, time.Now())
+	_, err := s.doAction(ctx, func(p *action.Operator) (string, error) { return "", p.RemoveTask(ctx, in.ID) })
+	return rest.Answer(view.Removed{Removed: in.ID}), err
 }
 
 func (s caseHandlers) moveCase(ctx context.Context, in *struct {

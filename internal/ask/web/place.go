@@ -184,17 +184,21 @@ func (s placeHandlers) listNeeds(ctx context.Context) ([]view.Need, error) {
 	if err != nil {
 		return nil, err
 	}
+	known, err := s.caseFacts(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for i := range cases {
 		c := &cases[i]
 		if of.given[c.ID] && c.Status == board.Blocked {
 			continue
 		}
 		if at, ok := of.at[c.ID]; ok { // its run says what is needed
-			shown := view.ShowCase(c)
+			shown := known.showCase(c)
 			of.needs[at].Case, of.needs[at].Title = &shown, c.ID+": "+c.Title
 			continue
 		}
-		n, ok, err := s.caseNeed(ctx, c, queued)
+		n, ok, err := s.caseNeed(ctx, c, known, queued)
 		if err != nil {
 			return nil, err
 		}
@@ -202,7 +206,7 @@ func (s placeHandlers) listNeeds(ctx context.Context) ([]view.Need, error) {
 			of.needs = append(of.needs, n)
 		}
 	}
-	if err := s.keptOut(ctx, &of); err != nil {
+	if err := s.keptOut(ctx, &of, known); err != nil {
 		return nil, err
 	}
 	slices.SortStableFunc(of.needs, func(a, b view.Need) int {
@@ -216,7 +220,7 @@ func (s placeHandlers) listNeeds(ctx context.Context) ([]view.Need, error) {
 
 // keptOut adds the tasks that the autopilot does not start until a person says so, and
 // those that show why it starts nothing.
-func (s placeHandlers) keptOut(ctx context.Context, of *runNeeds) error {
+func (s placeHandlers) keptOut(ctx context.Context, of *runNeeds, known caseFacts) error {
 	idle, err := overview.IdleOf(ctx, s.o.Store)
 	for _, k := range idle.KeptOut[:min(len(idle.KeptOut), maxNeeds)] {
 		if !k.Until.IsZero() && k.Why != idle.Held && !k.Lacks {
@@ -226,7 +230,7 @@ func (s placeHandlers) keptOut(ctx context.Context, of *runNeeds) error {
 		if cerr != nil {
 			return errors.Join(err, cerr)
 		}
-		c := view.ShowCase(&one)
+		c := known.showCase(&one)
 		n := view.Need{Kind: "case", Title: c.ID + ": " + c.Title, Since: c.UpdatedAt, Case: &c,
 			Why: "it is not started: " + k.Why}
 		switch {
@@ -292,8 +296,8 @@ func (s placeHandlers) isAnswered(ctx context.Context, r store.Run) bool {
 
 // caseNeed returns the need of a task that has no waiting run. ok is false while the
 // task's work waits for its turn to land.
-func (s placeHandlers) caseNeed(ctx context.Context, c *board.Case, queued map[string]action.QueueEntry) (n view.Need,
-	ok bool, err error) {
+func (s placeHandlers) caseNeed(ctx context.Context, c *board.Case, known caseFacts,
+	queued map[string]action.QueueEntry) (n view.Need, ok bool, err error) {
 	entry, waits := queued[c.ID]
 	if waits && c.Status == board.Review {
 		return n, false, nil
@@ -303,7 +307,7 @@ func (s placeHandlers) caseNeed(ctx context.Context, c *board.Case, queued map[s
 	}
 	kind := map[board.Status]string{board.Review: "review", board.Failed: "failed", board.Timeout: "timeout"}[c.Status]
 	kind = cmp.Or(kind, "case")
-	shown := view.ShowCase(c)
+	shown := known.showCase(c)
 	n = view.Need{Kind: kind, Title: c.ID + ": " + c.Title, Why: c.Why, Since: shown.UpdatedAt, Case: &shown}
 	if entry.Status == string(queue.Parked) {
 		n.Kind, n.Why, n.Entry = "conflict", entry.Why, &entry

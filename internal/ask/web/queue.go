@@ -3,6 +3,8 @@ package web
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -10,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/web/rest"
 	"github.com/pawl-dev/pawl/internal/ask/web/view"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/do/merge"
 )
@@ -47,7 +50,7 @@ func (s queueHandlers) getQueues(ctx context.Context, _ *rest.Nothing) (*rest.Bo
 }
 
 // queueEntries returns the entries of all queues, by their tasks.
-func (s placeHandlers) queueEntries(ctx context.Context) (map[string]action.QueueEntry, error) {
+func (s *core) queueEntries(ctx context.Context) (map[string]action.QueueEntry, error) {
 	targets, err := s.o.Store.QueueTargets(ctx)
 	if err != nil {
 		return nil, err
@@ -72,6 +75,13 @@ func (s queueHandlers) askEntry(ctx context.Context, in *struct {
 		Why    string `json:"why,omitempty" maxLength:"2000" doc:"Shown in the list."`
 	}
 }) (*done, error) {
+	entries, err := s.queueEntries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if e, ok := entries[in.ID]; ok && !slices.Contains(e.Actions, in.Body.Action) {
+		return nil, fault.Refuse("cannot %s %s: it is %s", in.Body.Action, in.ID, e.Status)
+	}
 	return s.tellQueue(ctx, in.Body.Action, in.ID, in.Body.Why)
 }
 
@@ -81,10 +91,35 @@ func (s queueHandlers) askQueue(ctx context.Context, in *struct {
 		Why    string `json:"why,omitempty" maxLength:"2000" doc:"Shown in the list."`
 	}
 }) (*done, error) {
+	all, err := s.getQueues(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	for i, q := range all.Body.Queues {
+		if slices.Contains(q.Actions, in.Body.Action) {
+			break
+		}
+		if i == len(all.Body.Queues)-1 {
+			return nil, fault.Refuse("cannot %s the queue: %s", in.Body.Action, whyNot(q))
+		}
+	}
 	if in.Body.Action == "land" {
 		return s.startLanding(ctx)
 	}
 	return s.tellQueue(ctx, in.Body.Action, "", in.Body.Why)
+}
+
+// whyNot is why a queue cannot be asked what it does not offer.
+func whyNot(q action.QueueView) string {
+	switch {
+	case q.Stopped != "":
+		return "it is stopped: " + q.Stopped
+	case q.Working != 0:
+		return fmt.Sprintf("process %d works on it", q.Working)
+	case len(q.Entries) == 0:
+		return "nothing waits to land"
+	}
+	return "it is not stopped"
 }
 
 // queueSaid is what is answered to a request about the merge queue.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -79,6 +80,18 @@ func (s reviewHandlers) reviewAsked(ctx context.Context, r store.CaseReview) (vi
 	return out, nil
 }
 
+// lastLanding is the last one of a task, on any branch; the zero one where there is none.
+func (s *core) lastLanding(ctx context.Context, id string) (last queue.Landing, err error) {
+	targets, err := s.o.Store.QueueTargets(ctx)
+	for _, t := range targets {
+		landed, lerr := s.o.Store.Landings(ctx, t, id, 1)
+		if err = errors.Join(err, lerr); len(landed) > 0 && landed[0].At.After(last.At) {
+			last = landed[0]
+		}
+	}
+	return last, err
+}
+
 // findWork returns the work of a task as two commits in the repository.
 func (s reviewHandlers) findWork(ctx context.Context, in *rest.CasePath) (compared, error) {
 	if s.o.Tree == nil {
@@ -107,13 +120,13 @@ func (s reviewHandlers) findWork(ctx context.Context, in *rest.CasePath) (compar
 		if e, ok := row.State.Find(in.ID); ok {
 			work = e
 		}
-		landed, err := s.o.Store.Landings(ctx, t, in.ID, 1)
-		if err != nil {
-			return compared{}, err
-		}
-		if len(landed) > 0 && work.Commit == "" {
-			work.Commit, work.Base = landed[0].Commit, landed[0].Before()
-		}
+	}
+	landed, err := s.lastLanding(ctx, in.ID)
+	if err != nil {
+		return compared{}, err
+	}
+	if landed.Commit != "" && work.Commit == "" {
+		work.Commit, work.Base = landed.Commit, landed.Before()
 	}
 	if work.Commit != "" && work.Base == "" {
 		work.Base = work.Commit + "^1"

@@ -565,7 +565,7 @@ func TestCases(t *testing.T) {
 	var one, two view.CaseDetail
 	r.ask(http.MethodPost, "/cases", `{"title":"<script>alert(1)</script>","tags":["ui"],"priority":3,"acceptance":["it works"]}`, &one)
 	r.ask(http.MethodPost, "/cases", `{"title":"second","needs":["task-001"]}`, &two)
-	if one.Title != "<script>alert(1)</script>" || !one.Ready || two.Ready || two.NotReady == "" || strings.Join(one.Actions, " ") != "block defer start edit" {
+	if one.Title != "<script>alert(1)</script>" || !one.Ready || two.Ready || two.NotReady == "" || strings.Join(one.Actions, " ") != "block defer extend edit remove" {
 		t.Errorf("got %+v and %+v", one, two)
 	}
 	r.ask(http.MethodPatch, "/cases/2", `{"description":"long","tags":[]}`, &two)

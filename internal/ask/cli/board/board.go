@@ -7,14 +7,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/cli/session"
-	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
 	"github.com/pawl-dev/pawl/internal/keep/store"
@@ -134,7 +132,7 @@ func caseRemoveCommand(a *command.App) *cobra.Command {
 		func(ctx context.Context, args []string) error {
 			return a.WithOperator(ctx, func(p *action.Operator) error {
 				return eachCase(ctx, p, args, func(id string) error {
-					err := p.Store.RemoveCase(ctx, id, board.Person, time.Now())
+					err := p.RemoveTask(ctx, id)
 					if err == nil && a.JSON {
 						return a.JSONLine(map[string]string{"removed": id})
 					} else if err == nil {

@@ -32,7 +32,7 @@ type Case struct {
 	Finished    int       `json:"children_done"`
 	CreatedAt   time.Time `json:"created_at"`
 	UpdatedAt   time.Time `json:"updated_at"`
-	Actions     []string  `json:"actions" nullable:"false" doc:"What a person may do with it as it is."`
+	Actions     []string  `json:"actions" nullable:"false" doc:"What a person may do with it as it is; revert and remove only where one case is asked for."`
 	Description string    `json:"description,omitempty" doc:"Only where one case is asked for."`
 	Acceptance  []string  `json:"acceptance,omitempty" doc:"Only where one case is asked for."`
 
@@ -58,8 +58,15 @@ type CaseDetail struct {
 	Proof []report.Proof `json:"proof" nullable:"false" doc:"Which checks show its criteria."`
 }
 
+// Facts decide with the case what a person may do with it.
+type Facts struct {
+	Autopilot bool // one works
+	Workspace bool // it has one
+	Asked     bool // a person is asked to review its work
+}
+
 // ShowCase shows a case with what a person may do with it.
-func ShowCase(c *board.Case) Case {
+func ShowCase(c *board.Case, f Facts) Case {
 	score, _ := board.Score(c)
 	return Case{
 		ID: c.ID, Type: string(c.Type), Title: c.Title, Tags: NonNil(c.Tags),
@@ -67,7 +74,7 @@ func ShowCase(c *board.Case) Case {
 		Status: string(c.Status), Why: c.Why, Ready: c.IsReady(), NotReady: c.NotReady(),
 		Score: score, Retries: c.Retries, Unblocks: c.Unblocks,
 		Children: c.Children, Finished: c.ChildrenDone, CreatedAt: c.CreatedAt,
-		UpdatedAt: c.UpdatedAt, Actions: caseActions(c),
+		UpdatedAt: c.UpdatedAt, Actions: caseActions(c, f),
 		Description: c.Description, Acceptance: c.Acceptance, Control: c.Control,
 		Checks: c.Checks,
 	}
@@ -75,31 +82,34 @@ func ShowCase(c *board.Case) Case {
 
 // personal are the actions that a person has, in the order of a menu. Landing,
 // failing and the like are pawl's.
-var personal = []board.Action{board.Retry, board.Unblock, board.Block, board.Defer, board.Undefer, board.Rollback}
+var personal = []board.Action{board.Approve, board.Redo, board.Reject, board.Start, board.Retry, board.Unblock,
+	board.Block, board.Defer, board.Undefer, board.Rollback}
 
-// caseActions tries what is allowed: a move that is not stored changes nothing.
-func caseActions(c *board.Case) []string {
+// caseActions tries what is allowed: a move that is not stored changes nothing. What has
+// landed, and what others need, is known where one case is shown.
+func caseActions(c *board.Case, f Facts) []string {
 	out := []string{}
 	for _, a := range personal {
+		switch a {
+		case board.Approve, board.Redo, board.Reject:
+			if !f.Asked {
+				continue
+			}
+		case board.Start:
+			if !f.Autopilot {
+				continue
+			}
+		}
 		if _, _, err := board.Move(*c, board.Change{Action: a, By: board.Person, Why: "?",
 			At: c.UpdatedAt}); err == nil {
 			out = append(out, string(a))
 		}
 	}
-	switch c.Status {
-	case board.Failed, board.Timeout, board.Blocked:
-		out = append(out, "clean", "extend")
-	case board.Review:
-		out = append(out, "approve", "redo", "reject")
-	case board.Pending:
-		if c.IsReady() {
-			out = append(out, "start")
-		}
-	case board.Done:
-		if c.Type == board.Task {
-			out = append(out, "revert")
-		}
-	case board.Active, board.Deferred:
+	if c.Type == board.Task && c.Status != board.Done {
+		out = append(out, "extend")
+	}
+	if f.Workspace && c.Status != board.Active {
+		out = append(out, "clean")
 	}
 	if board.CanEdit(c) == nil {
 		out = append(out, string(board.Edit))
