@@ -109,7 +109,7 @@ func (s queueHandlers) askQueue(ctx context.Context, in *struct {
 	return s.tellQueue(ctx, in.Body.Action, "", in.Body.Why)
 }
 
-// whyNot is why a queue cannot be asked what it does not offer.
+// whyNot returns the reason for which a queue does not offer something.
 func whyNot(q action.QueueView) string {
 	switch {
 	case q.Stopped != "":
