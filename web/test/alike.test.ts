@@ -40,6 +40,7 @@ const all = [
   'rollback',
   'clean',
   'edit',
+  'remove',
 ];
 const move = 'POST /api/v1/cases/{id}/actions';
 const run = '/api/v1/runs/{run}';

@@ -18,6 +18,7 @@ import './choose.test';
 import './flow.test';
 import './repositories.test';
 import './restart.test';
+import './history.test';
 import './review.test';
 import './idle.test';
 import './terminal.test';

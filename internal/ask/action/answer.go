@@ -115,6 +115,9 @@ func (p *Operator) Answer(ctx context.Context, r store.Run, step string, words [
 		return false, refuseEnded(r, "run %s asks nothing: it is %s", r.ID, r.Status)
 	}
 	s, err := storedrun.StateOf(r)
+	if err == nil {
+		err = p.CheckTask(ctx, r, true)
+	}
 	if err != nil {
 		return false, err
 	}

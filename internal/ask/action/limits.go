@@ -143,6 +143,9 @@ func (p *Operator) ExtendRun(ctx context.Context, r store.Run, f planner.Flags) 
 // a task, and a run that works takes higher limits. done is false when the caller
 // has to drive the run.
 func (p *Operator) ResumeElsewhere(ctx context.Context, r store.Run, f planner.Flags) (done bool, err error) {
+	if err := p.CheckTask(ctx, r, false); err != nil {
+		return true, err
+	}
 	switch {
 	case r.Kind == string(loop.Task) && f.Raises():
 		d, err := p.ExtendRun(ctx, r, f)

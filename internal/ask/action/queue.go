@@ -3,6 +3,7 @@ package action
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -28,6 +29,19 @@ type QueueView struct {
 	Entries []QueueEntry `json:"entries" nullable:"false" doc:"In the order of landing."`
 	Landed  []Landed     `json:"landed" nullable:"false" doc:"What landed last, the latest first."`
 	Actions []string     `json:"actions" nullable:"false" doc:"What can be asked of it now: pause, resume, land."`
+}
+
+// Hindrance returns the reason for which the queue does not offer something.
+func (v *QueueView) Hindrance() string {
+	switch {
+	case v.Stopped != "":
+		return "it is stopped: " + v.Stopped
+	case v.Working != 0:
+		return fmt.Sprintf("process %d works on it", v.Working)
+	case len(v.Entries) == 0:
+		return "nothing waits to land"
+	}
+	return "it is not stopped"
 }
 
 // QueueEntry is one verified change that waits to land.

@@ -329,6 +329,9 @@ func Unattended(ctx context.Context, stateDir, run string) (string, bool) {
 // Message leaves words for the next prompt of a run; from says where they come
 // from.
 func (p *Runs) Message(ctx context.Context, r store.Run, text, from string) error {
+	if err := p.CheckTask(ctx, r, false); err != nil {
+		return err
+	}
 	err := storedrun.LeaveMessage(ctx, p.Store, r, text, from)
 	if errors.Is(err, storedrun.ErrNoReader) {
 		return refuseEnded(r, "%v", err)

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
@@ -96,26 +98,49 @@ func (p *Runs) suggestForTask(ctx context.Context, e *fault.Error, r store.Run) 
 	return e.Hint("See its task: pawl case show %s", board.TaskOf(r.Name)).Hint("See what it did: pawl show %s", r.ID)
 }
 
-// Reopen lets the autopilot go on with a task that a person has answered.
-func (p *Operator) Reopen(ctx context.Context, r store.Run, why string) error {
-	c, err := p.Store.Case(ctx, board.TaskOf(r.Name))
+// CheckTask refuses what is asked of the run of a task if the task does not continue with it. reopens is for what
+// has the task continue at once.
+func (p *Runs) CheckTask(ctx context.Context, r store.Run, reopens bool) error {
+	if r.Kind != string(loop.Task) || IsDriven(r) {
+		return nil
+	}
+	id := board.TaskOf(r.Name)
+	c, err := p.Store.Case(ctx, id)
 	if err != nil {
 		return Explain(err)
 	}
-	if c.Status == board.Blocked {
-		if c, err = p.Store.MoveCase(ctx, c.ID,
-			board.Change{Action: board.Unblock, By: board.Person, Why: why, At: time.Now()}); err != nil {
-			return Explain(err)
-		}
+	last, err := p.Store.Latest(ctx, r.Root, r.Name)
+	isOpen := slices.Contains([]board.Status{board.Pending, board.Active, board.Blocked}, c.Status)
+	switch {
+	case err == nil && last.ID != r.ID:
+		return fault.Refuse("run %s has worked on %s since", last.ID, id).Hint("See it: pawl show %s", last.ID)
+	case strings.HasPrefix(strings.TrimPrefix(r.Name, id), "-race"):
+		return fault.Refuse("%s does not continue with run %s, which raced for it", id, r.ID).
+			Hint("Start over: pawl case retry %s", id)
+	case c.Status == board.Review:
+		return p.suggestForTask(ctx, fault.Refuse("%s cannot continue: its work is verified", id), r)
+	case c.Status == board.Done:
+		return fault.Refuse("%s cannot continue: it is done", id).Hint("Take it back: pawl revert %s", id)
+	case reopens && !isOpen:
+		return fault.Refuse("%s cannot continue: it is %s", id, c.Status).
+			Hint("Start over:          pawl case retry %s", id).
+			Hint("Raise its limits:    pawl case extend %s --max-iterations N", id)
 	}
-	switch c.Status {
-	case board.Pending, board.Active:
-	case board.Review:
-		return p.suggestForTask(ctx, fault.Refuse("%s cannot continue: its work is verified", c.ID), r)
-	default:
-		return fault.Refuse("%s cannot continue: it is %s", c.ID, c.Status).
-			Hint("Start over:          pawl case retry %s", c.ID).
-			Hint("Raise its limits:    pawl case extend %s --max-iterations N", c.ID)
+	return nil
+}
+
+// Reopen lets the autopilot go on with a task that a person has answered.
+func (p *Operator) Reopen(ctx context.Context, r store.Run, why string) error {
+	if err := p.CheckTask(ctx, r, true); err != nil {
+		return err
+	}
+	c, err := p.Store.Case(ctx, board.TaskOf(r.Name))
+	if err == nil && c.Status == board.Blocked {
+		c, err = p.Store.MoveCase(ctx, c.ID,
+			board.Change{Action: board.Unblock, By: board.Person, Why: why, At: time.Now()})
+	}
+	if err != nil {
+		return Explain(err)
 	}
 	p.Say("%s is %s.", c.ID, State(&c))
 	if _, err := p.Autopilot(ctx); err != nil {

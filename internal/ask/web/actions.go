@@ -250,12 +250,8 @@ func (s actionHandlers) messageRun(ctx context.Context, in *struct {
 // checkRollback returns an error if the task cannot be rolled back, or if the run is not
 // the task's last.
 func (s actionHandlers) checkRollback(ctx context.Context, r store.Run) error {
-	last, err := s.o.Store.Latest(ctx, r.Root, r.Name)
-	if err != nil {
+	if err := s.o.CheckTask(ctx, r, false); err != nil {
 		return err
-	}
-	if last.ID != r.ID {
-		return fault.Refuse("run %s has worked on %s since", last.ID, r.Name).Hint("Roll that run back, or the task")
 	}
 	return s.o.CheckRollback(ctx, r.Name)
 }

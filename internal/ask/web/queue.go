@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -100,26 +99,13 @@ func (s queueHandlers) askQueue(ctx context.Context, in *struct {
 			break
 		}
 		if i == len(all.Body.Queues)-1 {
-			return nil, fault.Refuse("cannot %s the queue: %s", in.Body.Action, whyNot(q))
+			return nil, fault.Refuse("cannot %s the queue: %s", in.Body.Action, q.Hindrance())
 		}
 	}
 	if in.Body.Action == "land" {
 		return s.startLanding(ctx)
 	}
 	return s.tellQueue(ctx, in.Body.Action, "", in.Body.Why)
-}
-
-// whyNot returns the reason for which a queue does not offer something.
-func whyNot(q action.QueueView) string {
-	switch {
-	case q.Stopped != "":
-		return "it is stopped: " + q.Stopped
-	case q.Working != 0:
-		return fmt.Sprintf("process %d works on it", q.Working)
-	case len(q.Entries) == 0:
-		return "nothing waits to land"
-	}
-	return "it is not stopped"
 }
 
 // queueSaid is what is answered to a request about the merge queue.

@@ -128,7 +128,14 @@ func (s reviewHandlers) findWork(ctx context.Context, in *rest.CasePath) (compar
 	if landed.Commit != "" && work.Commit == "" {
 		work.Commit, work.Base = landed.Commit, landed.Before()
 	}
-	if work.Commit != "" && work.Base == "" {
+	if work.Commit == "" { // what its last run changed so far
+		last, err := s.o.Store.Latest(ctx, s.o.Root, in.ID)
+		if err != nil {
+			return compared{}, nil //nolint:nilerr // nobody has worked on it
+		}
+		return diffHandlers(s).findStates(ctx, last.ID, Span{To: -1})
+	}
+	if work.Base == "" {
 		work.Base = work.Commit + "^1"
 	}
 	return compared{s.o.Tree, work.Base, work.Commit}, nil

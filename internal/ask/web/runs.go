@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -19,6 +20,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/ask/web/rest"
 	"github.com/pawl-dev/pawl/internal/ask/web/view"
+	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
@@ -48,7 +50,7 @@ type runQuery struct {
 
 func (s runHandlers) listRuns(ctx context.Context, in *runQuery) (*rest.Body[view.RunPage], error) {
 	q := store.RunQuery{Root: s.o.Root, Status: in.Status, Active: in.Active, Kind: in.Kind, Name: in.Name,
-		Text: in.Text, Kept: true}
+		Text: in.Text}
 	runs, next, more, err := s.o.Store.RunPage(ctx, q, runMark(in.Cursor), in.Limit)
 	if err != nil {
 		return nil, err
@@ -76,7 +78,27 @@ func (s *core) viewOf(ctx context.Context, r store.Run) view.Run {
 	r = s.o.AsIs(ctx, r)
 	v := view.ShowRun(&r)
 	v.Coming = s.pendingControls(ctx, r)
+	if r.Kind == string(loop.Task) && !action.IsDriven(r) {
+		v.Actions = s.actionsByTask(ctx, r, v.Actions)
+	}
 	return v
+}
+
+// actionsByTask leaves out what the board refuses for the run of a task.
+func (s *core) actionsByTask(ctx context.Context, r store.Run, list []string) []string {
+	c, err := s.o.Store.Case(ctx, board.TaskOf(r.Name))
+	if err = errors.Join(err, s.o.CheckTask(ctx, r, false)); err != nil {
+		return []string{}
+	}
+	return slices.DeleteFunc(list, func(one string) bool {
+		switch one {
+		case "rollback":
+			return s.o.CheckRollback(ctx, r.Name) != nil
+		case "answer":
+			return s.o.CheckTask(ctx, r, true) != nil
+		}
+		return one == "resume" && c.Status != board.Blocked
+	})
 }
 
 // pendingControls returns the kinds of what a run was asked and has not taken. A run that

@@ -25,7 +25,6 @@ type RunQuery struct {
 	Kind   string
 	Name   string
 	Text   string // in the id, the name, what it is to do or the reason, in any case of letters
-	Kept   bool   // no runs of tasks that were taken off the board
 	// Undelivered: only runs of which something is said to be undelivered in their set-up.
 	Undelivered bool
 }
@@ -93,9 +92,6 @@ func (q RunQuery) conditions() *rows.Conditions {
 	}
 	if len(q.Status) > 0 {
 		rows.AnyOf(c, `status IN (…)`, q.Status)
-	}
-	if q.Kept {
-		c.Add(`(kind <> 'task' OR EXISTS (SELECT 1 FROM cases WHERE cases.id = ` + taskOfRun + `))`)
 	}
 	if text := strings.ToLower(q.Text); text != "" {
 		c.Add(`(instr(lower(name), ?) > 0 OR instr(lower(`+workColumn+`), ?) > 0 OR instr(lower(why), ?) > 0

@@ -2,6 +2,7 @@ package view
 
 import (
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -105,7 +106,8 @@ func caseActions(c *board.Case, f Facts) []string {
 			out = append(out, string(a))
 		}
 	}
-	if c.Type == board.Task && c.Status != board.Done {
+	hasBegun := []board.Status{board.Active, board.Failed, board.Timeout, board.Blocked}
+	if c.Type == board.Task && slices.Contains(hasBegun, c.Status) {
 		out = append(out, "extend")
 	}
 	if f.Workspace && c.Status != board.Active {
