@@ -45,7 +45,8 @@ func (s *pilotHandlers) pilotRoutes(api huma.API) {
 		s.planSprint)
 	rest.Delete(at, "/sprints/next", "drop-sprint", "Drop the planned sprint", s.dropSprint)
 	rest.Post(at, "/autopilot/start", "start-autopilot",
-		"Start the autopilot in the background; it ends with the server, and works again with the next one", s.startAutopilot)
+		"Start the autopilot in the background; it ends with the server, and works again with the next one",
+		s.startAutopilot)
 	rest.Post(at, "/autopilot/pause", "pause-autopilot", "Start nothing new; runs pause at the end of their iteration",
 		s.askAutopilot("pause", ""))
 	rest.Post(at, "/autopilot/resume", "resume-autopilot", "Continue after a pause", s.askAutopilot("resume", ""))

@@ -39,7 +39,7 @@ func (s placeHandlers) overview(ctx context.Context, in *Clock) (*rest.Body[view
 	now := time.Now().UTC()
 	out := view.Overview{Name: filepath.Base(s.o.Root), Root: s.o.Root, Version: s.o.Version, Now: now,
 		Git: s.o.Tree != nil, Active: []view.Run{}, Gates: []view.GateSpec{}, Agents: []string{}, Warnings: []string{},
-		Cases: map[string]int{}}
+		Cases: map[string]int{}, Lacks: s.o.Lacks()}
 	runs, err := s.activeRuns(ctx)
 	if err != nil {
 		return nil, err

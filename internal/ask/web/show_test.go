@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/ask/config"
 	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
+	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/ask/web/activity"
 	"github.com/pawl-dev/pawl/internal/ask/web/patch"
 	"github.com/pawl-dev/pawl/internal/ask/web/rest"
@@ -752,5 +754,37 @@ func TestEvidenceOfAnotherMachine(t *testing.T) {
 	}
 	if w := r.send(r.asking("GET", rest.Base+at+"/evidence/agent.notes.md", "")); w.Body.String() != "It" {
 		t.Errorf("the file is %d %q", w.Code, w.Body)
+	}
+}
+
+// A first start shows what is missing, with what helps: a configuration, checks, an agent, its login.
+func TestFirstStart(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	lacks := func() string {
+		var o view.Overview
+		r.get("/overview", &o)
+		var all []string
+		for _, l := range o.Lacks {
+			if len(l.Do) == 0 {
+				t.Errorf("nothing helps with %q", l.What)
+			}
+			all = append(all, l.What)
+		}
+		return strings.Join(all, " ")
+	}
+	p, err := r.s.o.Planner("", planner.Flags{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := config.Agent{Command: []string{"true"}, Output: "text"}
+	p.Config.Agent, p.Config.Agents.Named = "mine", map[string]config.Agent{"mine": own}
+	if is := lacks(); !strings.Contains(is, "has no pawl.yaml") {
+		t.Errorf("it lacks %q", is)
+	}
+	p.Config.File = "/repo/pawl.yaml"
+	p.Config.Verification.Commands = nil
+	if is := lacks(); strings.Contains(is, "pawl.yaml") || !strings.Contains(is, "No check") {
+		t.Errorf("with a configuration: %q", is)
 	}
 }

@@ -33,8 +33,11 @@ class Pilot {
     await this.tell(() => post(paths[what], { body: undefined }));
   }
 
+  /** start has it stay when nothing is left to do: what is answered or approved later goes on at once. */
   start = (slots?: number): Promise<void> =>
-    this.tell(() => post('/api/v1/autopilot/start', { body: slots ? { max_parallel: slots } : {} }));
+    this.tell(() =>
+      post('/api/v1/autopilot/start', { body: { keep: true, ...(slots ? { max_parallel: slots } : {}) } }),
+    );
 
   /** proceed starts what is left of a sprint that was cut off, or was planned and held. */
   async proceed(): Promise<void> {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
@@ -60,7 +61,7 @@ func agentsFound(ctx context.Context, a *command.App, root string) []agentState 
 		}
 		if s.Installed {
 			s.Version = askVersion(ctx, a, root, s.Path)
-			s.Login, _ = loggedIn(a, row.Name)
+			s.Login, _ = action.LoggedIn(a.Env, row.Name)
 		}
 		all = append(all, s)
 	}

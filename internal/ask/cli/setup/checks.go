@@ -169,7 +169,7 @@ func (k *checks) gatesPresent(pl *planner.Planner) func(string) (string, error) 
 func (k *checks) checkLogin(c *config.Config) {
 	own := c.Agents.Named[c.Agent]
 	name := agents.Program(c.Agent, own.Output, own.Command)
-	sign, known := loggedIn(k.a, name)
+	sign, known := action.LoggedIn(k.a.Env, name)
 	what := "login of " + c.Agent
 	switch {
 	case !known:
@@ -182,17 +182,6 @@ func (k *checks) checkLogin(c *config.Config) {
 	default:
 		k.addCheck(sound, what, sign)
 	}
-}
-
-// loggedIn is the sign of a program's login; "" is none.
-func loggedIn(a *command.App, program string) (sign string, known bool) {
-	return agents.LoggedIn(program, a.Getenv("HOME"), a.Env, func(path string) bool {
-		if entries, err := os.ReadDir(path); err == nil {
-			return len(entries) > 0 // a run makes the folders, too
-		}
-		_, err := os.Stat(path)
-		return err == nil
-	})
 }
 
 // checkPrograms reports whether a gate that is required cannot run.

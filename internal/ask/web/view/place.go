@@ -30,6 +30,8 @@ type Overview struct {
 	Agents   []string       `json:"agents" nullable:"false" doc:"Those that the configuration names. A task has another than the first with a tag: agent:NAME."`
 	Problem  string         `json:"problem" doc:"What is wrong with the configuration; empty when nothing is."`
 	Warnings []string       `json:"warnings" nullable:"false" doc:"Remarks about the configuration."`
+
+	Lacks []action.Lack `json:"lacks" nullable:"false" doc:"What is missing before work can start, or be verified."`
 }
 
 // Today is what was used since midnight.
