@@ -1,7 +1,7 @@
 // What becomes of the autopilot and its sprint when the server ends, is killed, and is started again.
 
 import assert from 'node:assert/strict';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { api, make } from './project';
@@ -144,5 +144,26 @@ test('an autopilot that ended with its server works again, and one that a person
   await bar.getByText('The sprint before it was stopped').waitFor(); // so the server has looked at what is to work
   await bar.getByText('Autopilot is off').waitFor();
   assert.equal(((await api(page, '/api/v1/autopilot')) as Pilot).running, false);
+  await context.close();
+});
+
+test('a page whose token was changed says so, and takes the new address', async (t) => {
+  const p = await make(process.env.PAWL ?? 'pawl', files);
+  t.after(() => p.close());
+  const context = await entered(p.url, 1280);
+  const page = await context.newPage();
+  await page.goto(new URL('/board', p.url).href);
+  await page.getByText('Live').waitFor();
+  await p.restart(() => {
+    const file = join(p.state, 'pawl');
+    const [dir] = readdirSync(file).filter((name) => existsSync(join(file, name, 'serve', 'session.json')));
+    rmSync(join(file, dir!, 'serve', 'session.json'));
+  });
+  await page.getByText('This session has ended').waitFor();
+  const address = p.run('serve', '--url').trim();
+  await page.getByLabel(/The address that/).fill(address);
+  await page.getByRole('button', { name: 'Open it' }).click();
+  await page.getByText('Live').waitFor();
+  await page.getByText('This session has ended').waitFor({ state: 'detached' });
   await context.close();
 });

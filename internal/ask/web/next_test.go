@@ -46,8 +46,8 @@ func TestPlannedSprintBegins(t *testing.T) {
 	r.autopilot("running")
 	var done view.Done
 	for _, count := range []string{"1", "2"} {
-		r.ask(http.MethodPost, "/sprints/next", `{"count":"`+count+`","tags":["x"]}`, &done)
-		if got := r.next(); got != "--count="+count+" --tag=x" || r.did() != "" {
+		r.ask(http.MethodPost, "/sprints/next", `{"count":"`+count+`","tags":["x"],"max_iterations":7}`, &done)
+		if got := r.next(); got != "--count="+count+" --max-iterations=7 --tag=x" || r.did() != "" {
 			t.Fatalf("planned: %q", got)
 		}
 	}
@@ -55,7 +55,7 @@ func TestPlannedSprintBegins(t *testing.T) {
 	if got := r.next(); got != "" {
 		t.Errorf("it is still planned: %q", got)
 	}
-	if got := r.did(); got != "pawl sprint --count=2 --tag=x" {
+	if got := r.did(); got != "pawl sprint --count=2 --max-iterations=7 --tag=x" {
 		t.Errorf("began %q", got)
 	}
 	if r.next() != "" || r.did() != "" {

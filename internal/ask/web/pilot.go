@@ -64,6 +64,9 @@ func (s *pilotHandlers) getAutopilot(ctx context.Context, _ *rest.Nothing) (*res
 		return nil, err
 	}
 	out := view.ShowAutopilot(v)
+	if c, err := s.loadConfig(); err == nil && !v.Running {
+		out.MaxParallel = c.Autopilot.MaxParallel // that a start would have
+	}
 	if out.Next, err = s.begun.Planned(); err == nil {
 		out.Restart, err = s.begun.Restart(v.Session)
 	}

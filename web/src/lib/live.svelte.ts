@@ -4,7 +4,7 @@
 // when it is seen again and something has happened since, it loads its data anew.
 
 import { alerts } from './alerts.svelte';
-import type { Activity } from './api';
+import { get, Problem, type Activity } from './api';
 import { clock } from './clock.svelte';
 import { coalesce } from './coalesce';
 import { notes } from './notes.svelte';
@@ -59,6 +59,8 @@ class Live {
   state = $state<State | 'resting'>('connecting');
   /** unreachable: something could not be loaded, and is when the server answers again. */
   unreachable = $state(false);
+  /** ended: the server answers, but has another token than this page. */
+  ended = $state(false);
   version = '';
   private listeners = new Set<Listener>();
   private late = new Set<() => void>();
@@ -194,7 +196,10 @@ class Live {
 
   private turn(state: State): void {
     this.state = state;
-    if (state === 'away') this.known();
+    if (state === 'live') this.ended = false;
+    if (state !== 'away') return;
+    this.known();
+    get('/api/v1/autopilot', {}).catch((e: unknown) => (this.ended = e instanceof Problem && e.status === 401));
   }
 
   /** hello: the server is there; what has an id and was missed comes now. */

@@ -245,6 +245,8 @@ type SprintWish struct {
 	PauseOnError bool     `json:"pause_on_error,omitempty"`
 	BatchReview  bool     `json:"batch_review,omitempty" doc:"Verified work waits for a review, all of it when the sprint has ended."`
 	MaxParallel  int      `json:"max_parallel,omitempty" minimum:"1" maximum:"100"`
+	// MaxIterations is of each task.
+	MaxIterations int `json:"max_iterations,omitempty" minimum:"1" maximum:"1000000" doc:"Of each task."`
 }
 
 // Planned is a sprint that begins when the one at work has come to its end.
