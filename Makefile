@@ -44,7 +44,7 @@ e2e-all: ## the same in every scenario, which takes minutes
 
 cluster-test: ## build a Temporal server once, and work tasks on it
 	@scripts/temporal/build >/dev/null
-	@$(GO) test ./internal/do/cluster/... -count=1
+	@$(GO) test ./internal/do/cluster/... ./cmd/pawl-cluster -count=1
 
 cluster-chaos: ## kill, stop and cut off workers, database and engine while a board is worked; FAULTS=20 SEED=1
 	@scripts/temporal/build >/dev/null

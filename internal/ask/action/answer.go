@@ -2,7 +2,6 @@ package action
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -17,7 +16,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
-	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -210,7 +208,11 @@ func (p *Operator) printTaskEnded(ctx context.Context, r store.Run, chosen contr
 		p.Say("You accepted the work of %s as it is.", r.Name)
 		return p.Reopen(ctx, r, "a person accepted its work as it is")
 	case control.TakeOver:
-		p.Say("You have taken over %s, which stays blocked. Its workspace: %s", r.Name, PlaceOf(r))
+		where := PlaceOf(r)
+		if host := p.RemoteHost(ctx, r); host != "" {
+			where += " on " + host + "; see its work here: pawl show " + r.Name + " --diff"
+		}
+		p.Say("You have taken over %s, which stays blocked. Its workspace: %s", r.Name, where)
 		p.Say("  Give it back to pawl:  pawl case retry %s", r.Name)
 	case control.GiveUp:
 		return p.giveUpTask(ctx, r, chosen.To)
@@ -220,7 +222,7 @@ func (p *Operator) printTaskEnded(ctx context.Context, r store.Run, chosen contr
 
 // giveUpTask takes the work of a blocked task back and puts the task off.
 func (p *Operator) giveUpTask(ctx context.Context, r store.Run, to int) error {
-	if err := p.takeBack(ctx, r, to); err != nil {
+	if err := p.takeAllBack(ctx, r, to); err != nil {
 		return fault.Of(fault.Failed, fmt.Errorf("%s stays blocked, since its work was not rolled back: %w",
 			r.Name, err)).
 			Hint("Try again: pawl case rollback %s --to %d", r.Name, to)
@@ -234,7 +236,7 @@ func (p *Operator) giveUpTask(ctx context.Context, r store.Run, to int) error {
 	return nil
 }
 
-func (p *Operator) takeBack(ctx context.Context, r store.Run, to int) error {
+func (p *Operator) takeAllBack(ctx context.Context, r store.Run, to int) error {
 	pl, err := p.Planner(r.Root, planner.Flags{})
 	if err != nil {
 		return err
@@ -243,17 +245,7 @@ func (p *Operator) takeBack(ctx context.Context, r store.Run, to int) error {
 	if err != nil {
 		return err
 	}
-	point, where, err := p.targetOf(ctx, clones, r.Name, BackTo{N: to})
-	if err != nil {
-		return err
-	}
-	ref, err := clones.Rollback(ctx, r.Name, point)
-	if errors.Is(err, pool.ErrNone) {
-		return nil
-	}
-	if err == nil {
-		p.Say("The workspace of %s is restored to %s. What was there before is kept: %s", r.Name, where, ref)
-	}
+	_, err = p.takeBack(ctx, clones, r.Name, BackTo{N: to})
 	return err
 }
 

@@ -58,6 +58,9 @@ func (p *Runs) Apply(ctx context.Context, r store.Run, o ApplyOptions) (Applicat
 		return Application{}, fault.Refuse("run %s is still running, and has no result yet", r.ID).
 			Hint("Stop it first: pawl stop %s", r.ID)
 	}
+	if err := p.CheckHere(ctx, r, "apply"); err != nil {
+		return Application{}, err
+	}
 	w, err := p.workspaceOf(ctx, r)
 	if errors.Is(err, delivery.ErrGone) {
 		return Application{}, fault.Refuse("run %s has nothing to apply: its work is not kept", r.ID)

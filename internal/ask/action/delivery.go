@@ -238,6 +238,9 @@ type Clash struct {
 // which the run's work was not delivered. It returns nil if the workspace of the run is
 // gone.
 func (p *Runs) ListConflicts(ctx context.Context, r store.Run) ([]Clash, error) {
+	if err := p.CheckHere(ctx, r, "settle"); err != nil {
+		return nil, err
+	}
 	w, err := p.workspaceOf(ctx, r)
 	if errors.Is(err, delivery.ErrGone) {
 		return nil, nil
@@ -270,6 +273,9 @@ func (p *Runs) InConflict(ctx context.Context, r store.Run) (bool, error) {
 // from the one with markers. left is how many are open.
 func (p *Runs) SettleConflict(ctx context.Context, r store.Run, path string, choice delivery.Choice,
 	edit func(text []byte) ([]byte, error)) (left int, err error) {
+	if err := p.CheckHere(ctx, r, "settle"); err != nil {
+		return 0, err
+	}
 	w, err := p.workspaceOf(ctx, r)
 	if errors.Is(err, delivery.ErrGone) {
 		return 0, fault.Of(fault.Refused, err)

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
+	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/delivery"
@@ -17,9 +19,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
-// remoteHost returns the machine that has the work of a run; "" where that is this one, or
+// RemoteHost returns the machine that has the work of a run; "" where that is this one, or
 // not known.
-func (p *Runs) remoteHost(ctx context.Context, r store.Run) string {
+func (p *Runs) RemoteHost(ctx context.Context, r store.Run) string {
 	host := SetupOf(r).Host
 	here, err := os.Hostname()
 	if p.Store.BoardName() == "" || r.Iteration == 0 || err != nil || host == here {
@@ -34,35 +36,43 @@ func (p *Runs) remoteHost(ctx context.Context, r store.Run) string {
 	return host
 }
 
-// checkHere refuses a run whose work is on another machine: what is here is another clone.
-func (p *Runs) checkHere(ctx context.Context, r store.Run) error {
-	host := p.remoteHost(ctx, r)
+// CheckHere refuses a run whose work is on another machine: what is here is another clone. The command does
+// there what was asked for.
+func (p *Runs) CheckHere(ctx context.Context, r store.Run, command string) error {
+	host := p.RemoteHost(ctx, r)
 	if host == "" {
 		return nil
 	}
 	e := fault.Refuse("the work of run %s is not on this machine: it is in %s on %s", r.ID, PlaceOf(r), host).
-		Hint("Continue it there:   pawl resume %s", r.ID)
-	if r.Kind == string(loop.Procedure) {
-		e = e.Hint("Or start over here:  pawl run %s", r.Name)
+		Hint("Do it there: pawl %s %s", command, r.ID)
+	if r.Kind == string(loop.Task) {
+		return e
 	}
-	return e
+	return e.Hint("If %s no longer exists, its work does not either; start over here: %s", host, StartCommand(r))
 }
 
-// taskHere refuses a task whose workspace is on another machine.
-func (p *Runs) taskHere(ctx context.Context, id, command string) error {
+// TaskElsewhere returns the last run of a task, and the machine that has its workspace; "" where that is
+// this one, or there is none.
+func (p *Runs) TaskElsewhere(ctx context.Context, id string) (store.Run, string, error) {
 	r, err := p.Store.Latest(ctx, p.Root, id)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil
+		return r, "", nil
 	}
 	if err != nil {
+		return r, "", err
+	}
+	return r, p.RemoteHost(ctx, r), nil
+}
+
+// CleanElsewhere explains that the workspace of a task has to be removed on another machine; nil where there is none.
+func (p *Runs) CleanElsewhere(ctx context.Context, id string) error {
+	r, host, err := p.TaskElsewhere(ctx, id)
+	if err != nil || host == "" || TaskOf(ctx, p.Store, r).Status == board.Done {
 		return err
 	}
-	if host := p.remoteHost(ctx, r); host != "" {
-		return fault.Refuse("the workspace of %s is not on this machine: it is %s on %s; nothing was changed",
-			id, PlaceOf(r),
-			host).Hint("Do it there: %s", command)
-	}
-	return nil
+	return fault.Refuse("the workspace of %s is not on this machine: it is %s on %s", id, PlaceOf(r), host).
+		Hint("Remove it there: pawl case clean %s", id).
+		Hint("If %s no longer exists, there is nothing to remove", host)
 }
 
 // Work is what a run did, as two commits or trees that Tree has. That of a task's run is all that the task's
@@ -103,7 +113,7 @@ func (p *Runs) WorkOf(ctx context.Context, r store.Run) (w Work, err error) {
 		found, err = p.findLanded(ctx, r, pl, &w)
 	}
 	if err == nil && !found && shared {
-		found, err = p.findPushedWork(ctx, r, pl.Config.Cluster.Remote, &w)
+		found, err = p.findPushedWork(ctx, r, pl.Config.Cluster.Remote, 0, -1, &w)
 	}
 	if err == nil && !found {
 		err = p.errorUnavailable(ctx, r)
@@ -113,7 +123,7 @@ func (p *Runs) WorkOf(ctx context.Context, r store.Run) (w Work, err error) {
 
 // errorUnavailable explains to the user where the work of the run is, or that it is lost.
 func (p *Runs) errorUnavailable(ctx context.Context, r store.Run) error {
-	if host := p.remoteHost(ctx, r); host != "" {
+	if host := p.RemoteHost(ctx, r); host != "" {
 		return fault.Refuse("the work of run %s is not on this machine, and was not sent to the remote", r.ID).
 			Hint("It is in %s on %s: run this there", PlaceOf(r), host)
 	}
@@ -147,36 +157,78 @@ func (p *Runs) findLanded(ctx context.Context, r store.Run, pl *planner.Planner,
 	return w.From != "", err
 }
 
-// findPushedWork fills w with the last commit that another machine pushed to the remote.
-// It returns false if no iteration pushed one.
-func (p *Runs) findPushedWork(ctx context.Context, r store.Run, remote string, w *Work) (bool, error) {
+// WorkBetween is what a run did from the end of one iteration to that of another one, 0 is its start, as another
+// machine sent it to the remote. elsewhere is false where the work is on this machine.
+func (p *Runs) WorkBetween(ctx context.Context, r store.Run, from, to int) (w Work, elsewhere bool, err error) {
+	if p.RemoteHost(ctx, r) == "" {
+		return w, false, nil
+	}
+	pl, err := p.Planner(p.Root, planner.Flags{})
+	if err == nil {
+		w.Tree, err = p.RootTree(ctx, p.Root)
+	}
+	found := false
+	if err == nil {
+		found, err = p.findPushedWork(ctx, r, pl.Config.Cluster.Remote, from, to, &w)
+	}
+	if err == nil && !found {
+		err = p.errorUnavailable(ctx, r)
+	}
+	return w, true, err
+}
+
+// findPushedWork fills w with what another machine pushed to the remote at the end of two iterations; 0 is the start of
+// the work, -1 the last one that was pushed. It returns false if no iteration pushed any.
+func (p *Runs) findPushedWork(ctx context.Context, r store.Run, remote string, from, to int, w *Work) (bool, error) {
 	records, err := p.Store.Iterations(ctx, r.ID)
 	if err != nil {
 		return false, err
 	}
-	i := len(records) - 1
-	for i >= 0 && (records[i].Pushed == nil || records[i].Pushed.Commit == "") {
-		i--
+	last := pushedUntil(records, to)
+	if to < 0 && last != nil && last.Pushed.Commit == "" { // the last one did not get there
+		last = pushedUntil(slices.DeleteFunc(records, func(rec loop.Record) bool {
+			return rec.Pushed != nil && rec.Pushed.Commit == ""
+		}), to)
 	}
-	if i < 0 {
+	if last == nil || last.Pushed.Commit == "" {
 		return false, nil
 	}
-	work := records[i].Pushed
-	ref := "refs/pawl/base/" + r.Name + "/shown"
-	found, err := w.Tree.Repo.FetchWork(ctx, remote, r.Name, work.Commit, ref)
-	if err != nil {
+	w.From, w.To = last.Pushed.Base, last.Pushed.Commit
+	if first := pushedUntil(records, from); from > 0 && first != nil {
+		w.From = first.Pushed.Commit
+	}
+	for _, commit := range []string{w.From, w.To} {
+		if commit == last.Pushed.Base {
+			continue // it came from the target
+		}
+		ref := "refs/pawl/base/" + r.Name + "/shown"
+		found, err := w.Tree.Repo.FetchWork(ctx, remote, r.Name, commit, ref)
+		if err != nil {
+			return false, err
+		}
+		_ = w.Tree.Repo.DropRefs(ctx, ref) // no gc takes what is so new
+		if !found {
+			w.From = ""
+		}
+	}
+	if w.From, err = w.Tree.Repo.Find(ctx, w.From); err != nil {
 		return false, err
 	}
-	_ = w.Tree.Repo.DropRefs(ctx, ref) // no gc takes what is so new
-	if w.From, err = w.Tree.Repo.Find(ctx, work.Base); err != nil {
-		return false, err
-	}
-	if !found || w.From == "" {
+	if w.From == "" {
 		return false, fault.Refuse("the work of run %s is no longer on this machine or on the remote %s",
 			r.ID, remote).
 			Hint("See what it landed: git log --first-parent --grep '^%s: '", r.Name)
 	}
-	w.To = work.Commit
-	w.Said = fmt.Sprintf("This is what %s sent to %s after iteration %d.", work.Worker, remote, records[i].Number)
+	w.Said = fmt.Sprintf("This is what %s sent to %s after iteration %d.", last.Pushed.Worker, remote, last.Number)
 	return true, nil
+}
+
+// pushedUntil returns the last record until an iteration, -1 is all, that says where its work was sent.
+func pushedUntil(records []loop.Record, n int) *loop.Record {
+	for i := range slices.Backward(records) {
+		if r := &records[i]; r.Pushed != nil && (n < 0 || r.Number <= n) {
+			return r
+		}
+	}
+	return nil
 }

@@ -33,6 +33,11 @@ func shared(t *testing.T) (p *action.Operator, said *strings.Builder) {
 	}
 	t.Cleanup(func() { _ = db.Close() })
 	p.Store, p.Env = db, []string{"HOME=" + p.Root, "XDG_STATE_HOME=" + t.TempDir()}
+	p.Planner = func(string, planner.Flags) (*planner.Planner, error) {
+		c := &config.Config{}
+		c.Root, c.Merge.Target, c.Cluster.Remote = p.Root, "main", "origin"
+		return &planner.Planner{Config: c}, nil
+	}
 	gittest.Git(t, p.Root, "init", "-q", "-b", "main")
 	gittest.Git(t, p.Root, "commit", "-q", "--allow-empty", "-m", "first")
 	return p, said
@@ -121,11 +126,6 @@ func TestWorkOfAnotherMachine(t *testing.T) {
 func TestTheWorkOfARunThatLanded(t *testing.T) {
 	t.Parallel()
 	p, _ := shared(t)
-	p.Planner = func(string, planner.Flags) (*planner.Planner, error) {
-		c := &config.Config{}
-		c.Root, c.Merge.Target, c.Cluster.Remote = p.Root, "main", "origin"
-		return &planner.Planner{Config: c}, nil
-	}
 	list, err := p.Store.AddCases(t.Context(), []board.Draft{{Case: board.Case{Title: "One"}}}, board.Person, noon)
 	if err != nil {
 		t.Fatal(err)

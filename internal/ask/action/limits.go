@@ -158,7 +158,7 @@ func (p *Operator) ResumeElsewhere(ctx context.Context, r store.Run, f planner.F
 	case IsDriven(r) && f.Raises():
 		return true, p.Raise(ctx, r, f)
 	}
-	return false, p.checkHere(ctx, r)
+	return false, p.CheckHere(ctx, r, "resume")
 }
 
 // raiseTask gives the run of a task that works its new limits at once.

@@ -70,6 +70,9 @@ func (p *Runs) rollback(ctx context.Context, r store.Run, to BackTo, dry bool) (
 			r.ID).
 			Hint("Stop it first: pawl stop %s", r.ID)
 	}
+	if err := p.CheckHere(ctx, r, "rollback"); err != nil {
+		return Back{}, err
+	}
 	person, err := p.RootTree(ctx, r.Root)
 	if err != nil && p.Store.BoardName() != "" {
 		return Back{}, fault.Refuse("run %s worked on files that are not on this machine: %s", r.ID, r.Root).

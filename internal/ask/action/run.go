@@ -97,6 +97,9 @@ func (p *Runs) DiscardRun(ctx context.Context, r store.Run) error {
 		return err
 	}
 	p.Say("Run %s is discarded; your files are unchanged.", r.ID)
+	if host := p.RemoteHost(ctx, r); host != "" {
+		p.Say("Its work stays on %s, in %s.", host, PlaceOf(r))
+	}
 	if len(SetupOf(r).Deliveries) > 0 {
 		p.Say("To undo what it had delivered: pawl rollback %s --to 0", r.ID)
 	}

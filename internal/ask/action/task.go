@@ -21,6 +21,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
 	"github.com/pawl-dev/pawl/internal/keep/files"
+	"github.com/pawl-dev/pawl/internal/keep/journal"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -202,24 +203,9 @@ func (p *Operator) RollbackTask(ctx context.Context, clones *pool.Pool, id strin
 			return Done{}, err
 		}
 	}
-	if err := p.taskHere(ctx, id, "pawl case rollback "+id); err != nil {
-		return Done{}, err
-	}
-	point, where, err := p.targetOf(ctx, clones, id, to)
+	where, err := p.takeBack(ctx, clones, id, to)
 	if err != nil {
 		return Done{}, err
-	}
-	ref, err := clones.Rollback(ctx, id, point)
-	switch {
-	case errors.Is(err, pool.ErrNone):
-		p.Say("%s has no workspace, so no files were changed.", id)
-	case errors.Is(err, pool.ErrTaken):
-		return Done{}, fault.Of(fault.Refused, err).Hint("Stop the process that uses it first")
-	case err != nil:
-		return Done{}, err
-	default:
-		p.Say("The workspace of %s is restored to %s.", id, where)
-		p.Say("What was there before is kept: %s. To restore it: pawl case rollback %s --undo", ref, id)
 	}
 	ch.Why = "its work was rolled back to " + where
 	if !open {
@@ -228,6 +214,82 @@ func (p *Operator) RollbackTask(ctx context.Context, clones *pool.Pool, id strin
 		}
 	}
 	return p.isNow(ctx, id)
+}
+
+// takeBack takes the work of a task back, and returns its state in words. Where its workspace is on another machine,
+// the board says what the next machine starts from.
+func (p *Operator) takeBack(ctx context.Context, clones *pool.Pool, id string, to BackTo) (where string, err error) {
+	r, host, err := p.TaskElsewhere(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	if host != "" {
+		return p.takeBackElsewhere(ctx, r, host, to)
+	}
+	point, where, err := p.targetOf(ctx, clones, id, to)
+	if err != nil {
+		return "", err
+	}
+	ref, err := clones.Rollback(ctx, id, point)
+	switch {
+	case errors.Is(err, pool.ErrNone):
+		p.Say("%s has no workspace, so no files were changed.", id)
+		return where, nil
+	case errors.Is(err, pool.ErrTaken):
+		return "", fault.Of(fault.Refused, err).Hint("Stop the process that uses it first")
+	case err != nil:
+		return "", err
+	}
+	p.Say("The workspace of %s is restored to %s.", id, where)
+	p.Say("What was there before is kept: %s. To restore it: pawl case rollback %s --undo", ref, id)
+	return where, p.noteTakenBack(ctx, r, journal.Rollback{To: to.N, Recovery: ref, Undo: to.Undo, Here: true})
+}
+
+// noteTakenBack notes a rollback for the machine that continues the task: it may be another one than this.
+func (p *Operator) noteTakenBack(ctx context.Context, r store.Run, back journal.Rollback) error {
+	if p.Store.BoardName() == "" || r.ID == "" {
+		return nil
+	}
+	_, err := journal.Append(ctx, p.Store, r.ID, time.Now(), journal.RolledBack, back)
+	return err
+}
+
+// takeBackElsewhere has the next machine start from what was sent after an iteration, whatever the machine with the
+// workspace has.
+func (p *Operator) takeBackElsewhere(ctx context.Context, r store.Run, host string, to BackTo) (string, error) {
+	if pl, err := p.Planner(p.Root, planner.Flags{}); err != nil {
+		return "", err
+	} else if pl.Config.Cluster.Engine == "" { // nothing is sent
+		return "", fault.Refuse("the workspace of %s is not on this machine: it is %s on %s; nothing was changed", r.Name,
+			PlaceOf(r), host).Hint("Do it there: pawl case rollback %s", r.Name)
+	}
+	where := "how it started"
+	if to.Undo {
+		back, err := storedrun.TakenBack(ctx, p.Store, r.ID)
+		if err == nil && (back == nil || back.Undo) {
+			err = fault.Refuse("there is no rollback of %s to undo", r.Name)
+		}
+		if err != nil {
+			return "", err
+		}
+		to.N, where = r.Iteration, "what there was before the rollback"
+	}
+	if to.N > 0 {
+		w, _, err := p.WorkBetween(ctx, r, 0, to.N)
+		if err != nil {
+			return "", err
+		}
+		if !to.Undo {
+			where = snapshotName(to.N)
+		}
+		p.Say("%s", w.Said)
+	}
+	if err := p.noteTakenBack(ctx, r, journal.Rollback{To: to.N, Undo: to.Undo}); err != nil {
+		return "", err
+	}
+	p.Say("The workspace of %s is on %s. The next machine that works on it starts from %s.", r.Name, host, where)
+	p.Say("To undo that: pawl case rollback %s --undo", r.Name)
+	return where, nil
 }
 
 // targetOf returns the target of a task's rollback, and its description for people.
@@ -282,6 +344,11 @@ func (p *Operator) CleanTask(ctx context.Context, clones *pool.Pool, id string) 
 	all, err := p.Clean(ctx, clones, []string{id}, false)
 	if err != nil {
 		return Done{}, err
+	}
+	if len(all) == 0 {
+		if err := p.CleanElsewhere(ctx, id); err != nil {
+			return Done{}, err
+		}
 	}
 	done := Done{Text: id + " has no workspace."}
 	for _, v := range all {

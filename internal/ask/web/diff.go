@@ -64,6 +64,10 @@ func (s diffHandlers) listSnapshots(ctx context.Context, in *rest.RunPath) (*res
 	if s.o.Tree == nil {
 		return rest.Answer(view.Snapshots{Snapshots: []view.Snapshot{}}), nil
 	}
+	if s.o.RemoteHost(ctx, r) != "" {
+		records, err := s.o.Store.Iterations(ctx, r.ID)
+		return rest.Answer(view.SentSnapshots(records)), err
+	}
 	tree, err := s.treeOf(ctx, r)
 	if err != nil {
 		return nil, err
@@ -131,6 +135,10 @@ func (s diffHandlers) iterationStates(ctx context.Context, in *rest.IterationPat
 	if err != nil {
 		return compared{}, err
 	}
+	w, elsewhere, err := s.o.WorkBetween(ctx, r, rec.Number-1, rec.Number)
+	if err != nil || elsewhere {
+		return compared{w.Tree, w.From, w.To}, err
+	}
 	tree, err := s.treeOf(ctx, r)
 	return compared{tree, rec.TreeBefore, rec.TreeAfter}, err
 }
@@ -146,6 +154,10 @@ func (s diffHandlers) findStates(ctx context.Context, run string, of Span) (c co
 		if err == nil || s.o.Store.BoardName() != "" {
 			return compared{w.Tree, w.From, w.To}, err
 		}
+	}
+	w, elsewhere, err := s.o.WorkBetween(ctx, r, of.From, of.To)
+	if err != nil || elsewhere {
+		return compared{w.Tree, w.From, w.To}, err
 	}
 	if c.tree, err = s.treeOf(ctx, r); err != nil {
 		return c, err

@@ -69,13 +69,22 @@ func (s workspaceHandlers) haveWorkspace(ctx context.Context, id string) (*view.
 	}
 	w, err := s.readWorkspace(ctx, id)
 	if err == nil && w == nil {
-		err = fault.Refuse("%s has no workspace here", id).Hint("It gets one when work on it starts")
+		var host string
+		if _, host, err = s.o.TaskElsewhere(ctx, id); host != "" {
+			err = fault.Refuse("the workspace of %s is on %s, and so is what it serves", id, host)
+		} else if err == nil {
+			err = fault.Refuse("%s has no workspace here", id).Hint("It gets one when work on it starts")
+		}
 	}
 	return w, err
 }
 
 func (s workspaceHandlers) openTerminal(ctx context.Context, in *rest.CasePath) (*rest.Body[view.Terminal], error) {
-	if _, err := s.haveWorkspace(ctx, in.ID); err != nil {
+	_, host, err := s.o.TaskElsewhere(ctx, in.ID)
+	if err == nil && host == "" { // else the terminal has a copy of what that machine sent
+		_, err = s.haveWorkspace(ctx, in.ID)
+	}
+	if err != nil {
 		return nil, err
 	}
 	ticket, err := s.shells.Ticket(in.ID)

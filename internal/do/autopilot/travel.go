@@ -1,6 +1,7 @@
 package autopilot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
 	"github.com/pawl-dev/pawl/internal/do/drive"
 	"github.com/pawl-dev/pawl/internal/do/engine/attemptdir"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
 	"github.com/pawl-dev/pawl/internal/keep/store"
@@ -91,9 +93,12 @@ type whereabouts struct {
 	holder string       // the worker whose workspace has what the last iteration left; "" is unknown
 	pushed *loop.Pushed // what the remote has of it, by the last iteration that has something there; nil for none
 	whole  bool         // pushed is all of it
+	lost   bool         // what a later iteration left could not be sent
 	run    string       // of the task, the last
 	landed bool         // what that run did: it was taken back
 	begun  bool         // the iteration that was decided was begun here, so the workspace here has the work
+	back   bool         // a person took it back
+	apart  bool         // they did so on another machine: no workspace has it as it is now
 }
 
 // whereIs finds a task's work. What was decided last may not be stored.
@@ -121,19 +126,29 @@ func (p *attempts) whereIs(ctx context.Context, id string) (at whereabouts, err 
 		}
 		at.begun = attemptdir.WasBegun(p.runDir(run.ID), d.Command)
 	}
+	back, err := storedrun.TakenBack(ctx, p.o.Store, run.ID)
+	if err != nil {
+		return at, err
+	}
+	if back != nil {
+		at.apart = !back.Here
+		at.back = at.apart || !back.Undo
+	}
 	for _, r := range slices.Backward(records) {
 		if r.Pushed == nil {
 			continue
 		}
-		newest := at.holder == ""
-		if newest {
-			at.holder = r.Pushed.Worker
+		at.holder = cmp.Or(at.holder, r.Pushed.Worker)
+		if at.back && r.Number > back.To {
+			continue
 		}
 		if r.Pushed.Commit != "" {
-			at.pushed, at.whole = r.Pushed, newest
+			at.pushed = r.Pushed
 			break
 		}
+		at.lost = true
 	}
+	at.whole = at.pushed != nil && !at.lost
 	return at, nil
 }
 
@@ -212,8 +227,8 @@ func (p *attempts) bringWorkspace(ctx context.Context, l *slot) (pool.Workspace,
 	if err != nil {
 		return pool.Workspace{}, err
 	}
-	here := at.holder == "" || at.holder == p.o.Worker || at.begun
-	if complete := found && at.whole; !here && !complete {
+	here := !at.apart && (at.holder == "" || at.holder == p.o.Worker || at.begun)
+	if complete := found && at.whole; !here && !complete && !at.back {
 		p.warnOfLost(ctx, id, at, found)
 	}
 	if found && !l.adopt {
@@ -224,7 +239,7 @@ func (p *attempts) bringWorkspace(ctx context.Context, l *slot) (pool.Workspace,
 		found = why == ""
 	}
 	why := "another machine continued it"
-	if at.landed {
+	if at.landed || at.apart {
 		why = "its work was rolled back"
 	}
 	if !here || at.landed {

@@ -17,9 +17,11 @@ import (
 
 // settle notes where the run is worked on.
 func (d *Driver) settle() {
-	d.setup.Host, d.setup.Place = d.owner.Host, ""
-	if d.plan.Project != "" && d.plan.Project != d.plan.Root {
-		d.setup.Place = d.plan.Root
+	if !d.o.Settles { // else the work stays where it is
+		d.setup.Host, d.setup.Place = d.owner.Host, ""
+		if d.plan.Project != "" && d.plan.Project != d.plan.Root {
+			d.setup.Place = d.plan.Root
+		}
 	}
 }
 

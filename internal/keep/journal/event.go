@@ -168,6 +168,10 @@ type Rollback struct {
 	FromHead string `json:"from_head,omitempty"`
 	ToHead   string `json:"to_head,omitempty"`
 	Branch   string `json:"branch,omitempty"`
+	// Of a task on a board that machines share: Here is a rollback of its workspace itself. Otherwise who works on
+	// it next starts from what was sent after the iteration.
+	Here bool `json:"here,omitempty"`
+	Undo bool `json:"undo,omitempty"`
 }
 
 // Application is a run's result that was brought from its copy into the files.

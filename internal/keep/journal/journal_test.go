@@ -183,7 +183,7 @@ func TestTheWordsOnDiskStay(t *testing.T) {
 		{journal.Paused, "paused", journal.End{"paused", "w", 1, 4, time.Second, 5, true}, `{"status":"paused","why":"w","iteration":1,"exit":4,"elapsed":1000000000,"cost_micro_usd":5,"cost_known":true}`},
 		{journal.Recovered, "recovered", journal.Recovery{2, 1, false, "w"}, `{"iteration":2,"attempt":1,"why":"w"}`},
 		{journal.Finished, "finished", journal.End{Status: "completed"}, `{"status":"completed","why":"","iteration":0,"exit":0,"elapsed":0,"cost_micro_usd":0,"cost_known":false}`},
-		{journal.RolledBack, "rolled-back", journal.Rollback{3, "s", "r", "b", "a", "f", "t", "m"}, `{"to":3,"snapshot":"s","recovery":"r","before":"b","after":"a","from_head":"f","to_head":"t","branch":"m"}`},
+		{journal.RolledBack, "rolled-back", journal.Rollback{3, "s", "r", "b", "a", "f", "t", "m", true, true}, `{"to":3,"snapshot":"s","recovery":"r","before":"b","after":"a","from_head":"f","to_head":"t","branch":"m","here":true,"undo":true}`},
 		{journal.Applied, "applied", journal.Application{2, 1, "r"}, `{"written":2,"removed":1,"recovery":"r"}`},
 		{journal.Warning, "warning", journal.Notice{"C", "t"}, `{"code":"C","text":"t"}`},
 	} {

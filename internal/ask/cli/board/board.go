@@ -169,6 +169,9 @@ func cleanCases(ctx context.Context, a *command.App, p *action.Operator, clones 
 	}
 	for _, id := range ids {
 		if !slices.ContainsFunc(all, func(v pool.Verdict) bool { return v.ID == id }) {
+			if err := p.CleanElsewhere(ctx, id); err != nil {
+				return err
+			}
 			a.Say("%s has no workspace.", id)
 		}
 	}

@@ -26,7 +26,7 @@ import (
 
 func caseShowCommand(a *command.App) *cobra.Command {
 	return onCase(a, "show ID", "Show a task: what it says, what it waits for, its history",
-		func(ctx context.Context, p *action.Operator, id string) error { return showCase(ctx, a, p.Store, id) })
+		func(ctx context.Context, p *action.Operator, id string) error { return showCase(ctx, a, p, id) })
 }
 
 // shownCase is `case show --json`.
@@ -38,7 +38,8 @@ type shownCase struct {
 	History    []board.Entry `json:"history"`
 }
 
-func showCase(ctx context.Context, a *command.App, db *store.Store, id string) error {
+func showCase(ctx context.Context, a *command.App, p *action.Operator, id string) error {
+	db := p.Store
 	history, err := db.CaseHistory(ctx, id)
 	if err != nil {
 		return err
@@ -56,7 +57,7 @@ func showCase(ctx context.Context, a *command.App, db *store.Store, id string) e
 	if err != nil {
 		return err
 	}
-	space, err := caseSpace(ctx, db, id)
+	space, err := caseSpace(ctx, p, id)
 	if err != nil {
 		return err
 	}
@@ -234,16 +235,23 @@ type shownSpace struct {
 	PortBase  int       `json:"port_base,omitempty"`
 	Why       string    `json:"why,omitempty"`
 	Process   int       `json:"process,omitempty"` // the live process that works in it
-	Host      string    `json:"host,omitempty"`    // the machine of that process
+	Host      string    `json:"host,omitempty"`    // the machine of that process, or of the workspace where it is another
 	KeepUntil time.Time `json:"keep_until,omitzero"`
 	Gone      bool      `json:"gone,omitempty"` // somebody removed its folder
 }
 
 // caseSpace is the workspace of a task; nil when it has none.
-func caseSpace(ctx context.Context, db *store.Store, id string) (*shownSpace, error) {
-	r, ok, err := db.Workspace(ctx, id)
-	if err != nil || !ok {
+func caseSpace(ctx context.Context, p *action.Operator, id string) (*shownSpace, error) {
+	r, ok, err := p.Store.Workspace(ctx, id)
+	if err != nil {
 		return nil, err
+	}
+	if !ok {
+		last, host, err := p.TaskElsewhere(ctx, id)
+		if err != nil || host == "" {
+			return nil, err
+		}
+		return &shownSpace{Dir: action.PlaceOf(last), Host: host}, nil
 	}
 	s := &shownSpace{Dir: r.Dir, State: r.State, Branch: r.Branch, Base: r.Base, Commit: r.Head, PortBase: r.Ports,
 		Why: r.Why}
@@ -259,6 +267,10 @@ func caseSpace(ctx context.Context, db *store.Store, id string) (*shownSpace, er
 
 func printSpace(a *command.App, s *shownSpace) {
 	if s == nil {
+		return
+	}
+	if s.State == "" {
+		a.Result("  workspace   %s on %s\n", report.Line(s.Dir, 1000), s.Host)
 		return
 	}
 	a.Result("  workspace   %s\n", report.Line(s.Dir, 1000))

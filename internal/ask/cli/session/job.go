@@ -34,6 +34,7 @@ type shell struct {
 	person  *workspace.Checkout
 	private *delivery.Workspace // at is that of a run: it is shown where the person's files are
 	level   string
+	leave   func() // removes the copy that at is; nil for a workspace
 }
 
 // Shell runs a command, or the person's shell, in the workspace of a run; or of a task, of
@@ -45,7 +46,17 @@ func Shell(ctx context.Context, a *command.App, p *action.Operator, r store.Run,
 		return err
 	}
 	s := shell{a: a, c: c}
-	if err := s.findWorkspace(ctx, p, r); err != nil {
+	err = s.findWorkspace(ctx, p, r)
+	if errors.Is(err, errNoWorkspace) {
+		err = s.copyWorkspace(ctx, p, r, err)
+	}
+	if s.leave != nil {
+		defer s.leave()
+	}
+	if e, ok := errors.AsType[*fault.Error](err); ok {
+		return e // it says what to do
+	}
+	if err != nil {
 		show := map[bool]string{true: "case show " + r.Name, false: "show " + r.ID}[r.ID == ""]
 		return fault.Of(fault.Refused, fmt.Errorf("cannot open the workspace of %s: %w", cmp.Or(r.ID, r.Name), err)).
 			Hint("See what was done: pawl %s", show)
@@ -96,6 +107,34 @@ func (s *shell) findWorkspace(ctx context.Context, p *action.Operator, r store.R
 		s.a.Say("Note: this is the private workspace of run %s; what you change here is the run's.", r.ID)
 	}
 	return err
+}
+
+// copyWorkspace makes a copy of the work of a task whose workspace is on another machine: what was sent to the
+// remote last. Without one it returns why.
+func (s *shell) copyWorkspace(ctx context.Context, p *action.Operator, r store.Run, why error) error {
+	if r.Kind != string(loop.Task) {
+		return cmp.Or(p.CheckHere(ctx, r, "run shell"), why)
+	}
+	last, host, err := p.TaskElsewhere(ctx, r.Name)
+	if err != nil || host == "" {
+		return cmp.Or(err, why)
+	}
+	w, _, err := p.WorkBetween(ctx, last, 0, -1)
+	if err != nil {
+		return err
+	}
+	clones, err := s.a.Pool(ctx, s.c, p.Store)
+	if err != nil {
+		return err
+	}
+	if s.at, err = clones.Integration(ctx, w.To); err != nil {
+		return err
+	}
+	s.level = planner.StricterLevel(s.level, last.Level())
+	s.leave = func() { _ = clones.Release(context.WithoutCancel(ctx), s.at, pool.Landed) }
+	s.a.Say("Note: %s", w.Said)
+	s.a.Say("Its workspace is on %s; here is a copy, which is removed when the command ends.", host)
+	return nil
 }
 
 var errNoWorkspace = errors.New("there is none here: a task gets one when its work starts, and a run outside of git " +

@@ -412,6 +412,18 @@ type Snapshot struct {
 	Skipped []string  `json:"skipped" nullable:"false" doc:"Paths that are in no snapshot, e.g. for their size."`
 }
 
+// SentSnapshots are what another machine sent to the remote after each iteration.
+func SentSnapshots(records []loop.Record) Snapshots {
+	v := Snapshots{Snapshots: []Snapshot{}}
+	for i := range records {
+		if r := &records[i]; r.Pushed != nil && r.Pushed.Commit != "" {
+			v.Snapshots = append(v.Snapshots, Snapshot{Number: r.Number, Commit: r.Pushed.Commit,
+				At: r.StartedAt.Add(r.Elapsed).UTC(), Skipped: []string{}})
+		}
+	}
+	return v
+}
+
 // ValidUTF8 replaces what is no text.
 func ValidUTF8(line string) string { return strings.ToValidUTF8(line, "\uFFFD") }
 

@@ -135,3 +135,22 @@ func RaisedText(l journal.Limits) string {
 	}
 	return strings.Join(parts, ", ")
 }
+
+// TakenBack returns the last rollback of a run since its last iteration; nil where there is none.
+func TakenBack(ctx context.Context, db *store.Store, run string) (back *journal.Rollback, err error) {
+	for e, err := range journal.Read(ctx, db, run, 0) {
+		if err != nil {
+			return nil, err
+		}
+		switch e.Kind {
+		case journal.IterationEnded:
+			back = nil
+		case journal.RolledBack:
+			back = &journal.Rollback{}
+			if err := json.Unmarshal(e.Data, back); err != nil {
+				return nil, fmt.Errorf("cannot read a rollback of run %s: %v", run, err)
+			}
+		}
+	}
+	return back, nil
+}
