@@ -3,6 +3,11 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,7 +26,55 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"pawl": func() {
 		os.Exit(cli.Main(cluster.Program{}, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
+	}, "ask": func() {
+		if err := ask(os.Args[1], strings.Join(os.Args[2:], "")); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
 	}})
+}
+
+// ask asks the server of 'pawl serve' for what is at a path of its API, or posts a body there, as the
+// browser does.
+func ask(path, body string) error {
+	serve := exec.CommandContext(context.Background(), "pawl", "serve", "--address", "127.0.0.1:0", "--json")
+	serve.Stderr = os.Stderr
+	out, err := serve.StdoutPipe()
+	if err == nil {
+		err = serve.Start()
+	}
+	if err != nil {
+		return err
+	}
+	defer func() {
+		_ = serve.Process.Signal(syscall.SIGTERM)
+		_ = serve.Wait()
+	}()
+	var server struct{ Address, Token string }
+	if err := json.NewDecoder(out).Decode(&server); err != nil {
+		return err
+	}
+	method := http.MethodGet
+	if body != "" {
+		method = http.MethodPost
+	}
+	r, err := http.NewRequestWithContext(context.Background(), method, server.Address+"/api/v1"+path, strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Authorization", "Bearer "+server.Token)
+	r.Header.Set("Content-Type", "application/json")
+	a, err := (&http.Client{Transport: &http.Transport{}}).Do(r)
+	if err != nil {
+		return err
+	}
+	defer a.Body.Close()
+	_, err = io.Copy(os.Stdout, a.Body)
+	if err == nil && a.StatusCode >= http.StatusBadRequest {
+		err = errors.New(a.Status)
+	}
+	return err
 }
 
 // The scripts of testdata/engine run the whole program on machines that share a board and an engine:
