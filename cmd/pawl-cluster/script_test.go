@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -83,26 +85,60 @@ func TestEngine(t *testing.T) {
 	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
 		t.Skip("it gives processes other host names")
 	}
-	engine := startEngine(t)
-	database := pgtest.Start(t)
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("..", "..", "testdata", "engine"), RequireUniqueNames: true,
 		Setup: func(env *testscript.Env) error {
 			home := env.WorkDir + ".home"
-			env.Vars = append(env.Vars, "HOME="+home, "TZ=UTC", "GIT_CONFIG_NOSYSTEM=1",
-				"PAWL_CLUSTER_ENGINE=temporal://"+engine+"/pawl", "PAWL_CLUSTER_REMOTE=origin",
-				"PAWL_CLUSTER_STORE="+database.Address("postgres")+"&repository="+filepath.Base(env.WorkDir))
-			gitconfig := "[user]\n\tname = Ada\n\temail = ada@example.org\n[init]\n\tdefaultBranch = main\n"
 			if err := os.MkdirAll(home, 0o700); err != nil {
 				return err
 			}
+			s := &services{newEngine(t, filepath.Join(home, "engine.db")), pgtest.Start(t)}
+			env.Values[servicesKey] = s
+			env.Vars = append(env.Vars, "HOME="+home, "TZ=UTC", "GIT_CONFIG_NOSYSTEM=1",
+				"PAWL_CLUSTER_ENGINE=temporal://"+s.engine.address+"/pawl", "PAWL_CLUSTER_REMOTE=origin",
+				"PAWL_CLUSTER_STORE="+s.database.Address("postgres")+"&repository=shop")
+			gitconfig := "[user]\n\tname = Ada\n\temail = ada@example.org\n[init]\n\tdefaultBranch = main\n"
 			return os.WriteFile(filepath.Join(home, ".gitconfig"), []byte(gitconfig), 0o600)
 		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"service": serve},
 	})
 }
 
-// startEngine starts a Temporal server that ends with the test, and returns its address.
-func startEngine(t *testing.T) string {
+// services are what the machines of a script share.
+type services struct {
+	engine   *engine
+	database *pgtest.Server
+}
+
+const servicesKey = "services"
+
+// serve starts or stops one of the services, as 'service engine stop'.
+func serve(ts *testscript.TestScript, _ bool, args []string) {
+	s := ts.Value(servicesKey).(*services)
+	switch name := args[0]; {
+	case name == "engine" && args[1] == "stop":
+		s.engine.stop()
+	case name == "engine":
+		ts.Check(s.engine.start())
+	case args[1] == "stop":
+		s.database.Stop()
+	default:
+		ts.Check(s.database.Run())
+	}
+}
+
+// engine is a Temporal server that ends with the test, behind an address that can be closed: to start one again
+// takes it most of a minute.
+type engine struct {
+	server, address string
+
+	mu       sync.Mutex
+	listener net.Listener
+	open     []net.Conn
+}
+
+// newEngine starts a server.
+func newEngine(t *testing.T, database string) *engine {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("it needs a Temporal server")
@@ -111,8 +147,8 @@ func startEngine(t *testing.T) string {
 	if err != nil {
 		t.Skip(string(out))
 	}
-	program := strings.TrimSpace(string(out))
-	c := exec.CommandContext(context.WithoutCancel(t.Context()), program, "127.0.0.1:0", filepath.Join(t.TempDir(), "engine.db")) //nolint:gosec // it was built here
+	ctx := context.WithoutCancel(t.Context())
+	c := exec.CommandContext(ctx, strings.TrimSpace(string(out)), "127.0.0.1:0", database) //nolint:gosec // it was built here
 	c.Stderr = os.Stderr
 	first, err := c.StdoutPipe()
 	if err == nil {
@@ -121,13 +157,63 @@ func startEngine(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	e := &engine{address: "127.0.0.1:0"}
 	t.Cleanup(func() {
+		e.stop()
 		_ = c.Process.Signal(syscall.SIGTERM)
 		_ = c.Wait()
 	})
-	address, err := bufio.NewReader(first).ReadString('\n')
+	line, err := bufio.NewReader(first).ReadString('\n')
+	if e.server = strings.TrimSpace(line); err == nil {
+		err = e.start()
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.TrimSpace(address)
+	return e
+}
+
+// start opens the address, again where it was.
+func (e *engine) start() error {
+	l, err := net.Listen("tcp", e.address)
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.listener, e.address = l, l.Addr().String()
+	go func() {
+		for {
+			from, err := l.Accept()
+			if err != nil {
+				return
+			}
+			to, err := net.Dial("tcp", e.server)
+			if err != nil {
+				_ = from.Close()
+				continue
+			}
+			e.mu.Lock()
+			e.open = append(e.open, from, to)
+			e.mu.Unlock()
+			for _, way := range [][2]net.Conn{{from, to}, {to, from}} {
+				go func() {
+					_, _ = io.Copy(way[0], way[1])
+					_ = way[0].Close()
+				}()
+			}
+		}
+	}()
+	return nil
+}
+
+// stop closes the address, and what is open there.
+func (e *engine) stop() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	_ = e.listener.Close()
+	for _, c := range e.open {
+		_ = c.Close()
+	}
+	e.open = nil
 }

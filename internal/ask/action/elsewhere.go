@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 
@@ -157,9 +158,13 @@ func (p *Runs) findLanded(ctx context.Context, r store.Run, pl *planner.Planner,
 	return w.From != "", err
 }
 
-// WorkBetween is what a run did from the end of one iteration to that of another one, 0 is its start, as another
-// machine sent it to the remote. elsewhere is false where the work is on this machine.
-func (p *Runs) WorkBetween(ctx context.Context, r store.Run, from, to int) (w Work, elsewhere bool, err error) {
+// WorkBetween finds what a run did from the end of one iteration to that of another one, as another machine sent it
+// to the remote. From 0 to -1 it is [Runs.WorkOf]. known is false where the snapshots of this machine say it.
+func (p *Runs) WorkBetween(ctx context.Context, r store.Run, from, to int) (w Work, known bool, err error) {
+	if from == 0 && to < 0 {
+		w, err = p.WorkOf(ctx, r)
+		return w, err == nil || p.Store.BoardName() != "", err
+	}
 	if p.RemoteHost(ctx, r) == "" {
 		return w, false, nil
 	}
@@ -184,8 +189,12 @@ func (p *Runs) findPushedWork(ctx context.Context, r store.Run, remote string, f
 	if err != nil {
 		return false, err
 	}
+	isLast := to < 0
+	if isLast {
+		to = math.MaxInt
+	}
 	last := pushedUntil(records, to)
-	if to < 0 && last != nil && last.Pushed.Commit == "" { // the last one did not get there
+	if isLast && last != nil && last.Pushed.Commit == "" { // the last one did not get there
 		last = pushedUntil(slices.DeleteFunc(records, func(rec loop.Record) bool {
 			return rec.Pushed != nil && rec.Pushed.Commit == ""
 		}), to)
@@ -223,10 +232,10 @@ func (p *Runs) findPushedWork(ctx context.Context, r store.Run, remote string, f
 	return true, nil
 }
 
-// pushedUntil returns the last record until an iteration, -1 is all, that says where its work was sent.
+// pushedUntil returns the last record until an iteration that says where its work was sent.
 func pushedUntil(records []loop.Record, n int) *loop.Record {
 	for i := range slices.Backward(records) {
-		if r := &records[i]; r.Pushed != nil && (n < 0 || r.Number <= n) {
+		if r := &records[i]; r.Pushed != nil && r.Number <= n {
 			return r
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
 	"github.com/pawl-dev/pawl/internal/do/delivery"
 	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
+	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
@@ -266,7 +267,7 @@ func (p *Operator) takeBackElsewhere(ctx context.Context, r store.Run, host stri
 	where := "how it started"
 	if to.Undo {
 		back, err := storedrun.TakenBack(ctx, p.Store, r.ID)
-		if err == nil && (back == nil || back.Undo) {
+		if isNone := back == nil || back.Undo; err == nil && isNone {
 			err = fault.Refuse("there is no rollback of %s to undo", r.Name)
 		}
 		if err != nil {
@@ -319,12 +320,31 @@ func (p *Operator) targetOf(ctx context.Context, clones *pool.Pool, id string, t
 	if err != nil {
 		return pool.Point{}, "", err
 	}
-	for _, s := range snaps {
-		if s.N == to.N && s.Attempt == "" {
-			return pool.Point{Head: s.Head, Tree: s.Tree}, snapshotName(to.N), nil
-		}
+	if s := SnapshotAfter(snaps, to.N); s != nil {
+		return pool.Point{Head: s.Head, Tree: s.Tree}, snapshotName(to.N), nil
 	}
 	return pool.Point{}, "", fault.Refuse("run %s of %s has no snapshot %d", run.ID, id, to.N)
+}
+
+// SnapshotAfter returns the snapshot after an iteration; nil where there is none.
+func SnapshotAfter(snaps []workspace.Snapshot, n int) *workspace.Snapshot {
+	i := slices.IndexFunc(snaps, func(s workspace.Snapshot) bool { return s.N == n && s.Attempt == "" })
+	if i < 0 {
+		return nil
+	}
+	return &snaps[i]
+}
+
+// LacksWorkspace refuses what needs the workspace of a task, which is not here.
+func (p *Runs) LacksWorkspace(ctx context.Context, id string) error {
+	_, host, err := p.TaskElsewhere(ctx, id)
+	switch {
+	case err != nil:
+		return err
+	case host != "":
+		return fault.Refuse("the workspace of %s is on %s, and so is what it serves", id, host)
+	}
+	return fault.Refuse("%s has no workspace here", id).Hint("It gets one when work on it starts")
 }
 
 // Clean removes workspaces, and what pawl knew of their trees: without the tree it

@@ -143,7 +143,7 @@ func (s *screen) allLines() []string {
 	return lists.Each(all, func(line string) string { return ansi.Truncate(line, s.width, "…") })
 }
 
-// headLines says how the autopilot is, in one line and an empty one.
+// headLines says how the autopilot is and what is away, with an empty line at the end.
 func (s *screen) headLines() []string {
 	v := s.view
 	trouble := ""
@@ -172,7 +172,11 @@ func (s *screen) headLines() []string {
 	if cost > 0 {
 		state = append(state, cost.String()+" in these runs")
 	}
-	return []string{s.styleText(strong, "pawl autopilot") + "  " + strings.Join(state, " · ") + trouble, ""}
+	lines := []string{s.styleText(strong, "pawl autopilot") + "  " + strings.Join(state, " · ") + trouble}
+	for _, line := range v.Away {
+		lines = append(lines, s.styleText(warn, report.Line(line, 400)))
+	}
+	return append(lines, "")
 }
 
 func (s *screen) phaseText() string {

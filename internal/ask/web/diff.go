@@ -4,15 +4,14 @@ import (
 	"cmp"
 	"context"
 	"net/http"
-	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/web/patch"
 	"github.com/pawl-dev/pawl/internal/ask/web/rest"
 	"github.com/pawl-dev/pawl/internal/ask/web/view"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
-	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
@@ -77,11 +76,7 @@ func (s diffHandlers) listSnapshots(ctx context.Context, in *rest.RunPath) (*res
 		return nil, err
 	}
 	undo, err := s.o.RolledBack(ctx, r.ID)
-	return rest.Answer(view.Snapshots{Undo: undo, Snapshots: lists.Each(snaps, func(n workspace.Snapshot) view.Snapshot {
-		branch := strings.TrimPrefix(n.Branch, "refs/heads/")
-		return view.Snapshot{Number: n.N, Attempt: n.Attempt, Commit: n.Commit, Branch: branch, At: n.When.UTC(),
-			Skipped: view.NonNil(n.Skipped)}
-	})}), err
+	return rest.Answer(view.ListSnapshots(snaps, undo)), err
 }
 
 // Span is two states of a run.
@@ -135,8 +130,7 @@ func (s diffHandlers) iterationStates(ctx context.Context, in *rest.IterationPat
 	if err != nil {
 		return compared{}, err
 	}
-	w, elsewhere, err := s.o.WorkBetween(ctx, r, rec.Number-1, rec.Number)
-	if err != nil || elsewhere {
+	if w, known, err := s.o.WorkBetween(ctx, r, rec.Number-1, rec.Number); known {
 		return compared{w.Tree, w.From, w.To}, err
 	}
 	tree, err := s.treeOf(ctx, r)
@@ -149,15 +143,10 @@ func (s diffHandlers) findStates(ctx context.Context, run string, of Span) (c co
 	if err != nil {
 		return c, err
 	}
-	if whole := (of == Span{To: -1}); whole && s.o.Tree != nil {
-		w, err := s.o.WorkOf(ctx, r)
-		if err == nil || s.o.Store.BoardName() != "" {
+	if s.o.Tree != nil {
+		if w, known, err := s.o.WorkBetween(ctx, r, of.From, of.To); known {
 			return compared{w.Tree, w.From, w.To}, err
 		}
-	}
-	w, elsewhere, err := s.o.WorkBetween(ctx, r, of.From, of.To)
-	if err != nil || elsewhere {
-		return compared{w.Tree, w.From, w.To}, err
 	}
 	if c.tree, err = s.treeOf(ctx, r); err != nil {
 		return c, err
@@ -181,14 +170,11 @@ func (s diffHandlers) findStates(ctx context.Context, run string, of Span) (c co
 }
 
 func treeOf(snaps []workspace.Snapshot, n int) (string, error) {
-	for _, s := range snaps {
-		if s.N == n && s.Attempt == "" {
-			return s.Tree, nil
-		}
+	if s := action.SnapshotAfter(snaps, n); s != nil {
+		return s.Tree, nil
 	}
 	return "", rest.Problem(http.StatusNotFound, "SNAPSHOT_NOT_FOUND",
-		"There is no snapshot after iteration %d: the oldest ones are removed, and an interrupted iteration has none",
-		n).
+		"There is no snapshot after iteration %d: old ones are removed, and an interrupted iteration has none", n).
 		Suggest("List them: GET /api/v1/runs/{run}/snapshots")
 }
 

@@ -69,12 +69,7 @@ func (s workspaceHandlers) haveWorkspace(ctx context.Context, id string) (*view.
 	}
 	w, err := s.readWorkspace(ctx, id)
 	if err == nil && w == nil {
-		var host string
-		if _, host, err = s.o.TaskElsewhere(ctx, id); host != "" {
-			err = fault.Refuse("the workspace of %s is on %s, and so is what it serves", id, host)
-		} else if err == nil {
-			err = fault.Refuse("%s has no workspace here", id).Hint("It gets one when work on it starts")
-		}
+		err = s.o.LacksWorkspace(ctx, id)
 	}
 	return w, err
 }

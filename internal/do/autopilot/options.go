@@ -88,6 +88,8 @@ type Machines struct {
 	// Remote is the remote by which work travels to other machines and back; "" where
 	// all share this checkout. Worker names this one among them.
 	Remote, Worker string
+	// Refused gets the error of each push of a task's work that failed, and nil of the others; nil is not called.
+	Refused func(task string, err error)
 }
 
 // Racing is how several agents race for a task.

@@ -42,11 +42,14 @@ func (o *Options) retryPush(ctx context.Context, task string, push func() error)
 	until := time.Now().Add(pushPatience)
 	for wait := time.Second; ; wait = min(2*wait, time.Minute) {
 		err := push()
+		if o.Refused != nil {
+			o.Refused(task, err)
+		}
 		over := ctx.Err() != nil || time.Now().Add(wait).After(until)
 		if err == nil || over || errors.Is(err, pool.ErrRefused) {
 			return err
 		}
-		o.Log.Warn("pushing the work works again", "task", task, "error", err)
+		o.Log.Warn("pushing the work failed; it is tried again", "task", task, "error", err)
 		drive.Sleep(ctx, time.Now().Add(wait))
 	}
 }
@@ -227,7 +230,8 @@ func (p *attempts) bringWorkspace(ctx context.Context, l *slot) (pool.Workspace,
 	if err != nil {
 		return pool.Workspace{}, err
 	}
-	here := !at.apart && (at.holder == "" || at.holder == p.o.Worker || at.begun)
+	here := at.holder == "" || at.holder == p.o.Worker || at.begun
+	here = here && !at.apart
 	if complete := found && at.whole; !here && !complete && !at.back {
 		p.warnOfLost(ctx, id, at, found)
 	}

@@ -78,7 +78,12 @@ func (p Program) Work(
 		return err
 	}
 	host, _ := os.Hostname()
-	w.Seen = seenIn(o, f)
+	lacks := &lacking{of: map[string]string{}, warn: func(text string) {
+		o.Log.Warn(text)
+		w.Warn(text)
+	}}
+	w.Look = func(ctx context.Context) bool { return lacks.lookAround(ctx, b.client, at, &o) }
+	w.Seen = seenIn(o, f, lacks)
 	w.Waits = func(why error) { w.Warn(why.Error() + "; waits up to half a minute to see whether it has ended") }
 	plan := o.Plan
 	o.Plan = func(ctx context.Context, task autopilot.Task) (runplan.Plan, *workspace.Checkout, error) {
@@ -91,7 +96,7 @@ func (p Program) Work(
 			o.Notify(autopilot.Notice{Kind: autopilot.Warning, At: time.Now(), Text: text})
 		}
 	}
-	w.Same = o.Store.Same
+	w.Same = lacks.sameBoard(o.Store)
 	w.Placed, w.Ended = o.Store.Order, o.Store.EndOrder
 	w.Believe = func(ctx context.Context, placed store.Order, d *flow.Order) error {
 		return believeOrder(ctx, o.Store, placed, d)
@@ -116,6 +121,7 @@ func (p Program) Work(
 		return out, entry
 	}
 	if o.Remote != "" {
+		o.Refused = lacks.noteRefused
 		w.Push = o.Push
 	}
 	w.Gone = func(ctx context.Context) {
@@ -127,21 +133,19 @@ func (p Program) Work(
 }
 
 // seenIn stores in the database what a worker has. While that is away it is not seen.
-func seenIn(o autopilot.Options, f autopilot.Offer) func(context.Context, int, bool) error {
+func seenIn(o autopilot.Options, f autopilot.Offer, lacks *lacking) func(context.Context, int, bool) error {
 	host, _ := os.Hostname()
 	return func(ctx context.Context, used int, drains bool) error {
 		ctx, cancel := context.WithTimeout(ctx, seenEvery)
 		defer cancel()
 		err := o.Store.SaveWorker(ctx, store.Worker{
 			Name: o.Worker, Host: host, PID: os.Getpid(), Version: f.Version, Labels: f.Labels, Slots: f.Slots,
-			Used: used, Drains: drains, OwnRules: f.OwnRules,
+			Used: used, Drains: drains, OwnRules: f.OwnRules, Lacks: lacks.joinCauses(),
 		})
 		if _, isTwin := errors.AsType[*store.TwinError](err); isTwin || errors.Is(err, store.ErrGone) {
 			return err
 		}
-		if err != nil && ctx.Err() == nil {
-			o.Log.Warn(err.Error())
-		}
+		lacks.noteCause(unwritable, writable, err)
 		return nil
 	}
 }

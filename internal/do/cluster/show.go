@@ -35,9 +35,10 @@ func (w *Worker) showWorker(ctx context.Context) error {
 // showRepeatedly reports what the worker has, again and again until ctx is done, or another
 // machine has the worker's name.
 func (w *Worker) showRepeatedly(ctx context.Context) error {
-	tick, same := time.NewTicker(seenEvery), time.NewTicker(sameEvery)
+	tick, same, look := time.NewTicker(seenEvery), time.NewTicker(sameEvery), time.NewTicker(lookEvery)
 	defer tick.Stop()
 	defer same.Stop()
+	defer look.Stop()
 	for see := true; ctx.Err() == nil; {
 		var err error
 		switch {
@@ -59,11 +60,16 @@ func (w *Worker) showRepeatedly(ctx context.Context) error {
 			see = true
 		case <-same.C:
 			see = false
+		case <-look.C:
+			see = w.o.Look != nil && w.o.Look(ctx)
 		case <-ctx.Done():
 		}
 	}
 	return nil
 }
+
+// lookEvery is how often a worker looks what it lacks.
+const lookEvery = 5 * time.Second
 
 // sameEvery is how often a worker looks whether its board is the same.
 const sameEvery = 2 * time.Second

@@ -57,6 +57,8 @@ type Options struct {
 	// Seen gets now and then what the worker has. It must be quick. Its error ends the
 	// worker: a [store.TwinError].
 	Seen func(ctx context.Context, used int, drains bool) error
+	// Look finds out what the worker lacks, and returns true where that has changed; nil is never asked.
+	Look func(ctx context.Context) bool
 	// Same is [store.ErrGone] once the board is another one, which ends the worker; nil is never asked.
 	Same func(ctx context.Context) error
 	// Waits gets the reason why the worker does not begin yet.

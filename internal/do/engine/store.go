@@ -18,10 +18,7 @@ import (
 // settle notes where the run is worked on.
 func (d *Driver) settle() {
 	if !d.o.Settles { // else the work stays where it is
-		d.setup.Host, d.setup.Place = d.owner.Host, ""
-		if d.plan.Project != "" && d.plan.Project != d.plan.Root {
-			d.setup.Place = d.plan.Root
-		}
+		d.setup.Host, d.setup.Place = d.owner.Host, d.plan.Root
 	}
 }
 

@@ -31,9 +31,10 @@ type Worker struct {
 	Drains  bool     `json:"drains"` // it takes no more tasks
 	// OwnRules says why it judges by a configuration of its own, and not by the target's; "" where it does not.
 	OwnRules string    `json:"own_rules,omitempty"`
-	Behind   float64   `json:"behind"`  // seconds that its clock is behind the server's
-	BeatAt   time.Time `json:"beat_at"` // when it said so
-	Silent   bool      `json:"silent"`  // it has said nothing for as long as a lease lasts
+	Lacks    string    `json:"lacks,omitempty"` // what it lacks now, such as the engine, one a line; "" is nothing
+	Behind   float64   `json:"behind"`          // seconds that its clock is behind the server's
+	BeatAt   time.Time `json:"beat_at"`         // when it said so
+	Silent   bool      `json:"silent"`          // it has said nothing for as long as a lease lasts
 	// Twin is true for one on another machine that has the host name of this one.
 	Twin bool   `json:"-"`
 	boot string // that of its machine
@@ -48,7 +49,7 @@ func (e *TwinError) Error() string {
 }
 
 // workerColumns are read with the length of a lease as the first value.
-const workerColumns = `name, host, pid, version, labels, slots, used, drains, own_rules,
+const workerColumns = `name, host, pid, version, labels, slots, used, drains, own_rules, lacks,
 	(extract(epoch FROM beat_at) - clock / 1000.0)::float8, (extract(epoch FROM beat_at) * 1000)::bigint,
 	beat_at < clock_timestamp() - $1 * interval '1 second', boot`
 
@@ -60,15 +61,15 @@ func (s WorkerTable) SaveWorker(ctx context.Context, w Worker) error {
 		return nil
 	}
 	const save = `INSERT INTO workers
-		(name, host, pid, version, labels, slots, used, drains, clock, boot, own_rules, beat_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, clock_timestamp()) ON CONFLICT (name) DO UPDATE SET
-		(host, pid, version, labels, slots, used, drains, clock, boot, own_rules, beat_at) =
+		(name, host, pid, version, labels, slots, used, drains, clock, boot, own_rules, lacks, beat_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, clock_timestamp()) ON CONFLICT (name) DO UPDATE SET
+		(host, pid, version, labels, slots, used, drains, clock, boot, own_rules, lacks, beat_at) =
 		(excluded.host, excluded.pid, excluded.version, excluded.labels, excluded.slots, excluded.used,
-		excluded.drains, excluded.clock, excluded.boot, excluded.own_rules, excluded.beat_at)
-		WHERE workers.boot IN ('', excluded.boot) OR workers.beat_at < clock_timestamp() - $12 * interval '1 second'`
+		excluded.drains, excluded.clock, excluded.boot, excluded.own_rules, excluded.lacks, excluded.beat_at)
+		WHERE workers.boot IN ('', excluded.boot) OR workers.beat_at < clock_timestamp() - $13 * interval '1 second'`
 	args := []any{
 		w.Name, w.Host, w.PID, w.Version, rows.JoinList(w.Labels), w.Slots, w.Used, w.Drains, time.Now().UnixMilli(),
-		s.leases.boot, w.OwnRules, s.leases.over.Seconds(),
+		s.leases.boot, w.OwnRules, w.Lacks, s.leases.over.Seconds(),
 	}
 	if err := s.Same(ctx); err != nil {
 		return err
@@ -84,7 +85,8 @@ func (s WorkerTable) SaveWorker(ctx context.Context, w Worker) error {
 	if err := s.compareBeat(all, i); err != nil {
 		return err
 	}
-	if i >= 0 && all[i].Drains == w.Drains && !all[i].Silent && slices.Equal(all[i].Labels, w.Labels) {
+	isSame := i >= 0 && all[i].Drains == w.Drains && all[i].Lacks == w.Lacks && slices.Equal(all[i].Labels, w.Labels)
+	if isSame && !all[i].Silent {
 		// this wakes no reader, and waits for no other writer
 		_, err := s.db.Reader().ExecContext(ctx, save, s.db.Values(args)...)
 		return s.explainError(ctx, "say that the worker lives", err)
@@ -152,7 +154,7 @@ func (s WorkerTable) Workers(ctx context.Context) ([]Worker, error) {
 	all, err := readRows(ctx, s.DB, "list the workers", func(w *Worker) []any {
 		return []any{
 			&w.Name, &w.Host, &w.PID, &w.Version, rows.ScanList(&w.Labels, "\n"), &w.Slots, &w.Used, &w.Drains,
-			&w.OwnRules, &w.Behind, &w.BeatAt, &w.Silent, &w.boot,
+			&w.OwnRules, &w.Lacks, &w.Behind, &w.BeatAt, &w.Silent, &w.boot,
 		}
 	}, `SELECT `+workerColumns+` FROM workers ORDER BY name`, s.leases.over.Seconds())
 	here, _ := os.Hostname()

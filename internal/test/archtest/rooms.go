@@ -87,7 +87,7 @@ var uses = map[string][]string{
 	// doing
 	"autopilot":            {"delivery", "drive", "ratelimit", "agent", "engine", "engine/lanes", "files", "gate", "git", "journal", "merge", "process", "sandbox", "store", "supervisor", "workspace", "workspace/pool", "engine/attemptdir", "engine/runplan", "engine/storedrun", "autopilot/overview"},
 	"autopilot/overview":   {"engine/storedrun", "journal", "store"},
-	"cluster":              {"autopilot", "drive", "engine", "engine/lanes", "files", "process", "store", "workspace", "engine/runplan", "engine/storedrun"},
+	"cluster":              {"autopilot", "drive", "engine", "engine/lanes", "files", "process", "store", "workspace", "workspace/pool", "engine/runplan", "engine/storedrun"},
 	"delivery":             {"files", "gate", "git", "git/checkout", "workspace", "workspace/pool"},
 	"engine":               {"delivery", "drive", "engine/lanes", "ratelimit", "agent", "files", "gate", "git", "journal", "outputs", "process", "sandbox", "spool", "statefile", "store", "supervisor", "trust", "workspace", "engine/attemptdir", "engine/runplan", "engine/storedrun", "engine/ending", "engine/providerlimit", "engine/greenfiles", "engine/recorder"},
 	"engine/lanes":         {"agent", "process", "supervisor", "files"},

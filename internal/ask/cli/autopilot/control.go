@@ -100,6 +100,9 @@ func printAutopilot(a *command.App, v overview.View) {
 		}
 	}
 	a.Result("(%d ready)\n", v.Ready)
+	for _, line := range v.Away {
+		a.Result("Away:   %s\n", report.Line(line, 400))
+	}
 	for _, line := range v.Lines() {
 		a.Result("Waits for: %s\n", report.Line(line, 300))
 	}

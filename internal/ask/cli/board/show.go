@@ -235,7 +235,7 @@ type shownSpace struct {
 	PortBase  int       `json:"port_base,omitempty"`
 	Why       string    `json:"why,omitempty"`
 	Process   int       `json:"process,omitempty"` // the live process that works in it
-	Host      string    `json:"host,omitempty"`    // the machine of that process, or of the workspace where it is another
+	Host      string    `json:"host,omitempty"`    // the machine of that process, or of the workspace
 	KeepUntil time.Time `json:"keep_until,omitzero"`
 	Gone      bool      `json:"gone,omitempty"` // somebody removed its folder
 }

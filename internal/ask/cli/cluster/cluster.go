@@ -125,7 +125,7 @@ func listWaiting(ctx context.Context, db *store.Store) ([]string, error) {
 	if err != nil {
 		return lines, err
 	}
-	lines = append(lines, idle.Lines()...)
+	lines = append(append(lines, idle.Away...), idle.Lines()...)
 	targets, err := db.QueueTargets(ctx)
 	for _, target := range targets {
 		q, _, err := db.Queue(ctx, target)

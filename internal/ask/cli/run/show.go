@@ -22,6 +22,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
+	"github.com/pawl-dev/pawl/internal/do/autopilot/overview"
 	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/ratelimit"
 	"github.com/pawl-dev/pawl/internal/keep/store"
@@ -91,12 +92,13 @@ func listRuns(ctx context.Context, a *command.App, p *action.Operator, all bool)
 		}
 		return command.Row{JSON: l, Cells: append(cells, report.Line(l.Why, 100))}
 	})
+	idle, ierr := overview.IdleOf(ctx, p.Store)
 	if plans, _ := ratelimit.NewStore(statedir.LimitsDir(a.Env)).Plans(nil, time.Now()); !a.JSON {
-		for _, plan := range plans {
-			a.Result("%s\n", plan)
+		for _, line := range append(idle.Away, plans...) {
+			a.Result("%s\n", report.Line(line, 400))
 		}
 	}
-	return err
+	return cmp.Or(err, ierr)
 }
 
 // listRun is a run as it really is.

@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/safety"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
+	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -412,7 +413,16 @@ type Snapshot struct {
 	Skipped []string  `json:"skipped" nullable:"false" doc:"Paths that are in no snapshot, e.g. for their size."`
 }
 
-// SentSnapshots are what another machine sent to the remote after each iteration.
+// ListSnapshots lists the snapshots of this machine; undo is whether a rollback can be undone.
+func ListSnapshots(snaps []workspace.Snapshot, undo bool) Snapshots {
+	return Snapshots{Undo: undo, Snapshots: lists.Each(snaps, func(n workspace.Snapshot) Snapshot {
+		branch := strings.TrimPrefix(n.Branch, "refs/heads/")
+		return Snapshot{Number: n.N, Attempt: n.Attempt, Commit: n.Commit, Branch: branch, At: n.When.UTC(),
+			Skipped: NonNil(n.Skipped)}
+	})}
+}
+
+// SentSnapshots lists the work that another machine sent to the remote after each iteration.
 func SentSnapshots(records []loop.Record) Snapshots {
 	v := Snapshots{Snapshots: []Snapshot{}}
 	for i := range records {

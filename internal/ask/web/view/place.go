@@ -158,6 +158,7 @@ type Autopilot struct {
 	Slots       []SlotView `json:"slots" nullable:"false" doc:"Those that are taken."`
 	Queued      int        `json:"queued" doc:"Verified tasks on their way to the target."`
 	QueueHeld   string     `json:"queue_held" doc:"Why they do not go on without a person; empty when they do."`
+	Away        []string   `json:"away,omitempty" doc:"Workers that are silent, and what others lack, in words."`
 	Plans       []string   `json:"plans,omitempty" doc:"What is used of the agents' subscriptions, in words."`
 	Events      []PilotDid `json:"events" nullable:"false" doc:"What it did last, the latest first."`
 	Actions     []string   `json:"actions" nullable:"false" doc:"What can be asked of it now: start, pause, resume, stop, mode."`
@@ -172,7 +173,7 @@ func ShowAutopilot(v overview.View) Autopilot {
 		Running: v.Running, PID: v.PID, Phase: v.Phase, Mode: v.Mode, Why: v.Why,
 		Sprint: v.Sprint, StartedAt: TimeOrNil(v.StartedAt), EndedAt: TimeOrNil(v.EndedAt), MaxParallel: v.MaxParallel,
 		Tally:  Tally{t.Completed, t.Landed, t.Failed, t.TimedOut, t.Blocked},
-		Queued: v.Queued, QueueHeld: v.QueueHeld, Plans: v.Plans, Actions: []string{"start"},
+		Queued: v.Queued, QueueHeld: v.QueueHeld, Away: v.Away, Plans: v.Plans, Actions: []string{"start"},
 		Events: lists.Each(v.Events, func(e overview.Event) PilotDid { return PilotDid(e) }),
 		Slots:  lists.Each(v.Slots, func(l overview.SlotView) SlotView { return SlotView{l.Taken, l.Cost.Dollars(l.CostKnown)} }),
 	}

@@ -77,6 +77,8 @@ type Idle struct {
 	Until time.Time `json:"held_until,omitzero"`
 	// KeptOut are tasks that are ready, and not started.
 	KeptOut []KeptOut `json:"kept_out,omitempty"`
+	// Away are workers that are silent, and what others lack, each with the machine.
+	Away []string `json:"away,omitempty"`
 }
 
 // KeptOut is one that is not started: until a time, or where that is zero until a
@@ -98,7 +100,7 @@ func IdleOf(ctx context.Context, db *store.Store) (i Idle, err error) {
 			i.KeptOut = append(i.KeptOut, KeptOut{c.ID, "there is no worker with " + strings.Join(c.Labels(), ", "),
 				time.Time{}, true})
 		}
-		err = cerr
+		i.Away, err = linesAway(workers), cerr
 	}
 	if err != nil {
 		return i, err
@@ -127,15 +129,35 @@ func IdleOf(ctx context.Context, db *store.Store) (i Idle, err error) {
 	return i, nil
 }
 
+// linesAway say which workers are silent, and what the others lack.
+func linesAway(workers []store.Worker) (lines []string) {
+	for _, w := range workers {
+		if w.Silent {
+			lines = append(lines, fmt.Sprintf("worker %s, process %d on %s, is silent since %s", w.Name, w.PID, w.Host,
+				w.BeatAt.Local().Format(time.DateTime)))
+			continue
+		}
+		for line := range strings.Lines(w.Lacks) {
+			lines = append(lines, w.Host+": "+strings.TrimSpace(line))
+		}
+	}
+	return lines
+}
+
 // LinesOf say in words why one task is not started.
 func (i *Idle) LinesOf(task string) []string {
-	one := Idle{}
+	one, lines := Idle{}, []string(nil)
+	for _, line := range i.Away {
+		if strings.Contains(line, ": "+task+" waits") {
+			lines = append(lines, line)
+		}
+	}
 	for _, k := range i.KeptOut {
 		if k.Case == task {
 			one.KeptOut = append(one.KeptOut, k)
 		}
 	}
-	return one.Lines()
+	return append(lines, one.Lines()...)
 }
 
 // Lines say it in words.
@@ -162,7 +184,7 @@ type Taken struct {
 	Case          string    `json:"case"`
 	Title         string    `json:"title"`
 	Run           string    `json:"run" doc:"Empty until there is one."`
-	Phase         string    `json:"phase" doc:"working, pausing, resting or ending"`
+	Phase         string    `json:"phase" doc:"working, waiting for a worker, pausing, resting or ending"`
 	Status        string    `json:"status" doc:"The run's."`
 	Agent         string    `json:"agent"`
 	Iteration     int       `json:"iteration"`
@@ -185,6 +207,7 @@ type SlotView struct {
 	// Racers are those that race for the task, in order; what is above of cost and
 	// tokens is theirs together.
 	Racers []RacerView `json:"racers,omitempty"`
+	driven bool        // a worker that lives drives its run
 }
 
 // RacerView is the run of an agent that races with others.
@@ -300,15 +323,33 @@ func (v *View) readSlots(ctx context.Context, db *store.Store, root string, stat
 			l.Cost, l.CostKnown, l.CostPartial = loop.MicroUSD(r.Cost), r.CostKnown, r.CostPartial
 			l.TokensIn, l.TokensOut = r.TokensIn, r.TokensOut
 			if db.BoardName() != "" {
-				l.Host = r.Owner.Host
+				l.Host, l.driven = r.Owner.Host, storedrun.Alive(r.Owner)
 			}
 			if err := l.addRacers(ctx, db, root, r); err != nil {
 				return err
 			}
 		}
+		if err := l.markWaiting(ctx, db); err != nil {
+			return err
+		}
 		v.Slots = append(v.Slots, l)
 	}
 	return nil
+}
+
+// markWaiting says of a slot whose task was ordered, and that no worker has, that it waits.
+func (l *SlotView) markWaiting(ctx context.Context, db *store.Store) error {
+	if l.Phase != string(schedule.Working) || l.driven {
+		return nil
+	}
+	_, err := db.Order(ctx, l.Case)
+	if err == nil {
+		l.Phase, l.Activity, l.Host = "waiting", "waits for a worker with a free slot", ""
+	}
+	if errors.Is(err, store.ErrNoOrder) {
+		err = nil
+	}
+	return err
 }
 
 // addRacers counts in the other agents that race for the task of a run.
