@@ -316,14 +316,14 @@ func (s *State) takeRequest(e *Event) {
 	switch e.Ask {
 	case AskPause:
 		if s.Phase == Running {
-			s.pauseFor("paused by a person")
+			s.pauseFor(cmp.Or(e.Why, "paused by a person"))
 		}
 		s.Ends = time.Time{} // a person knows of it
 	case AskResume:
 		s.resumeWork()
 		s.Environment.Again = false
 	case AskStop:
-		s.stopFor(e.Cause, e.Kill)
+		s.stopFor(e)
 	case AskMode:
 		if e.Mode == Auto || e.Mode == SemiAuto {
 			s.Mode = e.Mode
@@ -348,15 +348,15 @@ func (s *State) resumeWork() {
 	s.lookAtBoardAgain()
 }
 
-func (s *State) stopFor(cause loop.Cause, kill bool) {
+func (s *State) stopFor(e *Event) {
 	if s.Phase == Finished {
 		return
 	}
 	if s.Phase != Stopping {
 		s.WasPaused = s.Phase == Paused
-		s.Phase, s.Why, s.Cause = Stopping, whoAsked(cause), cause
+		s.Phase, s.Why, s.Cause = Stopping, cmp.Or(e.Why, whoAsked(e.Cause)), e.Cause
 	}
-	if kill && !s.Killed {
+	if e.Kill && !s.Killed {
 		s.Killed = true
 		for i := range s.Slots {
 			if s.Slots[i].Phase == Ending {

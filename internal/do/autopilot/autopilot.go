@@ -415,11 +415,12 @@ func controlEvent(r store.AutopilotControl) schedule.Event {
 	e := schedule.Event{Kind: schedule.Asked}
 	switch r.Kind {
 	case store.AutopilotPause:
-		e.Ask = schedule.AskPause
+		e.Ask, e.Why = schedule.AskPause, whoDid("paused", r.Who)
 	case store.AutopilotResume:
 		e.Ask = schedule.AskResume
 	case store.AutopilotStop:
 		e = stopEvent(loop.CauseStop, false)
+		e.Why = whoDid("stopped", r.Who)
 	case store.AutopilotMode:
 		e.Ask, e.Mode = schedule.AskMode, schedule.Mode(r.Text)
 	case store.AutopilotSlots:
@@ -429,6 +430,14 @@ func controlEvent(r store.AutopilotControl) schedule.Event {
 		e.Ask, e.Case = schedule.AskStart, r.Text
 	}
 	return e
+}
+
+// whoDid says who did something to the autopilot; "" is not known.
+func whoDid(what, who string) string {
+	if who == "" {
+		return ""
+	}
+	return what + " by " + who
 }
 
 // sendEvent gives an event to the owner, who takes all until the slots are empty.

@@ -162,7 +162,7 @@ func (p *attempts) forwardControl(ctx context.Context, task string, what *store.
 	}
 	what.At = time.Now()
 	stored := *what
-	stored.Run = run.ID
+	stored.Run, stored.Person = run.ID, store.ByPawl
 	if _, err = p.o.Store.AddControl(ctx, stored); err != nil {
 		return true, err
 	}

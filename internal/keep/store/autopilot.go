@@ -209,6 +209,7 @@ type AutopilotControl struct {
 	Kind string
 	Text string
 	At   time.Time
+	Who  string // asked, with the machine
 }
 
 // AskAutopilot stores a request to the autopilot that runs.
@@ -218,8 +219,12 @@ func (s AutopilotTables) AskAutopilot(ctx context.Context, c AutopilotControl) (
 }
 
 func askAutopilot(ctx context.Context, w *statements, c AutopilotControl) (id int64, err error) {
-	_, err = w.One(ctx, `INSERT INTO autopilot_controls (kind, text, at) VALUES ($1, $2, $3) RETURNING id`,
-		[]any{c.Kind, c.Text, c.At}, &id)
+	who := ""
+	if person := w.Person(); person != "" {
+		who = person + " on " + w.Host
+	}
+	_, err = w.One(ctx, `INSERT INTO autopilot_controls (kind, text, at, who) VALUES ($1, $2, $3, $4) RETURNING id`,
+		[]any{c.Kind, c.Text, c.At, who}, &id)
 	return id, err
 }
 
@@ -241,8 +246,8 @@ func (s AutopilotTables) TakeAutopilotControls(ctx context.Context) (asked []Aut
 	return changeValue(ctx, s.DB, crashSafe, what,
 		func(ctx context.Context, w *statements) ([]AutopilotControl, error) {
 			asked, err := rows.ListAll(ctx, w,
-				func(c *AutopilotControl) []any { return []any{&c.ID, &c.Kind, &c.Text, &c.At} },
-				`SELECT id, kind, text, at FROM autopilot_controls ORDER BY id`)
+				func(c *AutopilotControl) []any { return []any{&c.ID, &c.Kind, &c.Text, &c.At, &c.Who} },
+				`SELECT id, kind, text, at, who FROM autopilot_controls ORDER BY id`)
 			if err == nil {
 				_, err = w.Exec(ctx, `DELETE FROM autopilot_controls`)
 			}

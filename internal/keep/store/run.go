@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -405,6 +406,20 @@ type Control struct {
 	Kind string
 	Text string
 	At   time.Time
+	// Person is who asked it, and Host the machine; pawl itself is [ByPawl].
+	Person, Host string
+	Taken        bool
+}
+
+// ByPawl is the person of what pawl asks by itself.
+const ByPawl = "pawl"
+
+// Who returns the person, with the machine where several share the board.
+func (c Control) Who(shared bool) string {
+	if shared && c.Host != "" {
+		return c.Person + " on " + c.Host
+	}
+	return c.Person
 }
 
 // IsAnswer reports whether the row is a person's answer to a question.
@@ -424,8 +439,9 @@ func addControl(ctx context.Context, w *statements, c Control) (id int64, err er
 	if _, err := existingHead(ctx, w, c.Run); err != nil {
 		return 0, err
 	}
-	_, err = w.One(ctx, `INSERT INTO controls (run, kind, text, at, taken_at) VALUES ($1, $2, $3, $4, 0) RETURNING id`,
-		[]any{c.Run, c.Kind, c.Text, c.At}, &id)
+	const add = `INSERT INTO controls (run, kind, text, at, taken_at, person, host)
+		VALUES ($1, $2, $3, $4, 0, $5, $6) RETURNING id`
+	_, err = w.One(ctx, add, []any{c.Run, c.Kind, c.Text, c.At, cmp.Or(c.Person, w.Person()), w.Host}, &id)
 	return id, err
 }
 
@@ -447,7 +463,16 @@ func (s RunTables) Redirect(ctx context.Context, run, task string, when time.Tim
 // them so. A caller that must not lose one in a crash names their ids in [Step].Taken of
 // the commit that carries them out.
 func (s RunTables) Controls(ctx context.Context, run string) ([]Control, error) {
+	return s.readControls(ctx, run, " AND taken_at = 0")
+}
+
+// AllControls returns the rows of a run, also those that were taken, oldest first.
+func (s RunTables) AllControls(ctx context.Context, run string) ([]Control, error) {
+	return s.readControls(ctx, run, "")
+}
+
+func (s RunTables) readControls(ctx context.Context, run, and string) ([]Control, error) {
 	return readRows(ctx, s.DB, "read what is asked of run "+run, func(c *Control) []any {
-		return []any{&c.ID, &c.Run, &c.Kind, &c.Text, &c.At}
-	}, `SELECT id, run, kind, text, at FROM controls WHERE run = $1 AND taken_at = 0 ORDER BY id`, run)
+		return []any{&c.ID, &c.Run, &c.Kind, &c.Text, &c.At, &c.Person, &c.Host, &c.Taken}
+	}, `SELECT id, run, kind, text, at, person, host, taken_at <> 0 FROM controls WHERE run = $1`+and+` ORDER BY id`, run)
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/ask/console"
 	"github.com/pawl-dev/pawl/internal/decide/failure"
-	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
@@ -41,6 +40,7 @@ type listed struct {
 	StartedAt     time.Time `json:"started_at"`
 	PID           int       `json:"pid"`
 	Host          string    `json:"host,omitempty"` // the machine that works on it, or did last
+	Asked         []saidRow `json:"asked,omitempty"`
 }
 
 func psCommand(a *command.App) *cobra.Command {
@@ -162,6 +162,11 @@ func showRun(ctx context.Context, a *command.App, p *action.Operator, r store.Ru
 		return err
 	}
 	l := listRun(ctx, p, r)
+	asked, err := p.Store.AllControls(ctx, r.ID)
+	if err != nil {
+		return err
+	}
+	l.Asked = lists.Each(asked, saidRowOf)
 	var steps []report.Execution
 	if r.Kind == "workflow" {
 		if steps, err = action.ListExecutions(ctx, p.Store, r.ID); err != nil {
@@ -212,6 +217,7 @@ func showRun(ctx context.Context, a *command.App, p *action.Operator, r store.Ru
 	showModels(a, records)
 	showHarm(a, records)
 	showReviews(a, records)
+	showAsked(a, asked, p.Store.BoardName() != "")
 	if state.Question != nil && !state.Status.Active() {
 		session.PrintQuestion(a, r.ID, state.Status, state.Question, "", false)
 	}
@@ -464,35 +470,4 @@ func showJSON(a *command.App, l listed, r store.Run, state loop.State, records [
 // nothing.
 func usedNoAgent(s *loop.State) bool {
 	return s.Policy.Kind == loop.Workflow && s.Policy.Agent == "" && s.Spent.Calls == 0
-}
-
-// This file is what pawl show prints of reviews.
-
-// reviewMark is a review among the gates of show.
-func reviewMark(v *loop.Review) string {
-	switch v.Verdict {
-	case loop.Approved:
-		return "✓review"
-	case loop.Rejected:
-		return "✗review"
-	}
-	return "?review"
-}
-
-// showReviews lists what reviews said, below the iterations.
-func showReviews(a *command.App, records []loop.Record) {
-	for i := range records {
-		r := &records[i]
-		if r.Review == nil {
-			continue
-		}
-		a.Result("\nReview of iteration %d: %s\n", r.Number, console.ReviewLine(r.Review))
-		for _, f := range r.Review.Items {
-			a.Result("  [%s] %s\n", f.Severity, report.Line(report.ItemLine(f.Item), 300))
-		}
-		if n := len(r.Review.Reverted); n > 0 {
-			a.Result("  It changed %s, now restored: %s\n", fault.Numbered(n, "file"),
-				report.Line(r.Review.Reverted[0], 100))
-		}
-	}
 }

@@ -91,6 +91,7 @@ type Asked struct {
 	Kind string    `json:"kind" doc:"stop, pause, answer, choice or message"`
 	Text string    `json:"text"`
 	At   time.Time `json:"at"`
+	By   string    `json:"by" doc:"The person, with the machine on a board that several share."`
 }
 
 // Question is what a person is asked, with the options to choose from.
@@ -153,7 +154,9 @@ func ShowDetail(r Run, root string, state *loop.State, rows []store.Control) Run
 		},
 		Spent: Spent{CostUSD: state.Spent.Cost.Dollars(state.Spent.CostKnown), Calls: state.Spent.Calls,
 			Active: Seconds(state.Spent.Active), Wall: Seconds(state.Spent.Wall)},
-		Asked: lists.Each(rows, func(row store.Control) Asked { return Asked{Kind: row.Kind, Text: row.Text, At: row.At} }),
+		Asked: lists.Each(rows, func(row store.Control) Asked {
+			return Asked{Kind: row.Kind, Text: row.Text, At: row.At, By: row.Who(true)}
+		}),
 	}
 	if loop.Status(r.Status).Active() {
 		out.Doing, out.DoingWhy, out.Until = string(state.Command.Kind), state.Command.Why, state.Command.Until
