@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
+	"github.com/pawl-dev/pawl/internal/do/autopilot/overview"
 	"github.com/pawl-dev/pawl/internal/do/drive"
 	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/process"
@@ -65,8 +66,9 @@ func standBy(ctx context.Context, db *store.Store, log *slog.Logger, open opener
 			return // the worker says so
 		}
 		a, _, err := db.Autopilot(ctx)
-		if driven := storedrun.Alive(a.Owner) && a.Owner != storedrun.OwnerOf(self); err == nil && a.On() && !driven {
-			err = goOn(ctx, open)
+		driven := storedrun.Alive(a.Owner) && a.Owner != storedrun.OwnerOf(self)
+		if err == nil && a.On() && !driven && !overview.IsBetterElsewhere(ctx, db) {
+			err = goOn(ctx, db, open)
 		}
 		if err != nil && ctx.Err() == nil {
 			log.Warn("this worker does not take over the autopilot: " + err.Error())
@@ -76,13 +78,24 @@ func standBy(ctx context.Context, db *store.Store, log *slog.Logger, open opener
 	}
 }
 
-func goOn(ctx context.Context, open opener) error {
+// goOn drives the autopilot until it ends, or another worker can do it and this one cannot.
+func goOn(ctx context.Context, db *store.Store, open opener) error {
 	o, leave, err := open(ctx)
 	if err != nil {
 		return err
 	}
 	defer leave()
 	o.GoOn = true
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		for process.Sleep(ctx, standEvery) {
+			if overview.IsBetterElsewhere(ctx, db) {
+				o.Log.Warn("this worker hands the autopilot on, as another one lacks nothing")
+				cancel()
+			}
+		}
+	}()
 	if _, err = Run(ctx, o); errors.Is(err, store.ErrRunning) || errors.Is(err, store.ErrNotOwner) {
 		return nil // somebody was quicker
 	}

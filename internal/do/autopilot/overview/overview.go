@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -142,6 +144,20 @@ func linesAway(workers []store.Worker) (lines []string) {
 		}
 	}
 	return lines
+}
+
+// IsBetterElsewhere reports whether the worker of this process lacks something, and another one lacks nothing.
+func IsBetterElsewhere(ctx context.Context, db *store.Store) bool {
+	workers, err := db.Workers(ctx)
+	host, herr := os.Hostname()
+	if err != nil || herr != nil {
+		return false
+	}
+	isMine := func(w store.Worker) bool { return w.Host == host && w.PID == os.Getpid() }
+	lacks := slices.ContainsFunc(workers, func(w store.Worker) bool { return isMine(w) && w.Lacks != "" })
+	return lacks && slices.ContainsFunc(workers, func(w store.Worker) bool {
+		return !isMine(w) && !w.Silent && !w.Drains && w.Lacks == ""
+	})
 }
 
 // LinesOf say in words why one task is not started.
