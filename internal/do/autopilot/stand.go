@@ -68,7 +68,7 @@ func standBy(ctx context.Context, db *store.Store, log *slog.Logger, open opener
 		a, _, err := db.Autopilot(ctx)
 		driven := storedrun.Alive(a.Owner) && a.Owner != storedrun.OwnerOf(self)
 		if err == nil && a.On() && !driven && !overview.IsBetterElsewhere(ctx, db) {
-			err = goOn(ctx, db, open)
+			err = goOn(ctx, db, log, open)
 		}
 		if err != nil && ctx.Err() == nil {
 			log.Warn("this worker does not take over the autopilot: " + err.Error())
@@ -79,7 +79,7 @@ func standBy(ctx context.Context, db *store.Store, log *slog.Logger, open opener
 }
 
 // goOn drives the autopilot until it ends, or another worker can do it and this one cannot.
-func goOn(ctx context.Context, db *store.Store, open opener) error {
+func goOn(ctx context.Context, db *store.Store, log *slog.Logger, open opener) error {
 	o, leave, err := open(ctx)
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func goOn(ctx context.Context, db *store.Store, open opener) error {
 	go func() {
 		for process.Sleep(ctx, standEvery) {
 			if overview.IsBetterElsewhere(ctx, db) {
-				o.Log.Warn("this worker hands the autopilot on, as another one lacks nothing")
+				log.Warn("this worker hands the autopilot on, as another one lacks nothing")
 				cancel()
 			}
 		}

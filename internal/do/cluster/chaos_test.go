@@ -20,9 +20,13 @@ import (
 	"testing"
 	"time"
 
+	"go.temporal.io/sdk/client"
+
 	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/flow"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
+	"github.com/pawl-dev/pawl/internal/do/cluster"
 	"github.com/pawl-dev/pawl/internal/do/engine/lanes"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/do/reexec"
@@ -274,6 +278,8 @@ func (c *chaos) fault(i int) {
 		}},
 		{"there while the remote is away", func(int) { c.away(c.remote) }},
 		{"there while the files are away", func(int) { c.away(c.files) }},
+		{"there while the remote refuses pushes", func(int) { c.refusePushes() }},
+		{"there while a stranger orders", func(int) { c.orderAsStranger(i) }},
 	}
 	f := faults[c.rand.IntN(len(faults))]
 	c.t.Logf("%s fault %d: machine %d is %s; machine %d drives", time.Now().Format("15:04:05"), i+1, n, f.name, d)
@@ -301,6 +307,29 @@ func (c *chaos) endRuns(n int) {
 	for _, dir := range dirs {
 		must(c.t, lanes.EndUnattended(c.t.Context(), dir, filepath.Base(dir)))
 	}
+}
+
+// refusePushes has the remote refuse all pushes for a while.
+func (c *chaos) refusePushes() {
+	hook := filepath.Join(c.remote, "hooks", "pre-receive")
+	must(c.t, os.WriteFile(hook, []byte("#!/bin/sh\necho not now >&2\nexit 1\n"), 0o700)) //nolint:gosec // git runs it
+	c.lasts()
+	must(c.t, os.Remove(hook))
+}
+
+// orderAsStranger starts a workflow of a stranger's, with settings of their own, for a task that an agent works on.
+func (c *chaos) orderAsStranger(i int) {
+	task := <-c.began
+	c.count(task)
+	stranger, err := cluster.Dial(c.t.Context(), c.machines[0].at(), nil)
+	must(c.t, err)
+	defer stranger.Close()
+	q := flow.QueuesOf("repo")
+	begin := flow.Begin{Queues: q, Case: task, Heartbeat: chaosBeat}
+	o := client.StartWorkflowOptions{ID: fmt.Sprint("strange:", i), TaskQueue: q.Board}
+	r, err := stranger.ExecuteWorkflow(c.t.Context(), o, flow.TaskName, withSettings(c.t, begin))
+	must(c.t, err)
+	_ = r.Get(c.t.Context(), nil) // it is refused
 }
 
 // away has a folder missing for a while.
