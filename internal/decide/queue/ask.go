@@ -35,7 +35,8 @@ func (s *turn) issueNext(now time.Time) {
 }
 
 // takeChange takes a task's change in. A second one for the same task replaces the
-// first, and begins anew; the very same one changes nothing.
+// first, and begins anew; the very same one changes nothing, unless it was parked: then
+// its task was tried again.
 func (s *turn) takeChange(ev *Event) {
 	if ev.Entry == nil || ev.Entry.ID == "" || ev.Entry.Commit == "" {
 		return
@@ -50,7 +51,7 @@ func (s *turn) takeChange(ev *Event) {
 		return
 	}
 	if old := s.entryOf(e.ID); old != nil {
-		if old.Commit == e.Commit {
+		if old.Commit == e.Commit && old.Status != Parked {
 			return
 		}
 		if !s.releaseForChange(e.ID) {

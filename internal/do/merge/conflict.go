@@ -206,7 +206,7 @@ func (cs *conflicts) inspectFile(ctx context.Context, m git.Merge, path string) 
 		f.Binary = f.Binary || !ok
 		return f, t, err
 	}
-	f.Hunks, t.parts = readHunks(text)
+	f.Hunks, t.parts = queue.ReadHunks(text, markerSize)
 	return f, t, nil
 }
 
@@ -239,51 +239,6 @@ func (cs *conflicts) threeTexts(ctx context.Context, ours, base, theirs string) 
 	defer func() { _ = os.RemoveAll(dir) }()
 	text, err = git.MergeFile(ctx, dir, texts[0], texts[2], texts[1], markerSize)
 	return text, err == nil, err
-}
-
-// readHunks splits a text with markers into hunks and what is between them.
-func readHunks(text []byte) ([]queue.Hunk, [][]byte) {
-	var hunks []queue.Hunk
-	var parts [][]byte
-	var now *queue.Hunk
-	var side *[]string
-	var plain bytes.Buffer
-	for line := range bytes.Lines(text) {
-		switch mark := markerOf(line); {
-		case mark == '<' && now == nil:
-			parts = append(parts, bytes.Clone(plain.Bytes()))
-			plain.Reset()
-			now = &queue.Hunk{}
-			side = &now.Ours
-		case mark == '|' && now != nil:
-			side = &now.Base
-		case mark == '=' && now != nil:
-			side = &now.Theirs
-		case mark == '>' && now != nil:
-			hunks = append(hunks, *now)
-			now = nil
-		case now != nil:
-			*side = append(*side, strings.TrimSuffix(string(line), "\n"))
-		default:
-			plain.Write(line)
-		}
-	}
-	return hunks, append(parts, plain.Bytes())
-}
-
-// markerOf a line is its character, and 0 for a line that is no marker.
-func markerOf(line []byte) byte {
-	if len(line) < markerSize {
-		return 0
-	}
-	c := line[0]
-	if strings.IndexByte("<|=>", c) < 0 || bytes.Count(line[:markerSize], []byte{c}) != markerSize {
-		return 0
-	}
-	if rest := line[markerSize:]; len(rest) > 0 && rest[0] != ' ' && rest[0] != '\n' && rest[0] != '\r' {
-		return 0
-	}
-	return c
 }
 
 // scratchIndex is the name of an index of the queue's own that does not exist.

@@ -3,6 +3,8 @@ package merge
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -90,7 +92,9 @@ func TestAMediumConflictGoesToAnAgent(t *testing.T) {
 		gittest.Git(t, clone, "clone", "-q", "--shared", r.dir, ".")
 		gittest.Git(t, clone, "checkout", "-q", "--detach", p.Tip)
 		_, _ = try(clone, "merge", "-q", p.Entry.Commit)
-		gittest.Git(t, clone, "checkout", "-q", "--theirs", "a.txt")
+		if err := os.WriteFile(filepath.Join(clone, "a.txt"), []byte("one\nTWO\n2\nthree\n"), 0o600); err != nil {
+			t.Error(err)
+		}
 		gittest.Git(t, clone, "commit", "-qam", "both")
 		commit := gittest.Git(t, clone, "rev-parse", "HEAD")
 		r.git("fetch", "-q", clone, commit+":refs/pawl/tasks/solved")
@@ -101,7 +105,7 @@ func TestAMediumConflictGoesToAnAgent(t *testing.T) {
 	if s := r.status(id); s != board.Done {
 		t.Fatalf("it is %s: %v", s, r.left())
 	}
-	if got := r.read("a.txt"); got != "one\n2\nthree\n" {
+	if got := r.read("a.txt"); got != "one\nTWO\n2\nthree\n" {
 		t.Errorf("a.txt is %q", got)
 	}
 	if len(a.asked) != 2 {
@@ -198,21 +202,35 @@ func TestOthersAreToldOfConflictsToCome(t *testing.T) {
 	equal(t, "told", r.said(queue.NoteAhead), []string{second + " will conflict with main in a.txt"})
 }
 
-func TestAnAgentThatTakesTheTargetWholeHasDoneNothing(t *testing.T) {
+func TestAnAgentThatDropsASideIsRefused(t *testing.T) {
 	t.Parallel()
-	var r *rig
-	for name, solve := range map[string]func(Problem) string{
-		"as it was": func(p Problem) string {
+	for name, tt := range map[string]struct {
+		solve func(*rig, Problem) string
+		want  string
+	}{
+		"the target as it was": {func(r *rig, p Problem) string {
 			return r.git("commit-tree", p.Tip+"^{tree}", "-p", p.Tip, "-p", p.Entry.Commit, "-m", "theirs")
-		},
-		"and writes something else": func(p Problem) string { return r.commit("else", p.Tip, "other.txt", "other\n") },
+		}, "the agent merged nothing of the task"},
+		"something else": {func(r *rig, p Problem) string {
+			return r.commit("else", p.Tip, "other.txt", "other\n")
+		}, "the agent merged nothing of the task"},
+		"one of two files": {func(r *rig, p Problem) string {
+			return r.commit("part", p.Tip, "new.txt", "new\n")
+		}, "the agent dropped what the task changed in \"a.txt\""},
+		"one of two places": {func(r *rig, p Problem) string {
+			return r.commit("place", p.Tip, "a.txt", "one\nTWO\nthree\n4\n5\n", "new.txt", "new\n")
+		}, "the agent dropped one side of a conflict, a.txt: what the task has there"},
+		"the target's lines": {func(r *rig, p Problem) string {
+			return r.commit("mine", p.Tip, "a.txt", "one\n2\nthree\n4\n5\n", "new.txt", "new\n")
+		}, "the agent dropped one side of a conflict, a.txt: what the target has there"},
 	} {
-		r = newRig(t)
+		r := newRig(t)
 		a := &resolver{}
-		a.make = func(p Problem, _ int) (string, error) { return solve(p), nil }
+		a.make = func(p Problem, _ int) (string, error) { return tt.solve(r, p), nil }
 		r.o.Resolve = a.resolve
-		id := r.conflicting([]string{"a.txt", "one\nTWO\nthree\n"}, []string{"a.txt", "one\n2\nthree\n"})
-		if left := r.left(); len(left) != 1 || !strings.Contains(left[0], "the agent dropped the change") {
+		id := r.conflicting([]string{"a.txt", "one\nTWO\nthree\n"},
+			[]string{"a.txt", "one\n2\nthree\n4\n5\n", "new.txt", "new\n"})
+		if left := r.left(); len(left) != 1 || !strings.Contains(left[0], tt.want) {
 			t.Errorf("%s: left %q", name, left)
 		}
 		if s := r.status(id); s != board.Blocked {

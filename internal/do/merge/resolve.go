@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/decide/deliver"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/do/gate"
@@ -117,8 +119,8 @@ func (q *Queue) resolveEntry(ctx context.Context, e queue.Entry) {
 	}
 }
 
-// keepSolved makes sure that an agent's commit stays, and that something of the
-// change is in it: one that was left out would count as done.
+// keepSolved makes sure that an agent's commit stays, and that the change is in it: what was left out would
+// count as done.
 func (q *Queue) keepSolved(ctx context.Context, p Problem, commit string) error {
 	m, err := q.o.Repo.MergeTree(ctx, p.Tip, p.Entry.Commit)
 	if err != nil {
@@ -128,15 +130,48 @@ func (q *Queue) keepSolved(ctx context.Context, p Problem, commit string) error 
 	if err != nil {
 		return err
 	}
-	made, err := q.sortedChanges(ctx, p.Tip, commit)
+	changes, err := q.o.Repo.Changes(ctx, p.Tip, commit)
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(wanted, func(path string) bool { _, ok := slices.BinarySearch(made, path); return ok }) {
-		return fmt.Errorf("the agent dropped the change: in its commit %.10s all that it touches is as on "+
-			"the target", commit)
+	made := lists.ToMap(changes, func(ch git.Change) (string, git.Change) { return ch.Path, ch })
+	conflict := p.Problem.Conflict
+	isMade := func(path string) bool { _, ok := made[path]; return ok }
+	isAnew := func(path string) bool {
+		return conflict != nil && slices.ContainsFunc(conflict.Files, func(f queue.File) bool {
+			return f.Path == path && f.Regenerate != ""
+		})
+	}
+	dropped := slices.DeleteFunc(slices.Clone(wanted), func(path string) bool { return isMade(path) || isAnew(path) })
+	switch {
+	case !slices.ContainsFunc(wanted, isMade):
+		return errors.New("the agent merged nothing of the task: all that it changed is as on the target")
+	case conflict == nil || p.Entry.Revert != "":
+	case len(dropped) > 0:
+		return fmt.Errorf("the agent dropped what the task changed in %s", deliver.Some(dropped))
+	default:
+		lost, err := conflict.FindDropped(func(path string) ([]string, error) { return q.linesAt(ctx, made[path].NewObject) })
+		if err != nil {
+			return err
+		}
+		if lost != "" {
+			return fmt.Errorf("the agent dropped one side of a conflict, %s; take it by hand if that is right", lost)
+		}
 	}
 	return q.o.Repo.UpdateRef(ctx, taskRef(p.Entry.ID), commit, "", "pawl: merged with the target")
+}
+
+// linesAt reads the lines of a blob; none of "".
+func (q *Queue) linesAt(ctx context.Context, blob string) (lines []string, err error) {
+	if blob == "" {
+		return nil, nil
+	}
+	err = q.shadow.Blobs(ctx, []string{blob}, func(_ int, _ int64, r io.Reader) error {
+		text, err := io.ReadAll(r)
+		lines = strings.Split(string(text), "\n")
+		return err
+	})
+	return lines, err
 }
 
 // problemOf an entry, for the agent: what is wrong, and the landings that changed the
