@@ -225,7 +225,14 @@ func queueLandCommand(a *command.App) *cobra.Command {
 				return command.Usage("--commit is for one task: pawl queue land TASK --commit BRANCH")
 			}
 			return a.WithOperator(ctx, func(p *action.Operator) error {
-				return landNow(ctx, a, p, args, commit, allow, unsandboxed)
+				return withQueue(ctx, a, p, unsandboxed, func(q *OpenQueue) error {
+					for _, t := range args {
+						if err := queueAndRelease(ctx, q, t, commit, allow); err != nil {
+							return err
+						}
+					}
+					return drainQueue(ctx, a, q, "")
+				})
 			})
 		})
 	f := cmd.Flags()
@@ -249,7 +256,7 @@ func RevertCommand(a *command.App) *cobra.Command {
 				if err := a.Done(p.Revert(ctx, id, why)); err != nil {
 					return action.Explain(err)
 				}
-				err := landNow(ctx, a, p, nil, "", nil, unsandboxed)
+				err := withQueue(ctx, a, p, unsandboxed, func(q *OpenQueue) error { return drainQueue(ctx, a, q, id) })
 				if _, owned := errors.AsType[*store.QueueOwnedError](err); owned {
 					a.Say("The pawl process that runs the queue lands it.")
 					return nil
@@ -262,9 +269,9 @@ func RevertCommand(a *command.App) *cobra.Command {
 	return cmd
 }
 
-// landNow lands until all that is left waits for a person or another time.
-func landNow(ctx context.Context, a *command.App, p *action.Operator, tasks []string, commit string, allow []string,
-	unsandboxed bool) error {
+// withQueue opens the queue to land from this terminal.
+func withQueue(ctx context.Context, a *command.App, p *action.Operator, unsandboxed bool,
+	land func(q *OpenQueue) error) error {
 	c, err := a.Load(nil)
 	if err != nil {
 		return err
@@ -295,13 +302,7 @@ func landNow(ctx context.Context, a *command.App, p *action.Operator, tasks []st
 	if err != nil {
 		return err
 	}
-	q := &OpenQueue{m, l, p.Store}
-	for _, t := range tasks {
-		if err := queueAndRelease(ctx, q, t, commit, allow); err != nil {
-			return err
-		}
-	}
-	return drainQueue(ctx, a, q)
+	return land(&OpenQueue{m, l, p.Store})
 }
 
 // queueAndRelease queues a task that is not queued as it is, and lets it go on
@@ -343,7 +344,9 @@ func buildResolver(ctx context.Context, a *command.App, c *config.Config, repo *
 	return t.Resolver(p, db).Resolve
 }
 
-func drainQueue(ctx context.Context, a *command.App, q *OpenQueue) error {
+// drainQueue lands until all that is left waits for a person or another time. It is an error if something is left,
+// or with a task only if that is.
+func drainQueue(ctx context.Context, a *command.App, q *OpenQueue, task string) error {
 	err := q.Drain(ctx)
 	var owned *store.QueueOwnedError
 	switch {
@@ -364,6 +367,9 @@ func drainQueue(ctx context.Context, a *command.App, q *OpenQueue) error {
 	if u := row.State.Unpushed; u != nil {
 		why := cmp.Or(u.Why, "the queue is blocked")
 		return fault.Of(fault.Waiting, fmt.Errorf("what landed is only here, not pushed: %s", why))
+	}
+	if _, waits := row.State.Find(task); task != "" && !waits {
+		return nil
 	}
 	if row.State.Stop != nil || len(row.State.Entries) > 0 {
 		return fault.Of(fault.Waiting, errors.New("not everything has landed; the list says what waits for what"))
