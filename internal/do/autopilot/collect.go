@@ -69,10 +69,12 @@ func (p *reporter) reasonSentBack(ctx context.Context, id string, hasChanged boo
 			continue
 		case e.Action == board.Approve:
 			return ""
-		case !hasChanged:
-			return "it was sent back, and this run has changed nothing since: " + e.Why
 		}
-		return "it was sent back: " + e.Why
+		what := map[board.Action]string{board.Redo: "it was sent back", board.Reject: "it was rejected"}[e.Action]
+		if !hasChanged {
+			what += ", and this run has changed nothing since"
+		}
+		return what + ": " + e.Why
 	}
 	return ""
 }

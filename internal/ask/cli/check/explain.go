@@ -308,8 +308,13 @@ func (p *page) writeFacts(x explained, now time.Time) {
 	fact := func(name, value string) { fmt.Fprintf(p, "  %-12s%s\n", name, value) }
 	p.WriteString("\n")
 	fact("class", string(x.Class))
-	fact("kind", string(x.Kind)+": "+kindWords[x.Kind])
+	isKnown := x.Class != failure.Unknown || x.Exit != nil
+	if isKnown {
+		fact("kind", string(x.Kind)+": "+kindWords[x.Kind])
+	}
 	switch {
+	case !isKnown:
+		fact("try again", "not known: nothing in it says that something failed; --exit N gives its exit status")
 	case x.Transient:
 		fact("try again", "yes: trying again may work")
 	case !x.WaitUntil.IsZero():

@@ -139,7 +139,7 @@ func writeConfig(ctx context.Context, a *command.App, try bool) error {
 	if err := config.WriteNew(path, p.YAML()); err != nil {
 		if errors.Is(err, fs.ErrExist) {
 			return command.Usage("%s is there already, and init never overwrites", path).
-				Hint("See what is in force: pawl config")
+				Hint("See what is in force: pawl config").Hint("Try its gates and its agent: pawl doctor")
 		}
 		return err
 	}
