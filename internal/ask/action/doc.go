@@ -36,8 +36,8 @@ type Lists struct{ *Options }
 // New makes an operator.
 func New(o Options) *Operator { return &Operator{Options: &o, Runs: Runs{&o}, Lists: Lists{&o}} }
 
-// withoutWords is the operator that prints nothing about what it does.
-func (p *Operator) withoutWords() *Operator {
+// WithoutWords returns an operator that prints nothing about what it does.
+func (p *Operator) WithoutWords() *Operator {
 	o := *p.Options
 	o.Say = func(string, ...any) {}
 	return New(o)

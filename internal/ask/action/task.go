@@ -493,5 +493,5 @@ func (p *Operator) TakeSealed(ctx context.Context, id, work string) (board.Case,
 	if err != nil {
 		return c, fault.Of(fault.Failed, err)
 	}
-	return c, p.withoutWords().DiscardRun(ctx, r)
+	return c, p.WithoutWords().DiscardRun(ctx, r)
 }

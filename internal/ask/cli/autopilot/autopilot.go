@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/ask/action"
+	"github.com/pawl-dev/pawl/internal/ask/action/issues"
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/cli/serve"
 	"github.com/pawl-dev/pawl/internal/ask/cli/session"
@@ -241,15 +242,15 @@ func buildOptions(ctx context.Context, s *session.Session, f autopilotFlags, t *
 	if err != nil {
 		return o, err
 	}
-	issues, ok, err := session.Issues(ctx, s.App, c, repo, target, s.StateDir, m.Forge)
+	source, ok, err := session.Issues(ctx, s.App, c, repo, target, s.StateDir, m.Forge)
 	if ok {
 		p := *s.App.Operator(s.Store, c.Root)
 		o.Sync = func(ctx context.Context, say func(string)) error {
 			p := p
 			p.Say = func(format string, args ...any) { say(fmt.Sprintf(format, args...)) }
-			return p.SyncIssues(ctx, issues)
+			return issues.Sync(ctx, &p, source)
 		}
-		o.Claim = func(ctx context.Context, c board.Case) (string, error) { return p.ClaimIssue(ctx, issues, c) }
+		o.Claim = func(ctx context.Context, c board.Case) (string, error) { return issues.Claim(ctx, &p, source, c) }
 	}
 	o.Queue = func(ctx context.Context, tell func(queue.Note)) (*merge.Queue, error) {
 		m.Notify = tell

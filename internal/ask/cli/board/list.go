@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/ask/action"
+	"github.com/pawl-dev/pawl/internal/ask/action/issues"
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/cli/session"
 	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
@@ -253,7 +254,7 @@ func syncIssues(ctx context.Context, a *command.App, p *action.Operator) error {
 	if about, err := o.Forge.About(ctx); err == nil { // what stands in the way, the sync says
 		session.SayRenamed(a, o.Forge.Where, about.Name)
 	}
-	if err := p.SyncIssues(ctx, o); err != nil {
+	if err := issues.Sync(ctx, p, o); err != nil {
 		return err
 	}
 	cases, err := p.Store.Cases(ctx, store.CaseFilter{Issues: true})

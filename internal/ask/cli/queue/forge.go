@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-dev/pawl/internal/ask/action"
+	"github.com/pawl-dev/pawl/internal/ask/action/issues"
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/cli/session"
 	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
@@ -72,12 +73,12 @@ func LookAtForge(ctx context.Context, a *command.App, p *action.Operator) error 
 	if err != nil {
 		return err
 	}
-	issues, ok, err := session.Issues(ctx, a, c, repo, target, statedir.Of(c.Root, a.Env), nil)
+	source, ok, err := session.Issues(ctx, a, c, repo, target, statedir.Of(c.Root, a.Env), nil)
 	if err != nil || !ok {
 		return err
 	}
-	defer issues.Forge.Close()
-	return p.SyncIssues(ctx, issues)
+	defer source.Forge.Close()
+	return issues.Sync(ctx, p, source)
 }
 
 func printForge(a *command.App, s *forgeState, name string) error {

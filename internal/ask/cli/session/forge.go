@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/ask/action"
+	"github.com/pawl-dev/pawl/internal/ask/action/issues"
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/config"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
@@ -84,7 +85,7 @@ func SayRenamed(a *command.App, w forge.Where, name string) {
 // Issues says which issues of the forge are tasks of the board; ok is false where
 // none are to be. A client that is there already is used again.
 func Issues(ctx context.Context, a *command.App, c *config.Config, repo *git.Repo, target, stateDir string,
-	f *forge.Client) (o action.Issues, ok bool, err error) {
+	f *forge.Client) (o issues.Source, ok bool, err error) {
 	if c.Forge.Issues.Label == "" {
 		return o, false, nil
 	}
@@ -92,7 +93,7 @@ func Issues(ctx context.Context, a *command.App, c *config.Config, repo *git.Rep
 		f, err = OpenForge(ctx, a, c, repo, target)
 	}
 	shared := c.Merge.Push || c.Merge.Mode == "pull-request"
-	return action.Issues{
+	return issues.Source{
 		Forge: f, Label: c.Forge.Issues.Label, StateDir: stateDir, Target: target, Close: shared,
 	}, true, err
 }

@@ -1,4 +1,4 @@
-package action
+package issues
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/forge"
@@ -20,8 +21,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
-// Issues says which issues of a forge are tasks of the board.
-type Issues struct {
+// Source says which issues of a forge are tasks of the board.
+type Source struct {
 	Forge    *forge.Client
 	Label    string // of those that are
 	StateDir string
@@ -43,9 +44,9 @@ type seenIssue struct {
 }
 
 // issueSync is one pass over the issues.
-type issueSync struct {
-	*Operator
-	o     Issues
+type pass struct {
+	*action.Operator
+	o     Source
 	path  string
 	known struct {
 		Board  string               `json:"board"` // of which the comment is: several boards may write one
@@ -58,11 +59,11 @@ type issueSync struct {
 	fresh   []board.Case // to be added
 }
 
-// SyncIssues makes tasks of issues, lets them follow what people write there until
+// Sync makes tasks of issues, lets them follow what people write there until
 // work has begun, gives answers to agents, and says there what became of the
 // work. It is safe to repeat, and to end at any moment.
-func (p *Operator) SyncIssues(ctx context.Context, o Issues) error {
-	s, done, err := p.beginSync(ctx, o)
+func Sync(ctx context.Context, p *action.Operator, o Source) error {
+	s, done, err := beginSync(ctx, p, o)
 	if err != nil {
 		return err
 	}
@@ -101,8 +102,8 @@ func (p *Operator) SyncIssues(ctx context.Context, o Issues) error {
 }
 
 // beginSync begins a pass, which no other process makes at the same time.
-func (p *Operator) beginSync(ctx context.Context, o Issues) (s *issueSync, done func(), err error) {
-	s = &issueSync{Operator: p, o: o, path: filepath.Join(o.StateDir, "issues.json"), writers: map[string]bool{},
+func beginSync(ctx context.Context, p *action.Operator, o Source) (s *pass, done func(), err error) {
+	s = &pass{Operator: p, o: o, path: filepath.Join(o.StateDir, "issues.json"), writers: map[string]bool{},
 		tasks: map[int64]board.Case{}, open: map[int64]bool{}}
 	lock, err := files.Lock(ctx, filepath.Join(o.StateDir, "issues.lock"))
 	if err != nil {
@@ -115,10 +116,10 @@ func (p *Operator) beginSync(ctx context.Context, o Issues) (s *issueSync, done 
 	return s, done, err
 }
 
-// ClaimIssue says at a task's issue that work on it begins, unless the pawl of another board
+// Claim says at a task's issue that work on it begins, unless the pawl of another board
 // was first: then it says why the task is not to begin. It is safe to repeat.
-func (p *Operator) ClaimIssue(ctx context.Context, o Issues, c board.Case) (why string, err error) {
-	s, done, err := p.beginSync(ctx, o)
+func Claim(ctx context.Context, p *action.Operator, o Source, c board.Case) (why string, err error) {
+	s, done, err := beginSync(ctx, p, o)
 	if err != nil {
 		return "", err
 	}
@@ -136,7 +137,7 @@ func (p *Operator) ClaimIssue(ctx context.Context, o Issues, c board.Case) (why 
 
 // loadKnown reads what is known. A file that cannot be read counts as none: then
 // what was said before is not said again.
-func (s *issueSync) loadKnown() error {
+func (s *pass) loadKnown() error {
 	text, err := os.ReadFile(s.path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -150,7 +151,7 @@ func (s *issueSync) loadKnown() error {
 	return s.saveKnown()
 }
 
-func (s *issueSync) saveKnown() error {
+func (s *pass) saveKnown() error {
 	text, err := json.Marshal(s.known)
 	if err != nil {
 		return err
@@ -158,7 +159,7 @@ func (s *issueSync) saveKnown() error {
 	return files.Replace(s.path, text, 0o600, false)
 }
 
-func (s *issueSync) seenOf(n int64) *seenIssue {
+func (s *pass) seenOf(n int64) *seenIssue {
 	if s.known.Issues[n] == nil {
 		s.known.Issues[n] = &seenIssue{}
 	}
@@ -167,7 +168,7 @@ func (s *issueSync) seenOf(n int64) *seenIssue {
 
 // skipRefused prints a warning for an error of the forge that is about one issue only, and
 // returns nil. Any other error is returned, and ends the pass.
-func (s *issueSync) skipRefused(n int64, err error) error {
+func (s *pass) skipRefused(n int64, err error) error {
 	if no, ok := errors.AsType[*forge.Error](err); ok && no.Status != forge.NoToken {
 		s.Say("Warning: issue #%d: %v", n, err)
 		return nil
@@ -177,7 +178,7 @@ func (s *issueSync) skipRefused(n int64, err error) error {
 
 // syncIssue takes over what has changed of an issue. A forge's times have a resolution of
 // a second, so the time alone does not show a change.
-func (s *issueSync) syncIssue(ctx context.Context, i *forge.Issue) error {
+func (s *pass) syncIssue(ctx context.Context, i *forge.Issue) error {
 	seen, old := s.seenOf(i.Number), s.tasks[i.Number]
 	if old.Status == board.Deferred && strings.HasPrefix(old.Why, goneWhy) {
 		if err := s.moveOne(ctx, i.Number, board.Undefer, "its issue is open again"); err != nil {
@@ -226,7 +227,7 @@ func agentGetsComments(status board.Status) bool {
 }
 
 // runOf is the last run of a task; begun is false when there is none.
-func (s *issueSync) runOf(ctx context.Context, id string) (r store.Run, begun bool, err error) {
+func (s *pass) runOf(ctx context.Context, id string) (r store.Run, begun bool, err error) {
 	if id == "" {
 		return r, false, nil
 	}
@@ -239,7 +240,7 @@ func (s *issueSync) runOf(ctx context.Context, id string) (r store.Run, begun bo
 
 // trustedComments returns the comments since then by people who may write to the
 // repository, pawl's own included. An empty comment is left out.
-func (s *issueSync) trustedComments(ctx context.Context, i *forge.Issue, since string) ([]forge.Remark, error) {
+func (s *pass) trustedComments(ctx context.Context, i *forge.Issue, since string) ([]forge.Remark, error) {
 	if i.Said == 0 {
 		return nil, nil
 	}
@@ -271,17 +272,17 @@ func (s *issueSync) trustedComments(ctx context.Context, i *forge.Issue, since s
 const authorsMost = 20
 
 // isElsewhere is true when another board's pawl was the first to say something.
-func (s *issueSync) isElsewhere(said []forge.Remark) bool {
+func (s *pass) isElsewhere(said []forge.Remark) bool {
 	i := slices.IndexFunc(said, func(r forge.Remark) bool { return strings.Contains(r.Body, forge.Mark) })
 	return i >= 0 && !strings.Contains(said[i].Body, s.boardMark())
 }
 
 const elsewhere = "another board works on its issue"
 
-func (s *issueSync) boardMark() string { return "<!-- board " + s.known.Board + " -->" }
+func (s *pass) boardMark() string { return "<!-- board " + s.known.Board + " -->" }
 
 // leaveToBoard leaves an issue to another board.
-func (s *issueSync) leaveToBoard(ctx context.Context, n int64, old board.Case) error {
+func (s *pass) leaveToBoard(ctx context.Context, n int64, old board.Case) error {
 	switch old.Status {
 	case "":
 		s.Say("Issue #%d did not become a task: another board works on it.", n)
@@ -292,7 +293,7 @@ func (s *issueSync) leaveToBoard(ctx context.Context, n int64, old board.Case) e
 }
 
 // updateTask makes a task of an issue, or updates it to the issue's present text.
-func (s *issueSync) updateTask(ctx context.Context, i *forge.Issue, old board.Case, said []forge.Remark) error {
+func (s *pass) updateTask(ctx context.Context, i *forge.Issue, old board.Case, said []forge.Remark) error {
 	issue := board.Issue{Number: i.Number, URL: i.URL, Title: i.Title, Body: i.Body, Author: i.Author}
 	isOurs := func(label string) bool { return strings.EqualFold(label, s.o.Label) }
 	issue.Labels = slices.DeleteFunc(slices.Clone(i.Labels), isOurs)
@@ -353,7 +354,7 @@ func (s *issueSync) updateTask(ctx context.Context, i *forge.Issue, old board.Ca
 }
 
 // mayWrite reports whether who wrote an issue may write in the repository, too.
-func (s *issueSync) mayWrite(ctx context.Context, i *forge.Issue) (bool, error) {
+func (s *pass) mayWrite(ctx context.Context, i *forge.Issue) (bool, error) {
 	if _, known := s.writers[i.Author]; !known {
 		may, err := s.o.Forge.WritersOf(ctx, []forge.Remark{{Author: i.Author}})
 		if err != nil {
@@ -364,12 +365,12 @@ func (s *issueSync) mayWrite(ctx context.Context, i *forge.Issue) (bool, error) 
 	return s.writers[i.Author], nil
 }
 
-func (s *issueSync) isTaskOfIssue(id string) bool {
+func (s *pass) isTaskOfIssue(id string) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Values(s.tasks)), func(c board.Case) bool { return c.ID == id })
 }
 
 // needsOnBoard returns the ids of issues that are on the board.
-func (s *issueSync) needsOnBoard(refs []string) (ids []string) {
+func (s *pass) needsOnBoard(refs []string) (ids []string) {
 	for _, ref := range refs {
 		if c, ok := s.tasks[(&board.Case{Ref: ref}).Issue()]; ok {
 			ids = append(ids, c.ID)
@@ -380,7 +381,7 @@ func (s *issueSync) needsOnBoard(refs []string) (ids []string) {
 
 // addTasks adds the new tasks, each after those that it needs. Where they need each
 // other in a circle, one of them waits for less.
-func (s *issueSync) addTasks(ctx context.Context) error {
+func (s *pass) addTasks(ctx context.Context) error {
 	var linked []board.Case
 	for len(s.fresh) > 0 {
 		at := slices.IndexFunc(s.fresh, func(c board.Case) bool {
@@ -409,7 +410,7 @@ func (s *issueSync) addTasks(ctx context.Context) error {
 }
 
 // addNeeds gives a new task the needs that were not on the board when it was added.
-func (s *issueSync) addNeeds(ctx context.Context, c board.Case) error {
+func (s *pass) addNeeds(ctx context.Context, c board.Case) error {
 	id, needs := s.tasks[c.Issue()].ID, s.needsOnBoard(c.Needs)
 	isHere := func(ref string) bool { return len(s.needsOnBoard([]string{ref})) > 0 }
 	if away := slices.DeleteFunc(slices.Clone(c.Needs), isHere); len(away) > 0 {
@@ -438,7 +439,7 @@ func (s *issueSync) addNeeds(ctx context.Context, c board.Case) error {
 const goneWhy = "its issue "
 
 // putOff defers a task that is not worked on and whose issue is not wanted any more.
-func (s *issueSync) putOff(ctx context.Context, n int64, c board.Case) error {
+func (s *pass) putOff(ctx context.Context, n int64, c board.Case) error {
 	waits := c.Status == board.Pending || c.Status == board.Blocked
 	if s.open[n] || !waits {
 		return nil
@@ -468,7 +469,7 @@ func (s *issueSync) putOff(ctx context.Context, n int64, c board.Case) error {
 }
 
 // moveOne changes the status of a task in the name of the people at the forge.
-func (s *issueSync) moveOne(ctx context.Context, n int64, action board.Action, why string) error {
+func (s *pass) moveOne(ctx context.Context, n int64, action board.Action, why string) error {
 	c := s.tasks[n]
 	moved, err := s.Store.MoveCase(ctx, c.ID, board.Change{Action: action, By: board.Person, Why: why, At: time.Now()})
 	if _, ok := errors.AsType[*board.RefusalError](err); ok { // an autopilot took it meanwhile

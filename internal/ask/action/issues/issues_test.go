@@ -1,30 +1,56 @@
-package action_test
+package issues_test
 
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/ask/action"
+	"github.com/pawl-dev/pawl/internal/ask/action/issues"
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/forge"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 	"github.com/pawl-dev/pawl/internal/test/forgetest"
+	"github.com/pawl-dev/pawl/internal/test/gittest"
 )
+
+func TestMain(m *testing.M) { os.Exit(gittest.Run(m)) }
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// gone is a process of an earlier boot of the machine.
+var gone = store.Owner{PID: 1, Start: "1", Boot: "an earlier one"}
+
+// person is somebody at an empty folder that is no repository, with what is said to them.
+func person(t *testing.T) (p *action.Operator, said *strings.Builder) {
+	t.Helper()
+	dir, said := t.TempDir(), &strings.Builder{}
+	db, err := store.Open(t.Context(), filepath.Join(dir, "pawl.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	say := func(format string, args ...any) { fmt.Fprintf(said, format+"\n", args...) }
+	return action.New(action.Options{Store: db, Root: dir, Env: []string{"HOME=" + dir, "XDG_STATE_HOME=" + dir}, Say: say, Result: say,
+		Log: func(string) *slog.Logger { return slog.New(slog.DiscardHandler) }}), said
+}
 
 // tracker is a board beside a forge with issues.
 type tracker struct {
 	*action.Operator
 	t    *testing.T
 	s    *forgetest.Site
-	o    action.Issues
+	o    issues.Source
 	said *strings.Builder
 }
 
@@ -33,7 +59,7 @@ func atForge(t *testing.T, s *forgetest.Site) *tracker {
 	p, said := person(t)
 	f := forge.New(s.Where, s.Token(forgetest.Owner))
 	t.Cleanup(f.Close)
-	return &tracker{p, t, s, action.Issues{Forge: f, Label: "pawl", StateDir: p.Root, Target: "refs/heads/main", Close: true}, said}
+	return &tracker{p, t, s, issues.Source{Forge: f, Label: "pawl", StateDir: p.Root, Target: "refs/heads/main", Close: true}, said}
 }
 
 // sync syncs twice: the second time changes nothing.
@@ -42,7 +68,7 @@ func (k *tracker) sync() string {
 	k.said.Reset()
 	said := ""
 	for range 2 {
-		if said = k.said.String(); k.SyncIssues(k.t.Context(), k.o) != nil {
+		if said = k.said.String(); issues.Sync(k.t.Context(), k.Operator, k.o) != nil {
 			k.t.Fatal(said)
 		}
 	}
@@ -303,7 +329,7 @@ func TestAForgeThatFailsHalfWay(t *testing.T) {
 			}
 			errs := 0
 			for i := range 4 {
-				if k.SyncIssues(t.Context(), k.o) != nil {
+				if issues.Sync(t.Context(), k.Operator, k.o) != nil {
 					errs++
 				} else if i < 2 && k.the("task-001").Status == board.Pending {
 					k.move("task-001", board.Start)
@@ -362,7 +388,7 @@ func TestTwoBoardsAtOnce(t *testing.T) {
 	}
 	for range 2 { // after a crash it is asked again
 		for i, k := range []*tracker{a, b} {
-			why, err := k.ClaimIssue(t.Context(), k.o, k.the("task-001"))
+			why, err := issues.Claim(t.Context(), k.Operator, k.o, k.the("task-001"))
 			if err != nil || (why == "") != (k == a) {
 				t.Errorf("board %d is told %q, %v", i, why, err)
 			}

@@ -1,4 +1,4 @@
-package action
+package issues
 
 import (
 	"cmp"
@@ -17,7 +17,7 @@ import (
 )
 
 // deliverComments gives the agent of a task what people said since: as the answer, where it asks.
-func (s *issueSync) deliverComments(ctx context.Context, i *forge.Issue, run store.Run, said []forge.Remark) error {
+func (s *pass) deliverComments(ctx context.Context, i *forge.Issue, run store.Run, said []forge.Remark) error {
 	seen := s.seenOf(i.Number)
 	var b strings.Builder
 	last := seen.Heard
@@ -38,8 +38,8 @@ func (s *issueSync) deliverComments(ctx context.Context, i *forge.Issue, run sto
 }
 
 // storeMessage stores words for a run once, and lets a task that waited for them go on.
-func (s *issueSync) storeMessage(ctx context.Context, n int64, run store.Run, text string) error {
-	quiet := s.withoutWords()
+func (s *pass) storeMessage(ctx context.Context, n int64, run store.Run, text string) error {
+	quiet := s.WithoutWords()
 	waiting, err := s.Store.Controls(ctx, run.ID)
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func (s *issueSync) storeMessage(ctx context.Context, n int64, run store.Run, te
 
 // updateIssue writes the state of a task into pawl's one comment on its issue, and closes
 // the issue if the task has landed.
-func (s *issueSync) updateIssue(ctx context.Context, n int64, c board.Case) error {
+func (s *pass) updateIssue(ctx context.Context, n int64, c board.Case) error {
 	if s.known.Issues[n] == nil && !s.open[n] {
 		return nil // of an earlier time
 	}
@@ -91,7 +91,7 @@ func (s *issueSync) updateIssue(ctx context.Context, n int64, c board.Case) erro
 
 // writeComment writes pawl's comment of an issue. Where it is not known, the one of an
 // earlier pawl that was cut off is looked for.
-func (s *issueSync) writeComment(ctx context.Context, n int64, text string) (err error) {
+func (s *pass) writeComment(ctx context.Context, n int64, text string) (err error) {
 	seen := s.seenOf(n)
 	if s.me == "" {
 		if s.me, err = s.o.Forge.User(ctx); err != nil {
@@ -120,7 +120,7 @@ func (s *issueSync) writeComment(ctx context.Context, n int64, text string) (err
 }
 
 // describeTask describes what has become of a task; "" if that is not worth a comment.
-func (s *issueSync) describeTask(ctx context.Context, n int64, c board.Case) (string, error) {
+func (s *pass) describeTask(ctx context.Context, n int64, c board.Case) (string, error) {
 	run, begun, err := s.runOf(ctx, c.ID)
 	switch {
 	case err != nil:
@@ -161,7 +161,7 @@ func (s *issueSync) describeTask(ctx context.Context, n int64, c board.Case) (st
 
 // mayQuoteAgent asks whether an agent's words may stand at an issue: where its author may write. A stranger's issue
 // can have an agent ask what only the person may read; the question waits in the inbox then.
-func (s *issueSync) mayQuoteAgent(ctx context.Context, n int64) (bool, error) {
+func (s *pass) mayQuoteAgent(ctx context.Context, n int64) (bool, error) {
 	i, err := s.o.Forge.Issue(ctx, n)
 	if err != nil {
 		return false, s.skipRefused(n, err)
@@ -171,7 +171,7 @@ func (s *issueSync) mayQuoteAgent(ctx context.Context, n int64) (bool, error) {
 
 func describeWorking(c board.Case) string { return fmt.Sprintf("An agent works on this, as %s.", c.ID) }
 
-func (s *issueSync) describeLanded(ctx context.Context, c board.Case) (string, error) {
+func (s *pass) describeLanded(ctx context.Context, c board.Case) (string, error) {
 	list, err := s.Store.Landings(ctx, s.o.Target, c.ID, 1)
 	if len(list) > 0 {
 		return fmt.Sprintf("%s has landed, as %s.", c.ID, list[0].Commit), err
