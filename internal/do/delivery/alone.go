@@ -8,6 +8,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
+	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
 )
 
 // This file is about commits of an agent that are not what the gates judged, since it left
@@ -106,4 +107,22 @@ func (w *Workspace) putBack(ctx context.Context, tree string) error {
 		return err
 	}
 	return w.tree.PutBack(ctx, w.run, workspace.Seen{Tree: tree, Head: now.Head, Skipped: now.Skipped})
+}
+
+// BaseOf reads the tree that the work of a run with a private workspace is compared with; "" if it is
+// not known.
+func BaseOf(stateDir, run string) string {
+	w := Workspace{at: pool.Workspace{Own: keptDir(stateDir, run)}}
+	if err := w.readAgreed(); err != nil {
+		return "" // the tree before the run is compared
+	}
+	return w.agreed.Base
+}
+
+// WorkBase returns the tree that the work is compared with; "" of no workspace, and if it is not known.
+func (w *Workspace) WorkBase() string {
+	if w == nil {
+		return ""
+	}
+	return w.agreed.Base
 }

@@ -14,7 +14,7 @@ import (
 
 // This file is about bringing work into the person's files because they ask for it.
 
-// Applied is what that comes to, or would come to. Kind is [deliver.Deliver], or there is
+// Applied is the result of that, or with check what it would be. Kind is [deliver.Deliver], or there is
 // a reason why nothing is changed.
 type Applied struct {
 	Delivered

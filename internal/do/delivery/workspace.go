@@ -194,16 +194,6 @@ func (w *Workspace) Place() pool.Workspace { return w.at }
 // Person is the person's own files.
 func (w *Workspace) Person() *workspace.Checkout { return w.o.Person }
 
-// BaseOf reads the tree that the work of a run with a private workspace is compared with; "" if it is
-// not known.
-func BaseOf(stateDir, run string) string {
-	w := Workspace{at: pool.Workspace{Own: keptDir(stateDir, run)}}
-	if err := w.readAgreed(); err != nil {
-		return "" // the tree before the run is compared
-	}
-	return w.agreed.Base
-}
-
 // Agreed returns what the checkout and the workspace had in common last.
 func (w *Workspace) Agreed() Agreed { return w.agreed }
 

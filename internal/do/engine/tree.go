@@ -56,12 +56,7 @@ func (w *treeWatch) baseSnapshot(ctx context.Context) {
 
 // workBase returns the tree that the work is compared with: that before the task's first run, or else before
 // this one, with what the person did since. "" is not known.
-func (w *treeWatch) workBase() string {
-	if p := w.o.Private; p != nil && p.Agreed().Base != "" {
-		return p.Agreed().Base
-	}
-	return cmp.Or(w.plan.BaseTree, w.trees.base)
-}
+func (w *treeWatch) workBase() string { return cmp.Or(w.o.Private.WorkBase(), w.plan.BaseTree, w.trees.base) }
 
 // knowBase takes over what an attempt began with, where nothing better is known.
 func (w *treeWatch) knowBase(b attemptdir.Begun) {

@@ -86,7 +86,8 @@ var uses = map[string][]string{
 	"survey":          {"config", "trust", "config/quantity"},
 
 	// doing
-	"autopilot":            {"delivery", "drive", "ratelimit", "agent", "engine", "engine/lanes", "files", "gate", "git", "journal", "merge", "process", "sandbox", "store", "supervisor", "workspace", "workspace/pool", "engine/attemptdir", "engine/runplan", "engine/storedrun", "autopilot/overview"},
+	"autopilot":            {"delivery", "drive", "ratelimit", "agent", "engine", "engine/lanes", "files", "gate", "git", "journal", "merge", "process", "sandbox", "store", "supervisor", "workspace", "workspace/pool", "engine/attemptdir", "engine/runplan", "engine/storedrun", "autopilot/mergebrief", "autopilot/overview"},
+	"autopilot/mergebrief": {"merge", "workspace/pool"},
 	"autopilot/overview":   {"engine/storedrun", "journal", "store"},
 	"cluster":              {"autopilot", "drive", "engine", "engine/lanes", "files", "process", "store", "workspace", "workspace/pool", "engine/runplan", "engine/storedrun"},
 	"delivery":             {"files", "gate", "git", "git/checkout", "workspace", "workspace/pool"},

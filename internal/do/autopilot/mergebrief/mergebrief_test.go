@@ -1,4 +1,4 @@
-package autopilot
+package mergebrief
 
 import (
 	"strings"
@@ -29,7 +29,7 @@ func TestResolution(t *testing.T) {
 	p := merge.Problem{Entry: queue.Entry{ID: "task-007", Commit: "c0ffee"}, Landed: []git.Landing{{Message: "task-003: Cut\n"}}}
 	p.Problem.Red, p.Problem.Said = "test: 2 of 40 tests fail", "> too slow\n"
 	p.Problem.Conflict = &queue.Conflict{Files: []queue.File{{Path: "a.go"}}}
-	inOrder(t, resolutionText(p, pool.Workspace{Setup: []string{"make deps"}}, "Parse the header."),
+	inOrder(t, Write(p, pool.Workspace{Setup: []string{"make deps"}}, "Parse the header."),
 		"task-007", "git merge c0ffee", "make deps", "test: 2 of 40 tests fail", "> too slow", "- a.go", "task-003: Cut",
 		"Parse the header.")
 }
