@@ -397,8 +397,15 @@ func showSprint(a *command.App, live string, s schedule.SprintStats) error {
 	}
 	a.Result("Sprint %s, %s, %s, target %s\n", s.ID, command.Minute(time.UnixMilli(s.StartedAt)), how,
 		targetWords(s.Target))
-	a.Result("%s: %d complete, %d failed, %d wait for your review\n", fault.Numbered(s.TotalTasks, "task"),
-		s.CompletedTasks, s.FailedTasks, s.ReviewingTasks)
+	line := fmt.Sprintf("%s: %d complete", fault.Numbered(s.TotalTasks, "task"), s.CompletedTasks)
+	if s.ReviewingTasks > 0 {
+		line += fmt.Sprintf(" (%d for your review)", s.ReviewingTasks)
+	}
+	line += fmt.Sprintf(", %d failed", s.FailedTasks)
+	if rest := s.TotalTasks - s.CompletedTasks - s.FailedTasks; rest > 0 {
+		line += fmt.Sprintf(", %d not done", rest)
+	}
+	a.Result("%s\n", line)
 	var rows [][]any
 	for _, t := range s.TaskStats {
 		done, verified := "-", "no"
