@@ -126,6 +126,7 @@ func points(items []Item, place string) bool {
 		if at := placeWithLine.FindStringSubmatch(place); at != nil {
 			file, line = at[1], at[2]
 		}
+		file = strings.TrimPrefix(file, "./")
 		return (i.File == file || strings.HasSuffix(i.File, "/"+file)) && (line == "" || fmt.Sprint(i.Line) == line)
 	})
 }

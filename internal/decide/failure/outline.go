@@ -122,7 +122,7 @@ var forms = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:npm (?:ERR!|error) +|\[(?:ERROR|error)\] +)?(?:` + strings.Join([]string{
 		`[^\pL\d]*(?:\d+ ?/ ?\d+[^\pL\d]*)?$|⎯|<promise>|… \d+ bytes in all |[\x{2800}-\x{28ff}]`, // decoration, spinners
 		`> |\$ |\+\+? `, // what a runner is about to run
-		`g?make(?:\[\d+\])?: (?:\*\*\*|Enter|Leav)`, // and what it says when that failed
+		`g?make(?:\[\d+\])?: (?:\*\*\*|Enter|Leav)|\S+:\d+: recipe for target |(?:[✗✘✖×❌] )?Command failed: `, // and what it says when that failed
 		`npm (?:ERR!|error) *(?:$|/|(?:code|errno|syscall|path|command|workspace|location|Lifecycle|Exit` +
 			`|A complete|This is)\b)`,
 		noticeForm,
@@ -143,7 +143,7 @@ var forms = sync.OnceValue(func() *regexp.Regexp {
 		`\.\.\. \d+ more|(?i:stack )?(?i:backtrace|stack trace|traceback)\b|(?i:time|duration|elapsed|took` +
 			`|(?:finished|ran|total time) in):? *[\d.]|--- \S|\+\+\+ \S|@@ `,
 		`\(?(?:file://)?[\w./\\@-]*[/.][\w./\\@:-]*:\d+(?::\d+)?\)?$`,                            // nothing but a place
-		`>? *\d+ *[|┆│▕]|\|(?: *$| *[^\pL\d"'\x60 ]| {8})`,                                       // source
+		`[>→]? *\d+ *[|┆│▕]|\|(?: *$| *[^\pL\d"'\x60 ]| {8})`,                                    // source
 		`(?:\S+ )?(?:\d+ +){3}(?:\d*[^\d:]|$)|% Total |\d+(?:\.\d+)? ?%|.{0,40}\[[=#>. -]{3,}\]`, // meters
 		`[.EFPSsx]*\.[.EFPSsx]*$`,     // a mark for each test
 		`.*[-~^]\^$|\^-+ error here$`, // what points at a place of the line above
@@ -222,7 +222,7 @@ var oneWord = lazy.Regexp(`^(?:\pL+:? )?$`)
 var sums = lazy.Regexp(`^[^\pL\d]*(?:[\w .-]{1,30}: *)?\d+ (?:of \d+ )?[\pL ()]+(?:, \d* ?[\pL ()]+)*(?: (?:in` +
 	`|on|across|after) [\d.]+ ?\pL+)?[^\pL\d]*$` +
 	`|^[^\pL\d]*(?:\pL+(?: \pL+)?: *\d+[ ,;]*){2,}$` +
-	`|^fatal: Could not read from remote|^[\w-]+ found an? \w+\.?$|\.{5,}\W*(?:FAILED|Failed|failed)\b` +
+	`|^\S+:\d+: [A-Z]\w*(?:Error|Exception|Failed)$|^fatal: Could not read from remote|^[\w-]+ found an? \w+\.?$|\.{5,}\W*(?:FAILED|Failed|failed)\b` +
 	`|^Execution failed for task|^\* What went wrong` +
 	`|^\S+: line \d+: +\d+ (?:Aborted|Killed|Segmentation fault|Terminated)` +
 	`|^(?:Segmentation fault|Aborted|Bus error) \(core dumped\)$`)
@@ -347,9 +347,30 @@ func (o *outline) subjectAbove(i int) string {
 
 func (o *outline) textAt(i int) string { return strings.TrimSpace(o.t.LineAt(i)) }
 
-// decisiveLine returns the number of the line that describes the verdict best: the one that
-// decided, unless that is a field, a frame or an echo, or no line decided.
+// bareName names an error, and says nothing of it.
+var bareName = lazy.Regexp(`^\[?[\w.:\\]*(?:Error|Exception|Problem)(?:: [A-Z]+\d+)?[\]:]?$`)
+
+// decisiveLine returns the number of the line that describes the verdict best. Below the bare name of
+// an error that is the next one.
 func (o *outline) decisiveLine(h *hits, v verdict) int {
+	i := o.decidedBy(h, v)
+	if i < 0 || !bareName().MatchString(o.textAt(i)) {
+		return i
+	}
+	for j := i + 1; j < min(i+4, o.t.LineCount()); j++ {
+		if said := o.textAt(j); strings.Contains(said, " ") && !stackFrame().MatchString(said) {
+			if o.parts[j] >= plain {
+				return j
+			}
+			break
+		}
+	}
+	return i
+}
+
+// decidedBy returns the number of the line that decided, unless that is a field, a frame or an echo, or
+// no line decided.
+func (o *outline) decidedBy(h *hits, v verdict) int {
 	v.line = o.firstLike(h, v)
 	if v.line < 0 && v.class != Unknown {
 		return v.line

@@ -213,8 +213,14 @@ func (p *problems) readLocated(l, said string) bool {
 	if strings.HasPrefix(at.Rest, `"`) || strings.HasPrefix(at.Rest, "'") {
 		msg = strings.TrimSpace(strings.TrimLeft(at.Rest, `"':,`))
 	}
-	if places.IsForeign(at.File) && strings.HasPrefix(at.Rest, ": in ") { // a frame, as pytest prints it
+	if places.IsForeign(at.File) && strings.HasPrefix(at.Rest, ": in ") || // a frame, as pytest prints it
+		runners.RunnerLine().MatchString(said) {
 		return true
+	}
+	if calledIn().MatchString(msg) { // a frame of Elixir, whose exception stands above
+		if msg = p.raisedAbove(); msg == "" || len(p.errors) > 0 && p.errors[len(p.errors)-1].Message == msg {
+			return true
+		}
 	}
 	if words.Has(msg, ": error executing ") { // Bazel's command, whose compiler says why
 		return true
@@ -254,6 +260,19 @@ func (p *problems) readLocated(l, said string) bool {
 	p.addItem(it, below || isWarning(said) || strings.HasPrefix(msg, "warning") ||
 		strings.HasPrefix(strings.TrimSpace(before), "info"))
 	return true
+}
+
+// calledIn is all that Elixir says of a frame.
+var calledIn = lazy.Regexp(`^(?:\(\w+\)|[\w.:"]+[!?]?/\d+)$`)
+
+// raisedAbove returns the line of the exception whose frames are read.
+func (p *problems) raisedAbove() string {
+	for j := p.i - 1; j >= max(0, p.i-aroundMax); j-- {
+		if l := p.t.LineAt(j); strings.HasPrefix(l, "** (") {
+			return l
+		}
+	}
+	return ""
 }
 
 // aboutPackage begins what is wrong with a field of package.json.

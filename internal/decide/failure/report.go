@@ -93,6 +93,12 @@ func itemsOf(h *hits, o *outline, v verdict) ([]Item, Tests) {
 	default:
 		items = append(noteItems(h, o, v), items...)
 	}
+	for i := range max(0, t.LineCount()-2) { // BuildKit shows where in the Dockerfile a step failed
+		shown := strings.HasPrefix(t.LineAt(i+1), "-----") && strings.Contains(t.LineAt(i), "file")
+		if p, ok := places.In(t.LineAt(i)); ok && shown && p.Rest == "" {
+			items = append(items, Item{File: p.File, Line: p.Line, Message: "this step of the build failed"})
+		}
+	}
 	return boundItems(items), tests
 }
 
@@ -193,11 +199,14 @@ func setThrownAt(i *Item, p places.Place, c Class) {
 var traceHead = lazy.Regexp(`^(?:Traceback |goroutine \d|The above exception was|During handling of the above` +
 	`|stack traceback|Stack trace|Backtrace)`)
 
+// pytestMark is what pytest puts before the lines of an error.
+var pytestMark = lazy.Regexp(`^E {3,}`)
+
 // noteItem makes an item of line i and of the lines that continue it.
 func (o *outline) noteItem(i int) Item {
 	t := o.t
-	l := strings.TrimSpace(t.LineAt(i))
-	it := Item{Message: strings.TrimPrefix(l, "E   ")}
+	l := strings.TrimSpace(pytestMark().ReplaceAllString(t.LineAt(i), ""))
+	it := Item{Message: l}
 	if p, ok := places.In(l); ok && !places.IsForeign(p.File) {
 		it.File, it.Line, it.Column = p.File, p.Line, p.Col
 	}
@@ -277,6 +286,9 @@ func (o *outline) valuesAround(b *runners.Body, i int) {
 // beginsOther reports whether line j begins another subject than that of line i.
 func (o *outline) beginsOther(i, j int) bool {
 	l := o.t.LineAt(j)
+	if pytestMark().MatchString(l) && pytestMark().MatchString(o.t.LineAt(i)) {
+		return false
+	}
 	if o.parts[j] < hinting || words.Indent(l) > words.Indent(o.t.LineAt(i)) {
 		return false
 	}

@@ -10,16 +10,17 @@ import (
 
 // ValueLine names one value: "Expected length: 3", "actual  : 503", "left: 1". Where
 // nothing is behind it, the value is on the next line.
-var ValueLine = lazy.Regexp(`^(?:((?i:expected|required|want|wanted|(?:result )?should (?:be` +
-	`|have been))(?: [a-z]+){0,3}|Snapshot|right)|` +
-	`((?i:received|actual|passed in|(?:but )?(?:got|found|was)|result was)(?: [a-z]+){0,3}|left|have|is)) *: *(\S.*|)$`)
+var ValueLine = lazy.Regexp(`^(?:((?i:expected|required|want|wanted|specified|(?:result )?should (?:be` +
+	`|have been))(?: [a-z]+){0,3}|Snapshot|right|go\.sum)|` +
+	`((?i:received|actual|passed in|downloaded|(?:but )?(?:got|found|was)|result was)(?: [a-z]+){0,3}|left|have|is)) *: *(\S.*|)$`)
 
 // pairs are the words between which the two values of an assertion stand.
 var pairs = [][2]string{{"expected: ", " but was: "}, {"expected ", " but was "}, {" should have ", ", but has "},
-	{"expected [", "] but found ["},
+	{"expected [", "] but found ["}, {"expected [", "] to ["},
 	{"want ", ", got "}, {"want: ", ", got: "}, {"want ", " got "}, {"expected ", ", found "},
 	{"expected ", ", got "}, {"expected ",
-		" but got "}, {"expected ", " to equal "}, {"expected ", " to be "}, {"expected ", " to deeply equal "}}
+		" but got "}, {"expected ", " to equal "}, {"expected ", " to be "}, {"expected ", " to deeply equal "},
+	{"expected ", " to match "}, {"expected ", " to include "}, {"expected ", " to contain "}}
 
 // Values reads what an assertion wanted and what it got from one line;
 // either may be on a line of its own.
@@ -109,12 +110,15 @@ func valuesBetween(l, small string) (want, got string) {
 			if strings.HasPrefix(b, "not ") {
 				continue
 			}
-			if strings.HasPrefix(p[1], " to ") { // chai: expected RECEIVED to equal EXPECTED // how
+			if strings.Contains(p[1], " to ") { // chai: expected RECEIVED to equal EXPECTED // how
 				b, _, _ = strings.Cut(b, " // ")
 				if a == "" || b == "" || p[1] == " to be " && !isLiteral(a) && !isLiteral(b) { // "objects to be equal"
 					continue
 				}
-				return strings.TrimSuffix(b, "."), a
+				if b = strings.TrimPrefix(strings.TrimRight(b, ".]"), "be "); a[0] == '/' && p[1] == " to match " { // minitest names the form first
+					return a, b
+				}
+				return b, a
 			}
 			return a, b
 		}
@@ -279,7 +283,13 @@ var valueForms = []struct {
 	want  int
 }{
 	{[]string{" != ", " ≠ ", " <> "}, lazy.Regexp(`^(?:[\w./ -]+:(?:\d+:)? )*(\S.*?) (?:!=|≠|<>) (.*[^{;])$`), 2},
-	{[]string{"assert "}, lazy.Regexp(`^(?:AssertionError: )?assert ([^(].*?) == (.+)$`), 2},
+	{[]string{"assert ", "check "}, lazy.Regexp(`^(?:\w+: )?(?:assert|check) ([^(].*?) == ([^\s:'"{[(]+|.+)(?:: .*)?$`), 2},
+	{[]string{"not found in "}, lazy.Regexp(`^(?:\w+: )?(.+?) not found in (["'\[({].*)$`), 1},
+	{[]string{"ASSERT"}, lazy.Regexp(`ASSERT\w*\([^=]+=("[^"]*"|[^,]*),.*=("[^"]*"|[^,)]*)\)$`), 2},
+	{[]string{" type "}, lazy.Regexp(`\b(?:expression has|incompatible) type ` + valueForm +
+		`[,;] (?:(?:\w+ )+type|expected) ` + valueForm), 2},
+	{[]string{" match ", " satisfy "}, lazy.Regexp(`(?:^| )\(?(\{.*\}|\[.*\]|\S+?)\)? (?:does not|doesn't|do not|don't) (?:match|satisfy) ` +
+		`(?:(?:\w+ )+in (?:\S+ )?|\w+ \()?\(?(\{.*\}|\[.*\]|\S*[\d"'][^\s)]*)\)?$`), 2},
 	{[]string{" == "}, lazy.Regexp(`^(?:[A-Z]\w+: +)?("[^"]*"|'[^']*'|-?[\d.]+) == ("[^"]*"|'[^']*'|-?[\d.]+)$`), 2},
 	{[]string{"cannot be converted to "}, lazy.Regexp(`: (\S+) cannot be converted to (\S+)$`), 2},
 	{[]string{"ype "}, lazy.Regexp(`\b(?i:type) (?:is )?` + valueForm + ` (?:but|to|does not match` +

@@ -44,12 +44,16 @@ func Split(s string) Text {
 	t := Text{All: s}
 	start, owners := 0, ownersIn(s)
 	timed, blanks := countTimestamps(s)
+	seconds := inSeconds().MatchString(s)
 	node := strings.Contains(s, "  failureType: '") // what a file of tests printed is a comment in node's TAP
 	for l := range strings.SplitSeq(s, "\n") {
 		own := 0
 		if timed {
 			own = len(clock().FindString(l[:min(len(l), 80)]))
 			own += len(l[own:]) - len(strings.TrimPrefix(l[own:], strings.Repeat(" ", blanks)))
+		}
+		if seconds {
+			own += len(second().FindString(l[own:]))
 		}
 		own += PrefixOf(l[own:])
 		own += owners.prefixLength(l[own:])
@@ -62,6 +66,12 @@ func Split(s string) Text {
 	}
 	return t
 }
+
+var (
+	// inSeconds are lines that begin with the seconds since the start, as BuildKit shows a failed step.
+	inSeconds = lazy.Regexp(`(?:^|\n)(?:\d+\.\d{2,3}(?: [^\n]*)?(?:\n|$)){3}`)
+	second    = lazy.Regexp(`^\d+\.\d{2,3}(?: |$)`)
+)
 
 // tapCount matches node's own totals and headings, which are comments.
 var tapCount = lazy.Regexp(`^# (?:Subtest: |(?:tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) )`)

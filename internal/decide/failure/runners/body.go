@@ -85,7 +85,7 @@ var onlyPlace = lazy.Regexp(`^(?:\((?:in|from) (?:test )?file )?…[),]?$`)
 var sourceLine = lazy.Regexp(`^(?:>|➜)? *\d+ *[|▕]|^\|$|^\| +\d`)
 
 // RunnerLine matches messages of a runner about itself that name its own file.
-var RunnerLine = lazy.Regexp(`^g?make(?:\[\d+\])?: |^rake aborted`)
+var RunnerLine = lazy.Regexp(`^g?make(?:\[\d+\])?: |^\S+:\d+: recipe for target |^rake aborted`)
 
 // readDifference reads "- what was expected" and "+ what was received" below a line that announces
 // a difference, and reports whether l belongs there.

@@ -31,10 +31,14 @@ func readPytest(t printed.Text) (Tests, bool) {
 	}
 	out.Items = pytestItems(t)
 	for i := range out.Items {
-		if said, cut := strings.CutSuffix(out.Items[i].Message, "..."); cut { // the whole line stands above
+		it := &out.Items[i]
+		if said, cut := strings.CutSuffix(it.Message, "..."); cut { // the whole line stands above
 			_, rest, _ := strings.Cut("\n"+t.All, "\n"+said)
 			rest, _, _ = strings.Cut(rest, "\n")
-			out.Items[i].Message = said + cmp.Or(rest, "...")
+			it.Message = said + cmp.Or(rest, "...")
+		}
+		if it.Expected+it.Received == "" {
+			it.Expected, it.Received = places.Values(it.Message)
 		}
 	}
 	return out, true
