@@ -133,7 +133,8 @@ func isRefusal(l string, at places.Place) bool {
 		head := before == "In" || strings.HasSuffix(before, "┌─")
 		return at.Col > 0 && (head || l == before+l[at.From:] && before == "")
 	}
-	vague := at.Col == 0 && !strings.HasPrefix(at.Rest, ": error:")
+	erring := strings.EqualFold(strings.Trim(before, "[]: "), "error") // in brackets, or what CI made of them
+	vague := at.Col == 0 && !strings.HasPrefix(at.Rest, ": error:") && !erring
 	rest := at.Rest
 	if at.From == 0 && len(rest) > 1 { // hadolint has no colon
 		rest = strings.TrimPrefix(rest, " ")
@@ -145,8 +146,7 @@ func isRefusal(l string, at places.Place) bool {
 	if len(rest) < 5 || vague {
 		return false
 	}
-	return before == "" || strings.HasPrefix(before, "%") || strings.EqualFold(before, "[error]") ||
-		strings.EqualFold(before, "error:")
+	return before == "" || strings.HasPrefix(before, "%") || erring
 }
 
 // isVariableName reports whether s is the name of a variable of the environment: capitals, digits
@@ -180,7 +180,7 @@ func projectFrame(t printed.Text) (best places.Place, said string) {
 		python := strings.Contains(l, `File "`)
 		numbered := l[0] == '#' && len(l) > 1 && words.IsDigit(l[1]) // Dart
 		tells = tells || python || numbered || l[0] == '\t' || l[0] == '/' ||
-			strings.HasPrefix(strings.TrimLeft(l, " |#"), "at ") ||
+			strings.HasPrefix(strings.TrimLeft(l, " |#"), "at ") || strings.HasPrefix(strings.TrimLeft(l, " "), "@ ") ||
 			ruby && words.Has(l, ":in `", ":in '")
 		if !tells {
 			continue

@@ -53,7 +53,7 @@ func TestParseTestsOfRealRuns(t *testing.T) {
 		"jest":         "jest 1 1 0\nsum.test.js:1 [cart › adds] expect(received).toBe(expected) // Object.is equality | 3 | 2",
 		"vitest":       "vitest 1 1 0\nsum.test.mjs:2 [cart > adds] AssertionError: expected 2 to be 3 // Object.is equality | 3 | 2",
 		"mocha":        "mocha 1 1 0\nm.cjs:2 [cart › adds] AssertionError [ERR_ASSERTION]: Expected values to be strictly equal: | 3 | 2",
-		"unittest":     "unittest 1 1 0\n/repo/n/t.py:4 [test_timeout] AssertionError: 30 != 60 | 60 | 30",
+		"unittest":     "unittest 1 1 0\n/repo/n/t.py:4 [test_timeout (__main__.T.test_timeout)] AssertionError: 30 != 60 | 60 | 30",
 		"cargo":        "cargo 1 1 0\nsrc/lib.rs:2 [adds] assertion `left == right` failed | 3 | 2",
 	} {
 		got, ok := ParseTests(read(t, name))
@@ -73,7 +73,7 @@ func TestParseTestsOfFormats(t *testing.T) {
 			"vitest 3 1 0\nsrc/a.test.ts:5 [cart > adds] AssertionError: expected 2 to be 3 // Object.is equality | 3 | 2"},
 		{" Test Files  1 failed (1)\n      Tests  no tests\n", "vitest 0 0 0"},
 		{"____ test_adds ____\n\n    def test_adds():\n>       assert 1 + 1 == 3\nE       assert (1 + 1) == 3\n\ntests/test_a.py:2: AssertionError\n=== short test summary info ===\nFAILED tests/test_a.py::test_adds - assert (1 + 1) == 3\n=== 1 failed, 2 passed, 1 skipped in 0.11s ===\n",
-			"pytest 2 1 1\ntests/test_a.py:2 [test_adds] assert (1 + 1) == 3"},
+			"pytest 2 1 1\ntests/test_a.py:2 [tests/test_a.py::test_adds] assert (1 + 1) == 3"},
 		{"collected 0 items\n\n=== no tests ran in 0.01s ===\n", "pytest 0 0 0"},
 		{"  cart\n    ✔ fine\n    1) adds\n\n\n  1 passing (4ms)\n  1 failing\n\n  1) cart\n       adds:\n\n      AssertionError: 2 == 3\n      at Context.<anonymous> (m.js:2:64)\n", "mocha 1 1 0\nm.js:2 [cart › adds] AssertionError: 2 == 3 | 3 | 2"},
 		{"Failures:\n\n  1) Cart adds\n     Failure/Error: expect(2).to eq(3)\n\n       expected: 3\n            got: 2\n\n     # ./spec/cart_spec.rb:5:in `block'\n\nFinished in 0.1 seconds\n3 examples, 1 failure, 1 pending\n",

@@ -375,7 +375,8 @@ func (o *outline) decidedBy(h *hits, v verdict) int {
 	if v.line < 0 && v.class != Unknown {
 		return v.line
 	}
-	if v.line >= 0 && o.parts[v.line] != aside && (o.parts[v.line] != result || v.weight >= 90) {
+	shown := v.line >= 0 && (o.parts[v.line] != aside || v.flags&loud != 0 && isWarning(o.textAt(v.line)))
+	if shown && (o.parts[v.line] != result || v.weight >= 90) {
 		if above := max(0, v.line-2); o.parts[above] >= erring && onlyPlace().MatchString(o.textAt(v.line)) {
 			return above
 		}

@@ -313,6 +313,9 @@ func prefixOfProblem(s string) bool {
 		strings.HasPrefix(s, "** (") || strings.HasPrefix(s, ":compile"))
 }
 
+// rewritten is a file that a formatter changed, or would change.
+var rewritten = lazy.Regexp(`^(?i:(?:would )?reformat(?:ted)?|fixing|fixed|formatted|rewriting|rewrote) [^\s:]*\.\w+$`)
+
 // readPlaceless reads problems without a place: the linker's, and lists of files.
 func (p *problems) readPlaceless(said string) {
 	switch {
@@ -324,7 +327,7 @@ func (p *problems) readPlaceless(said string) {
 	case strings.HasPrefix(said, "error: ") && !saysOnlyFailed(said) &&
 		!words.Has(words.Small(said), "aborting due to", "could not compile", "warnings found and"):
 		p.addItem(Item{Message: said}, false)
-	case strings.HasPrefix(said, "would reformat "), strings.HasPrefix(said, "[warn] ") && places.IsFile(said[7:]):
+	case rewritten().MatchString(said), strings.HasPrefix(said, "[warn] ") && places.IsFile(said[7:]):
 		f := strings.Fields(said)
 		p.addItem(Item{File: f[len(f)-1], Message: said}, false)
 	case strings.HasPrefix(said, "* ") && places.IsFile(said[2:]):

@@ -261,7 +261,8 @@ func (o *outline) completeItem(it *Item, i int) {
 		if it.File != "" || j < 0 || j >= o.t.LineCount() {
 			break
 		}
-		if l := o.t.LineAt(j); (j <= i || places.IsFile(strings.TrimSpace(l))) && !passed().MatchString(l) {
+		l := o.t.LineAt(j)
+		if named := j <= i || places.IsFile(strings.TrimSpace(l)) || strings.Contains(it.Message, strings.TrimSpace(l)); named && !passed().MatchString(l) {
 			it.File = places.FileIn(l)
 		}
 	}
@@ -339,6 +340,7 @@ func summaryOf(e Evidence, t printed.Text, v verdict, a Analysis, tests Tests) s
 		problem := v.class == CompileError || v.class == Lint
 		switch {
 		case first.Test != "":
+			said, _, _ = strings.Cut(said, "\n")
 			said = first.Test + ": " + said
 		case problem && first.Line > 0 && !strings.Contains(said, first.File):
 			said = first.File + ":" + strconv.Itoa(first.Line) + ": " + said
@@ -353,7 +355,7 @@ func summaryOf(e Evidence, t printed.Text, v verdict, a Analysis, tests Tests) s
 		said = describeEnding(e)
 	}
 	if len(said) > maxSummary {
-		said = recorded().ReplaceAllString(said, "$1$2")
+		said = recorded().ReplaceAllString(said, "$1$2$3")
 	}
 	if v.class == Unknown {
 		status := ""
@@ -373,8 +375,9 @@ func summaryOf(e Evidence, t printed.Text, v verdict, a Analysis, tests Tests) s
 	return printed.Shorten(what+": "+said, maxSummary)
 }
 
-// recorded is a result of Ansible, and what its record says.
-var recorded = lazy.Regexp(`^(.*? => )\{.*"(?:stderr|msg)": "((?:[^"\\]|\\.)+).*$`)
+// recorded is a record that follows an error, and what it says: a result of Ansible, the body of an answer.
+var recorded = lazy.Regexp(`^(.*?(?: => | - |: ))\{.*(?:"(?:stderr|msg|message|detail)": ?"((?:[^"\\]|\\.)+)` +
+	`|'(?:msg|message|detail)': ?'((?:[^'\\]|\\.)+)).*$`)
 
 // deepPath is a path of many folders, and no address. Its end is what matters.
 var deepPath = lazy.Regexp(`(^|[\s"'(\[])(?:[A-Za-z]:)?(?:[\w.@+~-]*[/\\]){4,}([\w.@+~-]+[/\\][\w.@+~-]+)`)

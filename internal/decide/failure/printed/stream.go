@@ -291,7 +291,13 @@ var ownerForm = lazy.Regexp(`(?m)^(?:(@?[\w./@-]+[:#][A-Za-z][\w:-]*): (?:cache 
 
 const maxOwners = 50
 
+// builderForm begins each line of what a builder of nix prints, with the name of what is built.
+var builderForm = lazy.Regexp(`(?m)^[a-z][\w.+-]*> `)
+
 func ownersIn(s string) owners {
+	if names := builderForm().FindAllString(s, 3); len(names) == 3 && names[0] == names[1] && names[1] == names[2] {
+		return owners{names[0], strings.TrimSpace(names[0])}
+	}
 	if !strings.Contains(s, ": cache ") && !strings.Contains(s, ": > ") && !strings.Contains(s, ": \n") &&
 		!strings.Contains(s, "$ ") {
 		return nil

@@ -152,12 +152,12 @@ func joinCutLines(s string) string {
 	if width < narrowest || width > widest {
 		return s
 	}
-	cut, shorter := 0, 0
+	cut, shorter, before := 0, 0, map[string]bool{} // a line that comes again is no other one that fills the width
 	for i, l := range lines[:len(lines)-1] {
 		next := strings.TrimLeft(lines[i+1], " ")
 		switch n := utf8.RuneCountInString(l); {
-		case n == width && next != "" && words.IsWord(l[len(l)-1]) && words.IsWord(next[0]):
-			cut++
+		case n == width && next != "" && words.IsWord(l[len(l)-1]) && words.IsWord(next[0]) && !before[l]:
+			cut, before[l] = cut+1, true
 		case n > width-8 && n < width: // cut between words
 			shorter++
 		}

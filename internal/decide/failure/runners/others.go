@@ -79,9 +79,15 @@ func addPytestShort(items []Item, l string) []Item {
 		if n := items[i].Test; n == strings.ReplaceAll(strings.TrimPrefix(last, ":"), "::", ".") ||
 			n == strings.ReplaceAll(test, "::", ".") || n == file {
 			items[i].File = cmp.Or(items[i].File, file)
+			if test != "" {
+				items[i].Test = id // by which pytest runs it again
+			}
 			items[i].Message = cmp.Or(items[i].Message, msg)
 			return items
 		}
+	}
+	if test != "" {
+		test = id
 	}
 	if len(items) < MaxItems {
 		items = append(items, Item{Test: test, File: strings.TrimSpace(file), Message: msg})

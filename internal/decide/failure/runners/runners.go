@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/failure/places"
 	"github.com/pawl-dev/pawl/internal/decide/failure/printed"
 	"github.com/pawl-dev/pawl/internal/decide/failure/words"
+	"github.com/pawl-dev/pawl/internal/decide/lazy"
 )
 
 // Read reads the summary of whichever runner t has; false means that it has none.
@@ -21,6 +22,9 @@ func Read(t printed.Text) (Tests, bool) {
 				continue
 			}
 			if found, ok := r.readTests(t); ok {
+				if found.Failed > 0 && len(found.Items) == 0 {
+					found.Items = listedTests(t)
+				}
 				if len(found.Items) > MaxItems {
 					found.Items = found.Items[:MaxItems]
 				}
@@ -30,6 +34,25 @@ func Read(t printed.Text) (Tests, bool) {
 		}
 	}
 	return Tests{}, false
+}
+
+var (
+	// listHead stands above the names of the tests that failed.
+	listHead = lazy.Regexp(`^(?:\W*)(?i:failures|failed tests|failing tests|(?:the following )?tests failed):$`)
+	// listedName is a test in that list, or in a table where three counts stand behind it, or in Julia's.
+	listedName = lazy.Regexp(`^\s+(?:- )?([\w.:/#-]+)$|^(\S[^|]*?) +\| +\d+ +\d+ +\d+\b`)
+)
+
+// listedTests returns the names of failing tests of which nothing else is said.
+func listedTests(t printed.Text) []Item {
+	listed := false
+	return failingTests(t, func(f *failing, l string) {
+		m := listedName().FindStringSubmatch(l)
+		if m != nil && (listed || m[2] != "") {
+			f.beginTest(Item{Test: m[1] + m[2]})
+		}
+		listed = listHead().MatchString(l) || listed && m != nil
+	})
 }
 
 // countNear returns the number before or after a word in s: "3 failed", "Failures: 3". Zero when
@@ -163,32 +186,49 @@ func numberedName(l string) (string, bool) {
 
 // ReadExcerpt reads failing tests from a piece of a runner's output that lacks its summary, as
 // people and agents paste it: a line that names a file or a test, and below it what was expected
-// and what was received.
+// and what was received. Where the line names a test for sure, what it says is enough.
 func ReadExcerpt(t printed.Text) []Item {
 	var items []Item
 	var b Body
+	sure, deep := false, -1 // deep is how far the heading is indented above lines that are deeper; -1 else
 	flush := func() {
-		if b.Item.Expected != "" && b.Item.Received != "" && len(items) < MaxItems {
+		compares := b.Item.Expected != "" && b.Item.Received != ""
+		if (compares || sure && b.Item.Message != "") && len(items) < MaxItems {
 			items = append(items, b.Item)
 		}
+		sure = false
 	}
 	for i := range t.LineCount() {
 		said := strings.TrimSpace(t.LineAt(i))
-		if it, ok := readHeading(said); ok {
+		if it, message, ok := readHeading(t, i); ok {
 			flush()
 			it.File = cmp.Or(it.File, b.Item.File)
-			b = Body{Item: it}
+			b, sure, deep = Body{Item: it}, message != nil, -1
+			if sure {
+				b.readHead("", *message)
+			}
+			if sure && isAboveDeeper(t, i) {
+				deep = words.Indent(t.LineAt(i))
+			}
 			continue
 		}
-		if said == "" {
+		if said == "" || strings.HasPrefix(said, "Traceback ") {
 			b.value = nil
 			continue
+		}
+		if sure && (pieceEnd().MatchString(said) || words.Indent(t.LineAt(i)) <= deep) {
+			flush()
+			b = Body{Silent: true}
 		}
 		if i > 0 && strings.HasPrefix(strings.TrimSpace(t.LineAt(i-1)), `File "`) { // the source of a call
 			continue
 		}
+		if strings.HasPrefix(said, `File "`) { // the last call of the project is the nearest
+			b.standOwn(said)
+			continue
+		}
 		want, got := places.Values(said)
-		if b.Item.Expected != "" && b.Item.Received != "" && want+got != "" { // the next one
+		if b.Item.Expected != "" && b.Item.Received != "" && want+got != "" && !sure { // the next one
 			flush()
 			b = Body{Item: Item{File: b.Item.File, Test: b.Item.Test}}
 		}
@@ -199,27 +239,60 @@ func ReadExcerpt(t printed.Text) []Item {
 	return items
 }
 
-// readHeading reads a line that names the file or the test that failed.
-func readHeading(said string) (Item, bool) {
+// pieceEnd ends the lines of a test in a piece.
+var pieceEnd = lazy.Regexp(`^={5}|^\d+ tests? (?:failed|passed)|^"?\w+"?: \d+ pass`)
+
+// surely begins a failing test, with its name, and what is said of it or where: "● a › b", "FAIL: test_a (pkg.Class)",
+// "FAILED a.py::test_b - why", "Test: a ...FAILED", "a.c:3: Failure: suite -> a", "a.c:3:test_a:FAIL: why", "Class.Test [FAIL]".
+var surely = lazy.Regexp(`^● (?P<test>.+ › .+)$|^(?:FAIL|ERROR): (?P<test>\S+ \([\w.]+\))` +
+	`|^(?:FAILED|ERROR) (?P<test>\S+::\S+)(?: - (?P<said>.*))?$|^(?:FAIL|FAILED|❌|×|✗) +(?P<test>\S+\.\w+ > .+)$` +
+	`|^(?i:test):? (?P<test>\S+) ?\.{3} ?(?i:failed|fail|error)$|^(?P<said>\S+:\d+): Failure: (?P<test>.+)$` +
+	`|^(?P<said>\S+:\d+):(?P<test>\w+):FAIL(?P<said>: .*)?$|^(?P<test>[\w.+]+\.\w+(?:\(.*\))?) \[FAIL\]$`)
+
+// isAboveDeeper reports whether the line below line i is further indented.
+func isAboveDeeper(t printed.Text, i int) bool {
+	return i+1 < t.LineCount() && words.Indent(t.LineAt(i+1)) > words.Indent(t.LineAt(i))
+}
+
+// readHeading reads a line that names the file or the test that failed. What else it says of the test is
+// not nil where it surely names one.
+func readHeading(t printed.Text, i int) (Item, *string, bool) {
+	said := strings.TrimSpace(t.LineAt(i))
+	m := surely().FindStringSubmatch(said)
+	if dotted := strings.Contains(said, "..."); m != nil && (!dotted || isAboveDeeper(t, i)) {
+		it, message := Item{}, ""
+		for n, name := range surely().SubexpNames() {
+			switch name {
+			case "test":
+				it.Test += m[n]
+			case "said":
+				message += m[n]
+			}
+		}
+		if file, _, ok := strings.Cut(it.Test, "::"); ok && places.IsFile(file) { // pytest
+			it.File = file
+		}
+		return it, &message, true
+	}
 	if rest, ok := strings.CutPrefix(said, "● "); ok {
-		return Item{Test: rest}, true
+		return Item{Test: rest}, nil, true
 	}
 	if name, ok := numberedName(said); ok { // jasmine
-		return Item{Test: name}, true
+		return Item{Test: name}, nil, true
 	}
 	rest, ok := strings.CutPrefix(said, "FAIL ")
 	if !ok {
 		rest, ok = strings.CutPrefix(said, "FAILED ")
 	}
 	if rest = strings.TrimSpace(rest); !ok || rest == "" {
-		return Item{}, false
+		return Item{}, nil, false
 	}
 	file, test, _ := strings.Cut(rest, " > ") // vitest
 	if test == "" {
 		file, test, _ = strings.Cut(rest, "::") // pytest
 	}
 	if places.IsFile(file) {
-		return Item{File: file, Test: test}, true
+		return Item{File: file, Test: test}, nil, true
 	}
-	return Item{Test: rest}, true
+	return Item{Test: rest}, nil, true
 }
