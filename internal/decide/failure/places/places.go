@@ -44,7 +44,7 @@ func In(s string) (Place, bool) {
 		}
 		from := fileStart(s, dot, ext)
 		web := strings.Contains(s[from:ext], "://") && !strings.HasPrefix(s[from:], "file://")
-		if web || served().MatchString(s[from:ext]) {
+		if web && !strings.HasPrefix(s[from:], "webpack://") || served().MatchString(s[from:ext]) {
 			continue
 		}
 		return Place{File: Tidy(s[from:ext]), Line: line, Col: col, Rest: s[end:], From: from}, true
@@ -139,6 +139,9 @@ func hasDrive(s string) bool { return len(s) > 3 && s[1] == ':' && s[2] == '\\' 
 // Tidy is the name of a file without what a program puts before it.
 func Tidy(f string) string {
 	f = strings.TrimPrefix(f, "file://")
+	if _, below, ok := strings.Cut(f, "/./"); ok && strings.HasPrefix(f, "webpack://") {
+		f = below
+	}
 	f = strings.TrimPrefix(f, "webpack:///")
 	// a program's name before it
 	if i := strings.LastIndexByte(f, ':'); i > 1 && !strings.HasPrefix(f, "ext:") && !strings.HasPrefix(f, "node:") {

@@ -282,8 +282,10 @@ var valueForms = []struct {
 	form  func() *regexp.Regexp
 	want  int
 }{
+	{[]string{" has failed ["}, lazy.Regexp(` has failed \[(.+?) (?:[!=<>]=|<|>) (.+)\]$`), 2},
 	{[]string{" != ", " ≠ ", " <> "}, lazy.Regexp(`^(?:[\w./ -]+:(?:\d+:)? )*(\S.*?) (?:!=|≠|<>) (.*[^{;])$`), 2},
 	{[]string{"assert ", "check "}, lazy.Regexp(`^(?:\w+: )?(?:assert|check) ([^(].*?) == ([^\s:'"{[(]+|.+)(?:: .*)?$`), 2},
+	{[]string{"CHECK", "REQUIRE"}, lazy.Regexp(`^(?:values: )?(?:CHECK|REQUIRE)\w*\( ?(.+?) == (.+?) ?\)$`), 2},
 	{[]string{" Was "}, lazy.Regexp(`^Expected ('[^']*'|\S+) Was (\S.*?)\.?$`), 1},
 	{[]string{"not found in "}, lazy.Regexp(`^(?:\w+: )?(.+?) not found in (["'\[({].*)$`), 1},
 	{[]string{"ASSERT"}, lazy.Regexp(`ASSERT\w*\([^=]+=("[^"]*"|[^,]*),.*=("[^"]*"|[^,)]*)\)$`), 2},
@@ -301,9 +303,9 @@ var valueForms = []struct {
 	{[]string{" expected but "}, lazy.Regexp(valueForm + ` expected but (?:was|got|found):? ` + valueForm), 1},
 	{[]string{", now ", " now is "}, lazy.Regexp(`\b(?:was|had) ` + valueForm +
 		`,? (?:and )?(?:is )?now (?:is |has )?` + valueForm), 1},
-	{[]string{"but return", "but got", "but found", "but was", "but is", "but were"},
-		lazy.Regexp(`(?i)\b(?:should (?:return|be|have)|expect(?:ed|s)?\b:?)(?: type)? ?` + valueForm +
-			`,? but (?:returns?|returned|got|found|was|is|were)\b:? ?` + valueForm), 1},
+	{[]string{"but return", "but got", "but found", "but was", "but is", "but were", "but the ", "but it "},
+		lazy.Regexp(`(?i)\b(?:should (?:return|be|have)|expect(?:ed|s)?\b:?|to (?:have|contain|be)(?: \w+)?)(?: type)? ?` + valueForm +
+			`,? but (?:the \w+ |it )?(?:returns?|returned|got|found|was|is|were)\b:? ?` + valueForm), 1},
 	{[]string{"expected "}, lazy.Regexp(`\b(?:got|found|received) ` + valueForm + `(?: for \S+)?,?(?: but)? expected ` +
 		valueForm), 2},
 	{[]string{" from "}, lazy.Regexp(`\b(?:fell|rose|dropped|grew|changed|went|increased|decreased|shrank` +

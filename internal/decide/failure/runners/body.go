@@ -79,7 +79,7 @@ func (b *Body) ReadLine(l string) {
 }
 
 // onlyPlace matches the text around a place in a line without a message.
-var onlyPlace = lazy.Regexp(`^(?:\((?:in|from) (?:test )?file )?…[),]?$`)
+var onlyPlace = lazy.Regexp(`^(?:\((?:in|from) (?:test )?file )?…[),:]?$`)
 
 // sourceLine shows a line of a file with its number in front: it names no place and is no message.
 var sourceLine = lazy.Regexp(`^(?:>|➜)? *\d+ *[|▕]|^\|$|^\| +\d`)

@@ -181,14 +181,18 @@ func numberedName(l string) (string, bool) {
 	if n == 0 || !strings.HasPrefix(s[i:], ") ") {
 		return "", false
 	}
-	return strings.TrimSpace(s[i+2:]), true
+	return strings.TrimPrefix(strings.TrimSpace(s[i+2:]), "Failed : "), true // NUnit
 }
 
 // ReadExcerpt reads failing tests from a piece of a runner's output that lacks its summary, as
 // people and agents paste it: a line that names a file or a test, and below it what was expected
 // and what was received. Where the line names a test for sure, what it says is enough.
 func ReadExcerpt(t printed.Text) []Item {
-	var items []Item
+	items := numberedFailures(t, 0, func(string) bool { return false })
+	if compares := func(i Item) bool { return i.Expected != "" && i.Received != "" }; slices.ContainsFunc(items, compares) {
+		return items
+	}
+	items = nil
 	var b Body
 	sure, deep := false, -1 // deep is how far the heading is indented above lines that are deeper; -1 else
 	flush := func() {
@@ -242,12 +246,11 @@ func ReadExcerpt(t printed.Text) []Item {
 // pieceEnd ends the lines of a test in a piece.
 var pieceEnd = lazy.Regexp(`^={5}|^\d+ tests? (?:failed|passed)|^"?\w+"?: \d+ pass`)
 
-// surely begins a failing test, with its name, and what is said of it or where: "● a › b", "FAIL: test_a (pkg.Class)",
-// "FAILED a.py::test_b - why", "Test: a ...FAILED", "a.c:3: Failure: suite -> a", "a.c:3:test_a:FAIL: why", "Class.Test [FAIL]".
+// surely begins a failing test, with its name and what is said of it: "● a › b", "FAIL: test_a (pkg.Class)",
+// "FAILED a.py::test_b - why", "FAIL a.ts > b", "Class.Test [FAIL]".
 var surely = lazy.Regexp(`^● (?P<test>.+ › .+)$|^(?:FAIL|ERROR): (?P<test>\S+ \([\w.]+\))` +
 	`|^(?:FAILED|ERROR) (?P<test>\S+::\S+)(?: - (?P<said>.*))?$|^(?:FAIL|FAILED|❌|×|✗) +(?P<test>\S+\.\w+ > .+)$` +
-	`|^(?i:test):? (?P<test>\S+) ?\.{3} ?(?i:failed|fail|error)$|^(?P<said>\S+:\d+): Failure: (?P<test>.+)$` +
-	`|^(?P<said>\S+:\d+):(?P<test>\w+):FAIL(?P<said>: .*)?$|^(?P<test>[\w.+]+\.\w+(?:\(.*\))?) \[FAIL\]$`)
+	`|^(?P<test>[\w.+]+\.\w+(?:\(.*\))?) \[FAIL\]$`)
 
 // isAboveDeeper reports whether the line below line i is further indented.
 func isAboveDeeper(t printed.Text, i int) bool {
@@ -259,7 +262,7 @@ func isAboveDeeper(t printed.Text, i int) bool {
 func readHeading(t printed.Text, i int) (Item, *string, bool) {
 	said := strings.TrimSpace(t.LineAt(i))
 	m := surely().FindStringSubmatch(said)
-	if dotted := strings.Contains(said, "..."); m != nil && (!dotted || isAboveDeeper(t, i)) {
+	if m != nil {
 		it, message := Item{}, ""
 		for n, name := range surely().SubexpNames() {
 			switch name {
