@@ -234,8 +234,9 @@ func correctVerdict(h *hits, v verdict) verdict {
 	}
 	if v.class == Dependency && fetchesPackage(h.t.LineAt(v.line)) {
 		// A package that could not be fetched is not a package that is not there.
-		if away := h.lastHit(func(r *rule) bool { return r.Class == Network && r.Weight >= 70 }, 0); away != nil {
-			return verdict{class: Network, weight: v.weight, flags: away.rule.Flags, line: away.line}
+		refused := func(r *rule) bool { return slices.Contains([]Class{Network, RateLimit}, r.Class) && r.Weight >= 70 }
+		if away := h.lastHit(refused, 0); away != nil {
+			return verdict{class: away.rule.Class, weight: v.weight, flags: away.rule.Flags, line: away.line}
 		}
 	}
 	if v.class == Validation && words.Has(h.t.LineAt(v.line), ": dial tcp ", ": connection refused", "ECONNREFUSED") {
@@ -287,7 +288,7 @@ func beatsTests(h *hits, at int, v verdict) bool {
 func fetchesPackage(line string) bool {
 	return words.Has(line, "No matching distribution", "Could not find a version", "Could not resolve",
 		"could not resolve",
-		"Non-resolvable", "Could not find artifact", "failed to get")
+		"Non-resolvable", "Could not find artifact", "failed to get", "failed to resolve")
 }
 
 var warning = lazy.Regexp(`^[ \t\[(*\-!#>]*(?i:warn|npm warn|remark:|info|debug|note:|hint:|trace:|deprecat` +

@@ -73,7 +73,7 @@ func (p *spot) isQuotation() bool {
 	}
 	return words.HasAny(small, []string{"assert", ", want ", "simulat"}) ||
 		strings.Contains(small, "expect") &&
-			words.HasAny(small, []string{"expect(", "expected:", "expected status", "as expected", "expected to "}) ||
+			words.Has(" "+small, "expect(", " expected:", " expected status", " as expected", " expected to ") ||
 		strings.Contains(small, "should ") &&
 			words.HasAny(small, []string{"should be ", "should re", "should th", "should fa", "should ha"}) ||
 		strings.Contains(l, "_test.go:") || isServedRequest(l)

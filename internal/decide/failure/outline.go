@@ -154,7 +154,7 @@ var forms = sync.OnceValue(func() *regexp.Regexp {
 		`(?i:done|finished|completed)[.!]?$`,
 		`\S+ [\d.]+ (?:bytes|[KM]iB) \[|For more information|To see the full|Re-run |Total time` +
 			`|To address |\[Help \d\]|--[a-z]|\[--?[a-z]`,
-		`(?i:for (?:the )?(?:full|complete|all) )|'[^']*': ?(?:['"\[{(\d]|True|False|None|null)|cache (?:hit` +
+		`(?i:for (?:the )?(?:full|complete|all) )|.{0,60}: for help visit |'[^']*': ?(?:['"\[{(\d]|True|False|None|null)|cache (?:hit` +
 			`|miss)|(?:heap|rss|peak memory|memory)[ :=]+\d|(?:Container|Network|Volume) \S+ +[A-Z]\w+$|[iℹ] |══`,
 	}, "|") + `)`)
 })
@@ -250,7 +250,7 @@ var emptyWords = words.Set(`a after all and are aborted aborting above an as at 
 	tasks test tests that the there this to total two validation verification was were with without files file
 	configuration document must be fixed before had compilation giving up gave rolled back exception issues
 	assertion exiting warning warnings strict mode goal complete successful type types rake while running
-	unsuccessful ctest invalid errored ms scanned report execution due returned ld x unhandled uncaught fehler
+	migrate migration migrations unsuccessful ctest invalid errored ms scanned report execution due returned ld x unhandled uncaught fehler
 	fehlgeschlagen fehlerhaft erreur erreurs échec fallo errores errore errori erro falha`)
 
 // nameToken is the name of a program in front of a message, or of a step, a file or a time in it.

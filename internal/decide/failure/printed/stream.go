@@ -267,9 +267,12 @@ var prefix = lazy.Regexp(`^(?:` + strings.Join([]string{
 var level = lazy.Regexp(`^\[(?:error|err|warn|warning|info|debug|trace|fatal|notice|fail|failed|ok|pass|e|w) *\]`)
 
 // PrefixOf returns the length of what stands before the line that a program
-// printed: a time stamp, then a name, then a command, and so on.
+// printed: a time stamp, then a name, then a command, and so on. A row of a table has none.
 func PrefixOf(l string) int {
 	n := 0
+	if strings.HasSuffix(l, " |") {
+		return n
+	}
 	for range 4 {
 		rest := l[n:min(len(l), n+400)]
 		at := prefix().FindStringIndex(rest)
