@@ -60,9 +60,21 @@ func (p *problems) readLine(l string) {
 	if head := places.Heading(strings.TrimPrefix(headPlace().ReplaceAllString(said, ""), "Line   ")); head != "" {
 		p.file = head
 	}
-	switch {
+	switch m := ruled().FindStringSubmatch(said); {
 	case said == "":
 		p.list = ""
+		return
+	case m != nil:
+		it := Item{File: m[2], Message: strings.TrimSpace(m[1] + " " + p.messageBelow())}
+		if at, ok := places.In(m[2]); ok {
+			it.File, it.Line, it.Column = at.File, at.Line, at.Col
+		}
+		for j := p.i + 1; j < min(p.t.LineCount(), p.i+aroundMax) && it.Line == 0; j++ {
+			if shown := shownLine().FindStringSubmatch(p.t.LineAt(j)); shown != nil {
+				it.Line, _ = words.Number(shown[1], 0)
+			}
+		}
+		p.addItem(it, false)
 		return
 	case strings.HasPrefix(said, ">> Issue: "):
 		p.issue = strings.TrimPrefix(said, ">> Issue: ")
@@ -108,6 +120,12 @@ func (p *problems) nextLine() string {
 	}
 	return p.t.LineAt(p.i + 1)
 }
+
+var (
+	// ruled is the heading of a problem, with a rule before its file: "-- TYPE MISMATCH ------ src/Main.elm".
+	ruled     = lazy.Regexp(`^(?:-- )?([A-Z][A-Za-z ]*?) -{5,} (\S+\.\w+(?::\d+:\d+)?)$`)
+	shownLine = lazy.Regexp(`^ *(\d+) ?[|│]`)
+)
 
 // headPlace matches the place of the first complaint about a file, behind its name.
 var headPlace = lazy.Regexp(`:\d+:\d+$`)
@@ -162,7 +180,7 @@ func (p *problems) valuesOf(it Item) (want, got string) {
 			b.Item.Received != "" {
 			break
 		}
-		if l = strings.Trim(l, " •|│"); l != "" {
+		if l = strings.Trim(strings.TrimPrefix(l, "[error]"), " •|│"); l != "" {
 			b.ReadLine(l)
 		}
 	}
@@ -289,7 +307,9 @@ func (p *problems) messageBelow() string {
 		if m := pointed().FindStringSubmatch(s); m != nil { // shellcheck
 			return m[1]
 		}
-		s = strings.TrimPrefix(s, "× ")
+		if s = strings.TrimPrefix(s, "× "); saysOnlyFailed(s) {
+			continue
+		}
 		if s != "" && (strings.HasPrefix(s, "Error") || words.IsUpper(s[0]) && !strings.Contains(s, "|")) {
 			return s
 		}

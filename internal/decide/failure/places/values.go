@@ -25,6 +25,7 @@ var pairs = [][2]string{{"expected: ", " but was: "}, {"expected ", " but was "}
 // Values reads what an assertion wanted and what it got from one line;
 // either may be on a line of its own.
 func Values(l string) (want, got string) {
+	l = strings.TrimPrefix(l, "=> ")
 	small := words.Small(l)
 	aims := words.HasAny(small, aimWords)
 	if aims {
@@ -285,6 +286,9 @@ var valueForms = []struct {
 	{[]string{" has failed ["}, lazy.Regexp(` has failed \[(.+?) (?:[!=<>]=|<|>) (.+)\]$`), 2},
 	{[]string{" != ", " ≠ ", " <> "}, lazy.Regexp(`^(?:[\w./ -]+:(?:\d+:)? )*(\S.*?) (?:!=|≠|<>) (.*[^{;])$`), 2},
 	{[]string{"assert ", "check "}, lazy.Regexp(`^(?:\w+: )?(?:assert|check) ([^(].*?) == ([^\s:'"{[(]+|.+)(?:: .*)?$`), 2},
+	{[]string{" matches expected "}, lazy.Regexp(`that (.+?) matches expected (.+?)\.?$`), 2},
+	{[]string{" given", " provided"}, lazy.Regexp(`\bexpects ` + valueForm + `(?: [^,]*)?, (?:but )?` + valueForm + ` (?:given|provided)\b`), 1},
+	{[]string{" assigned to ", " assignable to "}, lazy.Regexp(`\btype ("[^"]*") (?:cannot be|is not) assign(?:ed|able) to .*?\btype ("[^"]*")`), 2},
 	{[]string{"values: "}, lazy.Regexp(`^values: \w+\( ?(.+?) == (.+?) ?\)$`), 2},
 	{[]string{" Was "}, lazy.Regexp(`^Expected ('[^']*'|\S+) Was (\S.*?)\.?$`), 1},
 	{[]string{"not found in "}, lazy.Regexp(`^(?:\w+: )?(.+?) not found in (["'\[({].*)$`), 1},

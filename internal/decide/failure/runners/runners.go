@@ -189,7 +189,7 @@ func numberedName(l string) (string, bool) {
 // and what was received. Where the line names a test for sure, what it says is enough.
 func ReadExcerpt(t printed.Text) []Item {
 	items := numberedFailures(t, 0, func(string) bool { return false })
-	if compares := func(i Item) bool { return i.Expected != "" && i.Received != "" }; slices.ContainsFunc(items, compares) {
+	if slices.ContainsFunc(items, func(i Item) bool { return i.Message != "" && i.Line > 0 }) {
 		return items
 	}
 	items = nil
@@ -250,6 +250,7 @@ var pieceEnd = lazy.Regexp(`^={5}|^\d+ tests? (?:failed|passed)|^"?\w+"?: \d+ pa
 // "FAILED a.py::test_b - why", "FAIL a.ts > b", "Class.Test [FAIL]".
 var surely = lazy.Regexp(`^● (?P<test>.+ › .+)$|^(?:FAIL|ERROR): (?P<test>\S+ \([\w.]+\))` +
 	`|^(?:FAILED|ERROR) (?P<test>\S+::\S+)(?: - (?P<said>.*))?$|^(?:FAIL|FAILED|❌|×|✗) +(?P<test>\S+\.\w+ > .+)$` +
+	`|^---- (?P<test>\S+) std(?:out|err) ----$|^(?P<test>.+?): (?:Test Failed|Error During Test) at (?P<said>\S+:\d+)$` +
 	`|^(?P<test>[\w.+]+\.\w+(?:\(.*\))?) \[FAIL\]$`)
 
 // isAboveDeeper reports whether the line below line i is further indented.
