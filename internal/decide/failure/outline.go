@@ -143,7 +143,7 @@ var forms = sync.OnceValue(func() *regexp.Regexp {
 		`\.\.\. \d+ more|(?i:stack )?(?i:backtrace|stack trace|traceback)\b|(?i:time|duration|elapsed|took` +
 			`|(?:finished|ran|total time) in):? *[\d.]|--- \S|\+\+\+ \S|@@ `,
 		`\(?(?:file://)?[\w./\\@-]*[/.][\w./\\@:-]*:\d+(?::\d+)?\)?$`,                            // nothing but a place
-		`[>→]? *\d+ *[|┆│▕]|\|(?: *$| *[^\pL\d"'\x60 ]| {8})`,                                    // source
+		`[>→➜]? *\d+ *[|┆│▕]|\|(?: *$| *[^\pL\d"'\x60 ]| {8})`,                                    // source
 		`(?:\S+ )?(?:\d+ +){3}(?:\d*[^\d:]|$)|% Total |\d+(?:\.\d+)? ?%|.{0,40}\[[=#>. -]{3,}\]`, // meters
 		`[.EFPSsx]*\.[.EFPSsx]*$`,     // a mark for each test
 		`.*[-~^]\^$|\^-+ error here$`, // what points at a place of the line above
@@ -223,7 +223,7 @@ var sums = lazy.Regexp(`^[^\pL\d]*(?:[\w .-]{1,30}: *)?\d+ (?:of \d+ )?[\pL ()]+
 	`|on|across|after) [\d.]+ ?\pL+)?[^\pL\d]*$` +
 	`|^[^\pL\d]*(?:\pL+(?: \pL+)?: *\d+[ ,;]*){2,}$` +
 	`|^\S+:\d+: [A-Z]\w*(?:Error|Exception|Failed)$|^fatal: Could not read from remote|^[\w-]+ found an? \w+\.?$|\.{5,}\W*(?:FAILED|Failed|failed)\b` +
-	`|^Execution failed for task|^\* What went wrong` +
+	`|^Execution failed for task|^A problem occurred (?:configuring|evaluating) |^\* What went wrong` +
 	`|^\S+: line \d+: +\d+ (?:Aborted|Killed|Segmentation fault|Terminated)` +
 	`|^(?:Segmentation fault|Aborted|Bus error) \(core dumped\)$`)
 
@@ -354,6 +354,11 @@ var bareName = lazy.Regexp(`^\[?[\w.:\\]*(?:Error|Exception|Problem)(?:: [A-Z]+\
 // an error that is the next one.
 func (o *outline) decisiveLine(h *hits, v verdict) int {
 	i := o.decidedBy(h, v)
+	for j := max(0, i-aroundMax); v.class == Dependency && j < min(i+aroundMax, o.t.LineCount()); j++ {
+		if strings.HasPrefix(o.textAt(j), "Because ") { // how a solver of versions begins to explain
+			return j
+		}
+	}
 	if i < 0 || !bareName().MatchString(o.textAt(i)) {
 		return i
 	}

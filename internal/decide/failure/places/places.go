@@ -353,7 +353,7 @@ func IsForeign(file string) bool {
 			return true
 		}
 	}
-	return ofNode().MatchString(file)
+	return strings.HasPrefix(file, "vendor/") || ofNode().MatchString(file)
 }
 
 // ofNode matches node's own files, as it names them in a stack.

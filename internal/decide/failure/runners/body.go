@@ -55,7 +55,8 @@ func (b *Body) ReadLine(l string) {
 	p, ok := places.In(said)
 	if ok && !printed.OfRuntime().MatchString(said) {
 		nearer := places.IsForeign(b.Item.File) && !places.IsForeign(p.File)
-		if b.Item.File == "" || nearer {
+		inFile := b.Item.Line == 0 && strings.HasSuffix(p.File, b.Item.File) // or in any, where none is known
+		if inFile || nearer {
 			b.setAt(p)
 		}
 	}
@@ -164,7 +165,7 @@ func (b *Body) readSpoken(l string) {
 		l = programName().ReplaceAllString(l, "")
 	}
 	word, value, _ := strings.Cut(strings.TrimPrefix(l, "but "), " ")
-	switch word {
+	switch words.Small(word) {
 	case "want", "wanted", "expected":
 		b.want = value
 	case "have", "got", "actual", "received", "found", "was":

@@ -296,7 +296,7 @@ func readHeading(t printed.Text, i int) (Item, *string, bool) {
 		file, test, _ = strings.Cut(rest, "::") // pytest
 	}
 	if places.IsFile(file) {
-		return Item{File: file, Test: test}, nil, true
+		return Item{File: file[strings.LastIndexByte(file, ' ')+1:], Test: test}, nil, true // jest puts a project before it
 	}
 	return Item{Test: rest}, nil, true
 }
