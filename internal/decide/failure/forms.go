@@ -133,7 +133,8 @@ func isRefusal(l string, at places.Place) bool {
 		head := before == "In" || strings.HasSuffix(before, "┌─")
 		return at.Col > 0 && (head || l == before+l[at.From:] && before == "")
 	}
-	erring := strings.EqualFold(strings.TrimRight(strings.TrimPrefix(before, "["), "]: "), "error") // in brackets, or what CI made of them
+	level := strings.TrimRight(strings.TrimPrefix(before, "["), "]: ") // in brackets, or what CI made of them
+	erring := strings.EqualFold(level, "error")
 	vague := at.Col == 0 && !strings.HasPrefix(at.Rest, ": error:") && !erring
 	rest := at.Rest
 	if at.From == 0 && len(rest) > 1 { // hadolint has no colon

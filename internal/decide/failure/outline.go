@@ -122,7 +122,8 @@ var forms = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:npm (?:ERR!|error) +|\[(?:ERROR|error)\] +)?(?:` + strings.Join([]string{
 		`[^\pL\d]*(?:\d+ ?/ ?\d+[^\pL\d]*)?$|⎯|<promise>|… \d+ bytes in all |[\x{2800}-\x{28ff}]`, // decoration, spinners
 		`> |\$ |\+\+? `, // what a runner is about to run
-		`g?make(?:\[\d+\])?: (?:\*\*\*|Enter|Leav)|\S+:\d+: recipe for target |(?:[✗✘✖×❌] )?Command failed: `, // and what it says when that failed
+		// and what it says when that failed
+		`g?make(?:\[\d+\])?: (?:\*\*\*|Enter|Leav)|\S+:\d+: recipe for target |(?:[✗✘✖×❌] )?Command failed: `,
 		`npm (?:ERR!|error) *(?:$|/|(?:code|errno|syscall|path|command|workspace|location|Lifecycle|Exit` +
 			`|A complete|This is)\b)`,
 		noticeForm,
@@ -143,7 +144,7 @@ var forms = sync.OnceValue(func() *regexp.Regexp {
 		`\.\.\. \d+ more|(?i:stack )?(?i:backtrace|stack trace|traceback)\b|(?i:time|duration|elapsed|took` +
 			`|(?:finished|ran|total time) in):? *[\d.]|--- \S|\+\+\+ \S|@@ `,
 		`\(?(?:file://)?[\w./\\@-]*[/.][\w./\\@:-]*:\d+(?::\d+)?\)?$`,                            // nothing but a place
-		`[>→➜]? *\d+ *[|┆│▕]|\|(?: *$| *[^\pL\d"'\x60 ]| {8})`,                                    // source
+		`[>→➜]? *\d+ *[|┆│▕]|\|(?: *$| *[^\pL\d"'\x60 ]| {8})`,                                   // source
 		`(?:\S+ )?(?:\d+ +){3}(?:\d*[^\d:]|$)|% Total |\d+(?:\.\d+)? ?%|.{0,40}\[[=#>. -]{3,}\]`, // meters
 		`[.EFPSsx]*\.[.EFPSsx]*$`,     // a mark for each test
 		`.*[-~^]\^$|\^-+ error here$`, // what points at a place of the line above
@@ -154,7 +155,8 @@ var forms = sync.OnceValue(func() *regexp.Regexp {
 		`(?i:done|finished|completed)[.!]?$`,
 		`\S+ [\d.]+ (?:bytes|[KM]iB) \[|For more information|To see the full|Re-run |Total time` +
 			`|To address |\[Help \d\]|--[a-z]|\[--?[a-z]`,
-		`(?i:for (?:the )?(?:full|complete|all) )|.{0,60}: for help visit |'[^']*': ?(?:['"\[{(\d]|True|False|None|null)|cache (?:hit` +
+		`.{0,60}: for help visit |(?i:for (?:the )?(?:full|complete|all) )|` +
+			`'[^']*': ?(?:['"\[{(\d]|True|False|None|null)|cache (?:hit` +
 			`|miss)|(?:heap|rss|peak memory|memory)[ :=]+\d|(?:Container|Network|Volume) \S+ +[A-Z]\w+$|[iℹ] |══`,
 	}, "|") + `)`)
 })
@@ -222,7 +224,8 @@ var oneWord = lazy.Regexp(`^(?:\pL+:? )?$`)
 var sums = lazy.Regexp(`^[^\pL\d]*(?:[\w .-]{1,30}: *)?\d+ (?:of \d+ )?[\pL ()]+(?:, \d* ?[\pL ()]+)*(?: (?:in` +
 	`|on|across|after) [\d.]+ ?\pL+)?[^\pL\d]*$` +
 	`|^[^\pL\d]*(?:\pL+(?: \pL+)?: *\d+[ ,;]*){2,}$` +
-	`|^\S+:\d+: [A-Z]\w*(?:Error|Exception|Failed)$|^fatal: Could not read from remote|^[\w-]+ found an? \w+\.?$|\.{5,}\W*(?:FAILED|Failed|failed)\b` +
+	`|^\S+:\d+: [A-Z]\w*(?:Error|Exception|Failed)$` +
+	`|^fatal: Could not read from remote|^[\w-]+ found an? \w+\.?$|\.{5,}\W*(?:FAILED|Failed|failed)\b` +
 	`|^Execution failed for task|^A problem occurred (?:configuring|evaluating) |^\* What went wrong` +
 	`|^\S+: line \d+: +\d+ (?:Aborted|Killed|Segmentation fault|Terminated)` +
 	`|^(?:Segmentation fault|Aborted|Bus error) \(core dumped\)$`)
@@ -250,7 +253,8 @@ var emptyWords = words.Set(`a after all and are aborted aborting above an as at 
 	tasks test tests that the there this to total two validation verification was were with without files file
 	configuration document must be fixed before had compilation giving up gave rolled back exception issues
 	assertion exiting warning warnings strict mode goal complete successful type types rake while running
-	migrate migration migrations unsuccessful ctest invalid errored ms scanned report execution due returned ld x unhandled uncaught fehler
+	migrate migration migrations
+	unsuccessful ctest invalid errored ms scanned report execution due returned ld x unhandled uncaught fehler
 	fehlgeschlagen fehlerhaft erreur erreurs échec fallo errores errore errori erro falha`)
 
 // nameToken is the name of a program in front of a message, or of a step, a file or a time in it.
@@ -380,7 +384,10 @@ func (o *outline) decidedBy(h *hits, v verdict) int {
 	if v.line < 0 && v.class != Unknown {
 		return v.line
 	}
-	shown := v.line >= 0 && (o.parts[v.line] != aside || v.flags&loud != 0 && isWarning(o.textAt(v.line)))
+	shown := v.line >= 0 && o.parts[v.line] != aside
+	if v.line >= 0 && v.flags&loud != 0 {
+		shown = shown || isWarning(o.textAt(v.line))
+	}
 	if shown && (o.parts[v.line] != result || v.weight >= 90) {
 		if above := max(0, v.line-2); o.parts[above] >= erring && onlyPlace().MatchString(o.textAt(v.line)) {
 			return above

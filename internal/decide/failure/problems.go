@@ -231,12 +231,13 @@ func (p *problems) readLocated(l, said string) bool {
 	if strings.HasPrefix(at.Rest, `"`) || strings.HasPrefix(at.Rest, "'") {
 		msg = strings.TrimSpace(strings.TrimLeft(at.Rest, `"':,`))
 	}
-	if places.IsForeign(at.File) && strings.HasPrefix(at.Rest, ": in ") || // a frame, as pytest prints it
-		runners.RunnerLine().MatchString(said) {
+	frame := places.IsForeign(at.File) && strings.HasPrefix(at.Rest, ": in ") // as pytest prints it
+	if frame || runners.RunnerLine().MatchString(said) {
 		return true
 	}
 	if calledIn().MatchString(msg) { // a frame of Elixir, whose exception stands above
-		if msg = p.raisedAbove(); msg == "" || len(p.errors) > 0 && p.errors[len(p.errors)-1].Message == msg {
+		msg = p.raisedAbove()
+		if known := slices.ContainsFunc(p.errors, func(i Item) bool { return i.Message == msg }); known || msg == "" {
 			return true
 		}
 	}

@@ -261,8 +261,9 @@ func (o *outline) completeItem(it *Item, i int) {
 		if it.File != "" || j < 0 || j >= o.t.LineCount() {
 			break
 		}
-		l := o.t.LineAt(j)
-		if named := j <= i || places.IsFile(strings.TrimSpace(l)) || strings.Contains(it.Message, strings.TrimSpace(l)); named && !passed().MatchString(l) {
+		l, said := o.t.LineAt(j), o.textAt(j)
+		about := j <= i || places.IsFile(said) || strings.Contains(it.Message, said)
+		if about && !passed().MatchString(l) {
 			it.File = places.FileIn(l)
 		}
 	}

@@ -43,8 +43,9 @@ func In(s string) (Place, bool) {
 			continue
 		}
 		from := fileStart(s, dot, ext)
-		web := strings.Contains(s[from:ext], "://") && !strings.HasPrefix(s[from:], "file://")
-		if web && !strings.HasPrefix(s[from:], "webpack://") || served().MatchString(s[from:ext]) {
+		local := strings.HasPrefix(s[from:], "file://") || strings.HasPrefix(s[from:], "webpack://")
+		web := strings.Contains(s[from:ext], "://") && !local
+		if web || served().MatchString(s[from:ext]) {
 			continue
 		}
 		return Place{File: Tidy(s[from:ext]), Line: line, Col: col, Rest: s[end:], From: from}, true
@@ -320,8 +321,8 @@ func FileIn(s string) string {
 }
 
 // ruleFile is a file by which a tool of this name works, and has no extension.
-var ruleFile = lazy.Regexp(`\b(?i:in|of|your|the) ((?:Pod|Gem|Pip|Docker|Container|Make|Rake|Just|Task|Jenkins|Vagrant|Proc|Brew` +
-	`|Fast|Cart|Snake|Earth)file)\b(?:[^.]|$)`)
+var ruleFile = lazy.Regexp(`\b(?i:in|of|your|the) ((?:Pod|Gem|Pip|Docker|Container|Make|Rake|Just|Task` +
+	`|Jenkins|Vagrant|Proc|Brew|Fast|Cart|Snake|Earth)file)\b(?:[^.]|$)`)
 
 // fileName is one by its folder or its extension, and no log, host or version.
 var fileName = lazy.Regexp(`(?:^|[\s"'(\x60\x{2018}=])((?:[\w@.~-]*/)*[\w@.-]*\w\.(?:[a-km-zA-KM-Z][a-z0-9]{0,7}` +

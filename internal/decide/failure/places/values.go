@@ -12,7 +12,8 @@ import (
 // nothing is behind it, the value is on the next line.
 var ValueLine = lazy.Regexp(`^(?:((?i:expected|required|want|wanted|specified|(?:result )?should (?:be` +
 	`|have been))(?: [a-z]+){0,3}|Snapshot|right|go\.sum)|` +
-	`((?i:received|actual|passed in|downloaded|(?:but )?(?:got|found|was)|result was)(?: [a-z]+){0,3}|left|have|is)) *: *(\S.*|)$`)
+	`((?i:received|actual|passed in|downloaded|(?:but )?(?:got|found|was)|result was)(?: [a-z]+){0,3}` +
+	`|left|have|is)) *: *(\S.*|)$`)
 
 // pairs are the words between which the two values of an assertion stand.
 var pairs = [][2]string{{"expected: ", " but was: "}, {"expected ", " but was "}, {" should have ", ", but has "},
@@ -116,7 +117,8 @@ func valuesBetween(l, small string) (want, got string) {
 				if a == "" || b == "" || p[1] == " to be " && !isLiteral(a) && !isLiteral(b) { // "objects to be equal"
 					continue
 				}
-				if b = strings.TrimPrefix(strings.TrimRight(b, ".]"), "be "); a[0] == '/' && p[1] == " to match " { // minitest names the form first
+				b = strings.TrimPrefix(strings.TrimRight(b, ".]"), "be ")
+				if a[0] == '/' && p[1] == " to match " { // minitest names the form first
 					return a, b
 				}
 				return b, a
@@ -285,17 +287,21 @@ var valueForms = []struct {
 }{
 	{[]string{" has failed ["}, lazy.Regexp(` has failed \[(.+?) (?:[!=<>]=|<|>) (.+)\]$`), 2},
 	{[]string{" != ", " ≠ ", " <> "}, lazy.Regexp(`^(?:[\w./ -]+:(?:\d+:)? )*(\S.*?) (?:!=|≠|<>) (.*[^{;])$`), 2},
-	{[]string{"assert ", "check "}, lazy.Regexp(`^(?:\w+: )?(?:assert|check) ([^(].*?) == ([^\s:'"{[(]+|.+)(?:: .*)?$`), 2},
+	{[]string{"assert ", "check "},
+		lazy.Regexp(`^(?:\w+: )?(?:assert|check) ([^(].*?) == ([^\s:'"{[(]+|.+)(?:: .*)?$`), 2},
 	{[]string{" matches expected "}, lazy.Regexp(`that (.+?) matches expected (.+?)\.?$`), 2},
-	{[]string{" given", " provided"}, lazy.Regexp(`\bexpects ` + valueForm + `(?: [^,]*)?, (?:but )?` + valueForm + ` (?:given|provided)\b`), 1},
-	{[]string{" assigned to ", " assignable to "}, lazy.Regexp(`\btype ("[^"]*") (?:cannot be|is not) assign(?:ed|able) to .*?\btype ("[^"]*")`), 2},
+	{[]string{" given", " provided"}, lazy.Regexp(`\bexpects ` + valueForm + `(?: [^,]*)?, (?:but )?` + valueForm +
+		` (?:given|provided)\b`), 1},
+	{[]string{" assigned to ", " assignable to "},
+		lazy.Regexp(`\btype ("[^"]*") (?:cannot be|is not) assign(?:ed|able) to .*?\btype ("[^"]*")`), 2},
 	{[]string{"values: "}, lazy.Regexp(`^values: \w+\( ?(.+?) == (.+?) ?\)$`), 2},
 	{[]string{" Was "}, lazy.Regexp(`^Expected ('[^']*'|\S+) Was (\S.*?)\.?$`), 1},
 	{[]string{"not found in "}, lazy.Regexp(`^(?:\w+: )?(.+?) not found in (["'\[({].*)$`), 1},
 	{[]string{"ASSERT"}, lazy.Regexp(`ASSERT\w*\([^=]+=("[^"]*"|[^,]*),.*=("[^"]*"|[^,)]*)\)$`), 2},
 	{[]string{" type "}, lazy.Regexp(`\b(?:expression has|incompatible) type ` + valueForm +
 		`[,;] (?:(?:\w+ )+type|expected) ` + valueForm), 2},
-	{[]string{" match ", " satisfy "}, lazy.Regexp(`(?:^| )\(?(\{.*\}|\[.*\]|\S+?)\)? (?:does not|doesn't|do not|don't) (?:match|satisfy) ` +
+	{[]string{" match ", " satisfy "}, lazy.Regexp(`(?:^| )\(?(\{.*\}|\[.*\]|\S+?)\)? ` +
+		`(?:does not|doesn't|do not|don't) (?:match|satisfy) ` +
 		`(?:(?:\w+ )+in (?:\S+ )?|\w+ \()?\(?(\{.*\}|\[.*\]|\S*[\d"'][^\s)]*)\)?$`), 2},
 	{[]string{" == "}, lazy.Regexp(`^(?:[A-Z]\w+: +)?("[^"]*"|'[^']*'|-?[\d.]+) == ("[^"]*"|'[^']*'|-?[\d.]+)$`), 2},
 	{[]string{"cannot be converted to "}, lazy.Regexp(`: (\S+) cannot be converted to (\S+)$`), 2},
@@ -308,7 +314,8 @@ var valueForms = []struct {
 	{[]string{", now ", " now is "}, lazy.Regexp(`\b(?:was|had) ` + valueForm +
 		`,? (?:and )?(?:is )?now (?:is |has )?` + valueForm), 1},
 	{[]string{"but return", "but got", "but found", "but was", "but is", "but were", "but the ", "but it "},
-		lazy.Regexp(`(?i)\b(?:should (?:return|be|have)|expect(?:ed|s)?\b:?|to (?:have|contain|be)(?: \w+)?)(?: type)? ?` + valueForm +
+		lazy.Regexp(`(?i)\b(?:should (?:return|be|have)|expect(?:ed|s)?\b:?` +
+			`|to (?:have|contain|be)(?: \w+)?)(?: type)? ?` + valueForm +
 			`,? but (?:the \w+ |it )?(?:returns?|returned|got|found|was|is|were)\b:? ?` + valueForm), 1},
 	{[]string{"expected "}, lazy.Regexp(`\b(?:got|found|received) ` + valueForm + `(?: for \S+)?,?(?: but)? expected ` +
 		valueForm), 2},

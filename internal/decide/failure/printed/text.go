@@ -198,4 +198,5 @@ func Shorten(s string, n int) string {
 var OfRuntime = lazy.Regexp(`^\s*(?:at )?(?:java|javax|jdk|sun|kotlin|scala|clojure|groovy|System|Microsoft` +
 	`|org\.(?:junit|opentest4j|assertj|hamcrest|scalatest|gradle|apache\.maven))\.` +
 	`|at (?:java\.base/|jdk\.)|org\.(?:junit|opentest4j|assertj|hamcrest)\.|^\s*\((?:stdlib|elixir|erts|kernel` +
-	`|mix|ex_unit|compiler) [\d.]+\) |^\s*@ (?:Base|Core)\b|^(?:Raised|Called|Re-raised) (?:at|from) (?:Stdlib|Alcotest)`)
+	`|mix|ex_unit|compiler) [\d.]+\) |^\s*@ (?:Base|Core)\b` +
+	`|^(?:Raised|Called|Re-raised) (?:at|from) (?:Stdlib|Alcotest)`)

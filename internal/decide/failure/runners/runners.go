@@ -47,11 +47,15 @@ var (
 func listedTests(t printed.Text) []Item {
 	listed := false
 	return failingTests(t, func(f *failing, l string) {
-		m := listedName().FindStringSubmatch(l)
-		if m != nil && (listed || m[2] != "") {
-			f.beginTest(Item{Test: m[1] + m[2]})
+		name := listedName().FindStringSubmatch(l)
+		switch {
+		case listHead().MatchString(l):
+			listed = true
+		case name == nil:
+			listed = false
+		case listed, name[2] != "":
+			f.beginTest(Item{Test: name[1] + name[2]})
 		}
-		listed = listHead().MatchString(l) || listed && m != nil
 	})
 }
 
@@ -196,8 +200,8 @@ func ReadExcerpt(t printed.Text) []Item {
 	var b Body
 	sure, deep := false, -1 // deep is how far the heading is indented above lines that are deeper; -1 else
 	flush := func() {
-		compares := b.Item.Expected != "" && b.Item.Received != ""
-		if (compares || sure && b.Item.Message != "") && len(items) < MaxItems {
+		says := b.Item.Expected != "" && b.Item.Received != "" || sure && b.Item.Message != ""
+		if says && len(items) < MaxItems {
 			items = append(items, b.Item)
 		}
 		sure = false
@@ -220,7 +224,8 @@ func ReadExcerpt(t printed.Text) []Item {
 			b.value = nil
 			continue
 		}
-		if sure && (pieceEnd().MatchString(said) || words.Indent(t.LineAt(i)) <= deep) {
+		ends := pieceEnd().MatchString(said) || words.Indent(t.LineAt(i)) <= deep
+		if sure && ends {
 			flush()
 			b = Body{Silent: true}
 		}
@@ -250,7 +255,8 @@ var pieceEnd = lazy.Regexp(`^={5}|^\d+ tests? (?:failed|passed)|^"?\w+"?: \d+ pa
 // "FAILED a.py::test_b - why", "FAIL a.ts > b", "Class.Test [FAIL]".
 var surely = lazy.Regexp(`^● (?P<test>.+ › .+)$|^(?:FAIL|ERROR): (?P<test>\S+ \([\w.]+\))` +
 	`|^(?:FAILED|ERROR) (?P<test>\S+::\S+)(?: - (?P<said>.*))?$|^(?:FAIL|FAILED|❌|×|✗) +(?P<test>\S+\.\w+ > .+)$` +
-	`|^---- (?P<test>\S+) std(?:out|err) ----$|^(?P<test>.+?): (?:Test Failed|Error During Test) at (?P<said>\S+:\d+)$` +
+	`|^---- (?P<test>\S+) std(?:out|err) ----$` +
+	`|^(?P<test>.+?): (?:Test Failed|Error During Test) at (?P<said>\S+:\d+)$` +
 	`|^(?P<test>[\w.+]+\.\w+(?:\(.*\))?) \[FAIL\]$`)
 
 // isAboveDeeper reports whether the line below line i is further indented.
@@ -296,7 +302,8 @@ func readHeading(t printed.Text, i int) (Item, *string, bool) {
 		file, test, _ = strings.Cut(rest, "::") // pytest
 	}
 	if places.IsFile(file) {
-		return Item{File: file[strings.LastIndexByte(file, ' ')+1:], Test: test}, nil, true // jest puts a project before it
+		file = file[strings.LastIndexByte(file, ' ')+1:] // jest puts a project before it
+		return Item{File: file, Test: test}, nil, true
 	}
 	return Item{Test: rest}, nil, true
 }
