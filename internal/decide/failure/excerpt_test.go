@@ -23,7 +23,7 @@ func TestExcerpts(t *testing.T) {
 			{File: "a.test.ts", Test: "divides", Expected: "1", Received: "0", Message: "Expected: 1\nReceived: 0"},
 		}},
 		{"pytest", "FAILED tests/test_add.py::test_add\nexpected: 3\nactual: 4\n", []failure.Item{{
-			File: "tests/test_add.py", Test: "tests/test_add.py::test_add", Expected: "3", Received: "4", Message: "expected: 3\nactual: 4",
+			File: "tests/test_add.py", Test: "test_add", Expected: "3", Received: "4", Message: "expected: 3\nactual: 4",
 		}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -190,7 +190,7 @@ func numberedName(l string) (string, bool) {
 
 // ReadExcerpt reads failing tests from a piece of a runner's output that lacks its summary, as
 // people and agents paste it: a line that names a file or a test, and below it what was expected
-// and what was received. Where the line names a test for sure, what it says is enough.
+// and what was received.
 func ReadExcerpt(t printed.Text) []Item {
 	items := numberedFailures(t, 0, func(string) bool { return false })
 	if slices.ContainsFunc(items, func(i Item) bool { return i.Message != "" && i.Line > 0 }) {
@@ -198,46 +198,28 @@ func ReadExcerpt(t printed.Text) []Item {
 	}
 	items = nil
 	var b Body
-	sure, deep := false, -1 // deep is how far the heading is indented above lines that are deeper; -1 else
 	flush := func() {
-		says := b.Item.Expected != "" && b.Item.Received != "" || sure && b.Item.Message != ""
-		if says && len(items) < MaxItems {
+		if b.Item.Expected != "" && b.Item.Received != "" && len(items) < MaxItems {
 			items = append(items, b.Item)
 		}
-		sure = false
 	}
 	for i := range t.LineCount() {
 		said := strings.TrimSpace(t.LineAt(i))
-		if it, message, ok := readHeading(t, i); ok {
+		if it, ok := readHeading(said); ok {
 			flush()
 			it.File = cmp.Or(it.File, b.Item.File)
-			b, sure, deep = Body{Item: it}, message != nil, -1
-			if sure {
-				b.readHead("", *message)
-			}
-			if sure && isAboveDeeper(t, i) {
-				deep = words.Indent(t.LineAt(i))
-			}
+			b = Body{Item: it}
 			continue
 		}
-		if said == "" || strings.HasPrefix(said, "Traceback ") {
+		if said == "" {
 			b.value = nil
 			continue
-		}
-		ends := pieceEnd().MatchString(said) || words.Indent(t.LineAt(i)) <= deep
-		if sure && ends {
-			flush()
-			b = Body{Silent: true}
 		}
 		if i > 0 && strings.HasPrefix(strings.TrimSpace(t.LineAt(i-1)), `File "`) { // the source of a call
 			continue
 		}
-		if strings.HasPrefix(said, `File "`) { // the last call of the project is the nearest
-			b.standOwn(said)
-			continue
-		}
 		want, got := places.Values(said)
-		if b.Item.Expected != "" && b.Item.Received != "" && want+got != "" && !sure { // the next one
+		if b.Item.Expected != "" && b.Item.Received != "" && want+got != "" { // the next one
 			flush()
 			b = Body{Item: Item{File: b.Item.File, Test: b.Item.Test}}
 		}
@@ -248,54 +230,20 @@ func ReadExcerpt(t printed.Text) []Item {
 	return items
 }
 
-// pieceEnd ends the lines of a test in a piece.
-var pieceEnd = lazy.Regexp(`^={5}|^\d+ tests? (?:failed|passed)|^"?\w+"?: \d+ pass`)
-
-// surely begins a failing test, with its name and what is said of it: "● a › b", "FAIL: test_a (pkg.Class)",
-// "FAILED a.py::test_b - why", "FAIL a.ts > b", "Class.Test [FAIL]".
-var surely = lazy.Regexp(`^● (?P<test>.+ › .+)$|^(?:FAIL|ERROR): (?P<test>\S+ \([\w.]+\))` +
-	`|^(?:FAILED|ERROR) (?P<test>\S+::\S+)(?: - (?P<said>.*))?$|^(?:FAIL|FAILED|❌|×|✗) +(?P<test>\S+\.\w+ > .+)$` +
-	`|^---- (?P<test>\S+) std(?:out|err) ----$` +
-	`|^(?P<test>.+?): (?:Test Failed|Error During Test) at (?P<said>\S+:\d+)$` +
-	`|^(?P<test>[\w.+]+\.\w+(?:\(.*\))?) \[FAIL\]$`)
-
-// isAboveDeeper reports whether the line below line i is further indented.
-func isAboveDeeper(t printed.Text, i int) bool {
-	return i+1 < t.LineCount() && words.Indent(t.LineAt(i+1)) > words.Indent(t.LineAt(i))
-}
-
-// readHeading reads a line that names the file or the test that failed. What else it says of the test is
-// not nil where it surely names one.
-func readHeading(t printed.Text, i int) (Item, *string, bool) {
-	said := strings.TrimSpace(t.LineAt(i))
-	m := surely().FindStringSubmatch(said)
-	if m != nil {
-		it, message := Item{}, ""
-		for n, name := range surely().SubexpNames() {
-			switch name {
-			case "test":
-				it.Test += m[n]
-			case "said":
-				message += m[n]
-			}
-		}
-		if file, _, ok := strings.Cut(it.Test, "::"); ok && places.IsFile(file) { // pytest
-			it.File = file
-		}
-		return it, &message, true
-	}
+// readHeading reads a line that names the file or the test that failed.
+func readHeading(said string) (Item, bool) {
 	if rest, ok := strings.CutPrefix(said, "● "); ok {
-		return Item{Test: rest}, nil, true
+		return Item{Test: rest}, true
 	}
 	if name, ok := numberedName(said); ok { // jasmine
-		return Item{Test: name}, nil, true
+		return Item{Test: name}, true
 	}
 	rest, ok := strings.CutPrefix(said, "FAIL ")
 	if !ok {
 		rest, ok = strings.CutPrefix(said, "FAILED ")
 	}
 	if rest = strings.TrimSpace(rest); !ok || rest == "" {
-		return Item{}, nil, false
+		return Item{}, false
 	}
 	file, test, _ := strings.Cut(rest, " > ") // vitest
 	if test == "" {
@@ -303,7 +251,7 @@ func readHeading(t printed.Text, i int) (Item, *string, bool) {
 	}
 	if places.IsFile(file) {
 		file = file[strings.LastIndexByte(file, ' ')+1:] // jest puts a project before it
-		return Item{File: file, Test: test}, nil, true
+		return Item{File: file, Test: test}, true
 	}
-	return Item{Test: rest}, nil, true
+	return Item{Test: rest}, true
 }
