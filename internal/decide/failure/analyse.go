@@ -239,6 +239,12 @@ func correctVerdict(h *hits, v verdict) verdict {
 			return verdict{class: away.rule.Class, weight: v.weight, flags: away.rule.Flags, line: away.line}
 		}
 	}
+	if v.class == Validation && words.Has(h.t.LineAt(v.line), "load config", "loading config") {
+		// What the configuration needs is the cause.
+		if needs := h.lastHit(func(r *rule) bool { return r.Class == Dependency && r.Weight >= 84 }, v.line); needs != nil {
+			return verdict{class: Dependency, weight: 90, line: needs.line}
+		}
+	}
 	if v.class == Validation && words.Has(h.t.LineAt(v.line), ": dial tcp ", ": connection refused", "ECONNREFUSED") {
 		return verdict{class: Network, weight: v.weight, line: v.line} // what could not be asked was not refused
 	}

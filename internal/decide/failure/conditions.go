@@ -272,7 +272,7 @@ func goProblem(p spot, list []string) bool {
 }
 
 // lintName is how golangci-lint's messages end: "… (errcheck)".
-var lintName = lazy.Regexp(` \([a-z][\w/.:-]+\) *$`)
+var lintName = lazy.Regexp(` (?:\([a-z][\w/.:-]+\)|\[[A-Z]\w+\]) *$`)
 
 // lintLine holds on a linter's "file:3:5: message (name-of-the-check)".
 func lintLine(p spot) bool {

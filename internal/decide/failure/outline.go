@@ -254,7 +254,7 @@ var emptyWords = words.Set(`a after all and are aborted aborting above an as at 
 	configuration document must be fixed before had compilation giving up gave rolled back exception issues
 	assertion exiting warning warnings strict mode goal complete successful type types rake while running
 	migrate migration migrations
-	unsuccessful ctest invalid errored ms scanned report execution due returned ld x unhandled uncaught fehler
+	stack unsuccessful ctest invalid errored ms scanned report execution due returned ld x unhandled uncaught fehler
 	fehlgeschlagen fehlerhaft erreur erreurs échec fallo errores errore errori erro falha`)
 
 // nameToken is the name of a program in front of a message, or of a step, a file or a time in it.
