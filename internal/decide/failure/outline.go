@@ -354,12 +354,15 @@ func (o *outline) textAt(i int) string { return strings.TrimSpace(o.t.LineAt(i))
 // bareName names an error, and says nothing of it.
 var bareName = lazy.Regexp(`^\[?[\w.:\\]*(?:Error|Exception|Problem)(?:: [A-Z]+\d+)?[\]:]?$`)
 
+// solverSays begins the line in which a solver of versions explains why none fits.
+var solverSays = lazy.Regexp(`^(?:Because |\[__\d+\] (?:rejecting|unknown package): )`)
+
 // decisiveLine returns the number of the line that describes the verdict best. Below the bare name of
 // an error that is the next one.
 func (o *outline) decisiveLine(h *hits, v verdict) int {
 	i := o.decidedBy(h, v)
 	for j := max(0, i-aroundMax); v.class == Dependency && j < min(i+aroundMax, o.t.LineCount()); j++ {
-		if strings.HasPrefix(o.textAt(j), "Because ") { // how a solver of versions begins to explain
+		if solverSays().MatchString(o.textAt(j)) {
 			return j
 		}
 	}
