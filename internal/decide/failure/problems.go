@@ -231,15 +231,10 @@ func (p *problems) readLocated(l, said string) bool {
 	if strings.HasPrefix(at.Rest, `"`) || strings.HasPrefix(at.Rest, "'") {
 		msg = strings.TrimSpace(strings.TrimLeft(at.Rest, `"':,`))
 	}
+	msg, known := p.raisedAbove(msg)
 	frame := places.IsForeign(at.File) && strings.HasPrefix(at.Rest, ": in ") // as pytest prints it
-	if frame || runners.RunnerLine().MatchString(said) {
+	if frame || known || runners.RunnerLine().MatchString(said) {
 		return true
-	}
-	if calledIn().MatchString(msg) { // a frame of Elixir, whose exception stands above
-		msg = p.raisedAbove()
-		if known := slices.ContainsFunc(p.errors, func(i Item) bool { return i.Message == msg }); known || msg == "" {
-			return true
-		}
 	}
 	if words.Has(msg, ": error executing ") { // Bazel's command, whose compiler says why
 		return true
@@ -284,14 +279,18 @@ func (p *problems) readLocated(l, said string) bool {
 // calledIn is all that Elixir says of a frame.
 var calledIn = lazy.Regexp(`^(?:\(\w+\)|[\w.:"]+[!?]?/\d+)$`)
 
-// raisedAbove returns the line of the exception whose frames are read.
-func (p *problems) raisedAbove() string {
+// raisedAbove returns msg, and for a frame of Elixir the exception above it. It is known where there is
+// none, or where an earlier frame was its place.
+func (p *problems) raisedAbove(msg string) (said string, known bool) {
+	if !calledIn().MatchString(msg) {
+		return msg, false
+	}
 	for j := p.i - 1; j >= max(0, p.i-aroundMax); j-- {
 		if l := p.t.LineAt(j); strings.HasPrefix(l, "** (") {
-			return l
+			return l, slices.ContainsFunc(p.errors, func(i Item) bool { return i.Message == l })
 		}
 	}
-	return ""
+	return msg, true
 }
 
 // aboutPackage begins what is wrong with a field of package.json.
