@@ -269,44 +269,53 @@ func (p *Runs) InConflict(ctx context.Context, r store.Run) (bool, error) {
 	return delivery.InConflict(row.Own, statedir.Of(r.Root, p.Env), r.ID)
 }
 
-// SettleConflict stores what a person chose for a path; of an edit, edit makes the text
-// from the one with markers. left is how many are open.
-func (p *Runs) SettleConflict(ctx context.Context, r store.Run, path string, choice delivery.Choice,
-	edit func(text []byte) ([]byte, error)) (left int, err error) {
+// SettleConflict stores what a person chose for the first of the paths that has a conflict: from the
+// top of the repository, or absolute. Of an edit, edit makes the text from the one with markers. left
+// is how many are open.
+func (p *Runs) SettleConflict(ctx context.Context, r store.Run, paths []string, choice delivery.Choice,
+	edit func(path string, text []byte) ([]byte, error)) (path string, left int, err error) {
+	path = paths[len(paths)-1]
 	if err := p.CheckHere(ctx, r, "settle"); err != nil {
-		return 0, err
+		return path, 0, err
 	}
 	w, err := p.workspaceOf(ctx, r)
 	if errors.Is(err, delivery.ErrGone) {
-		return 0, fault.Of(fault.Refused, err)
+		return path, 0, fault.Of(fault.Refused, err)
 	}
 	if err != nil {
-		return 0, err
+		return path, 0, err
 	}
 	defer func() { err = errors.Join(err, w.Release(ctx, delivery.Kept)) }()
+	all, err := w.Conflicts()
+	if err != nil {
+		return path, 0, err
+	}
 	var text []byte
-	if choice == delivery.Edited {
-		all, err := w.Conflicts()
-		if err != nil {
-			return 0, err
+	for _, name := range paths {
+		if below, ok := files.Below(w.Person().Repo.Top, name); ok {
+			name = filepath.ToSlash(below)
 		}
-		for _, c := range all {
-			if c.Path == path {
-				if text, err = w.Text(ctx, c); err == nil {
-					text, err = edit(text)
-				}
-				if err != nil {
-					return 0, fault.Of(fault.Refused, err)
-				}
+		i := slices.IndexFunc(all, func(c delivery.Conflict) bool { return c.Path == name })
+		if i < 0 {
+			continue
+		}
+		path = name
+		if choice == delivery.Edited {
+			if text, err = w.Text(ctx, all[i]); err == nil {
+				text, err = edit(path, text)
+			}
+			if err != nil {
+				return path, 0, fault.Of(fault.Refused, err)
 			}
 		}
+		break
 	}
 	left, err = w.Settle(ctx, path, choice, text)
 	if err != nil {
-		return left, fault.Of(fault.Refused, fmt.Errorf("cannot settle the conflict: %w", err))
+		return path, left, fault.Of(fault.Refused, fmt.Errorf("cannot settle the conflict: %w", err))
 	}
 	if left == 0 {
 		err = storedrun.NoteConflictsResolved(ctx, p.Store, r.ID)
 	}
-	return left, err
+	return path, left, err
 }

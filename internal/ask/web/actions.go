@@ -422,8 +422,8 @@ func (u *undelivered) settleFile(ctx context.Context, in *struct {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.core.onRun(ctx, &in.RunPath, func(p *action.Operator, ctx context.Context, r store.Run) error {
-		left, err := p.SettleConflict(ctx, r, in.Body.Path, in.Body.Choice,
-			func([]byte) ([]byte, error) { return []byte(in.Body.Text), nil })
+		_, left, err := p.SettleConflict(ctx, r, []string{in.Body.Path}, in.Body.Choice,
+			func(string, []byte) ([]byte, error) { return []byte(in.Body.Text), nil })
 		if err != nil {
 			return err
 		}

@@ -97,7 +97,8 @@ func TestConflictIsSettled(t *testing.T) {
 				!strings.Contains(all.Files[0].Text, " mine\nmine\n") || !strings.Contains(all.Files[0].Text, "\nagent\n") {
 				t.Fatalf("%+v", all)
 			}
-			for _, body := range []string{`{"path":"none","choice":"mine"}`, `{"path":"../a","choice":"edit","text":"x"}`} {
+			for _, body := range []string{`{"path":"none","choice":"mine"}`, `{"path":"../a","choice":"edit","text":"x"}`,
+				`{"path":"a","choice":"edit","text":"` + strings.Repeat("<", 23) + ` mine\nx"}`} {
 				r.refused(http.MethodPost, "/runs/abc123/conflicts", body, http.StatusConflict)
 			}
 			r.refused(http.MethodPost, "/runs/abc123/conflicts", `{"path":"a","choice":"theirs"}`, http.StatusUnprocessableEntity)

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -385,13 +386,13 @@ func changesBelow(changes []git.Change, dir string) []git.Change {
 // mergeLimit is the size in bytes of a file that is merged by lines.
 const mergeLimit = 4 << 20
 
-// marker is the length of conflict markers: no text that people write has such lines.
+// marker is the length of conflict markers, which people hardly write.
 const marker = 23
 
-// isOfFiles is true where there was a file, and both sides have one: no link, and nothing
-// that one of them made or removed.
+// isOfFiles is true where both sides have a file, and there was one or nothing: no link, and
+// nothing that one of them removed.
 func (c Conflict) isOfFiles() bool {
-	return !slices.ContainsFunc([]Side{c.Base, c.Mine, c.Agent}, func(s Side) bool {
+	return !slices.ContainsFunc([]Side{cmp.Or(c.Base, c.Mine), c.Mine, c.Agent}, func(s Side) bool {
 		return s.Mode != git.ModeFile && s.Mode != git.ModeExec
 	})
 }
@@ -416,7 +417,11 @@ func (w *Workspace) mergedText(ctx context.Context, c Conflict) ([]byte, error) 
 	if !c.isOfFiles() {
 		return nil, nil
 	}
-	sides, err := w.tree.Contents(ctx, mergeLimit, c.Mine.Object, c.Base.Object, c.Agent.Object)
+	objects := []string{c.Mine.Object, c.Agent.Object}
+	if c.Base.Object != "" { // not both made it
+		objects = append(objects, c.Base.Object)
+	}
+	sides, err := w.tree.Contents(ctx, mergeLimit, objects...)
 	if err != nil {
 		return nil, ctx.Err() // too large: people merge it
 	}
@@ -430,7 +435,7 @@ func (w *Workspace) mergedText(ctx context.Context, c Conflict) ([]byte, error) 
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // the next merge has its own
-	return git.MergeFile(ctx, dir, sides[0], sides[1], sides[2], marker)
+	return git.MergeFile(ctx, dir, sides[0], append(sides, nil)[2], sides[1], marker)
 }
 
 // putOnTop puts the agent's commits on top of the person's: each with its author and

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
@@ -75,8 +76,10 @@ func (w *Workspace) storeConflicts(all []Conflict) error {
 		}
 	}
 	for c, s := range settled { // they are merged already, in a result that is not delivered yet
-		c.Settled = &s
-		all = append(all, c)
+		if !slices.ContainsFunc(all, func(open Conflict) bool { return open.Path == c.Path }) {
+			c.Settled = &s
+			all = append(all, c)
+		}
 	}
 	slices.SortFunc(all, func(a, b Conflict) int { return cmp.Compare(a.Path, b.Path) })
 	return files.ReplaceJSON(filepath.Join(w.at.Own, conflictsFile), all, true)
@@ -136,6 +139,9 @@ func (w *Workspace) chooseSide(ctx context.Context, c Conflict, choice Choice, t
 	side := Side{Mode: cmp.Or(c.Agent.Mode, c.Mine.Mode)}
 	switch choice {
 	case Edited:
+		if err = w.checkEdited(ctx, c, text); err != nil {
+			return Side{}, err
+		}
 	case Mine, Agents:
 		side = map[Choice]Side{Mine: c.Mine, Agents: c.Agent}[choice]
 		if text, err = w.mergedText(ctx, c); err != nil || text == nil {
@@ -155,15 +161,31 @@ func (w *Workspace) chooseSide(ctx context.Context, c Conflict, choice Choice, t
 	return side, err
 }
 
+// ErrMarkers is that a text has markers of a conflict yet.
+var ErrMarkers = errors.New("the text still has lines with conflict markers")
+
+// checkEdited refuses a text in which a person left markers.
+func (w *Workspace) checkEdited(ctx context.Context, c Conflict, text []byte) error {
+	marked, err := w.mergedText(ctx, c)
+	both := linesOf(marked, Both)
+	for line := range bytes.Lines(text) {
+		if markerOf(line) != 0 && !bytes.Contains(both, line) {
+			return fmt.Errorf("%w: remove %q", ErrMarkers, bytes.TrimSpace(line))
+		}
+	}
+	return err
+}
+
 // linesOf takes the lines that were chosen where both sides conflict, of both the person's
 // first, out of a text with markers. All others stay.
 func linesOf(text []byte, choice Choice) []byte {
 	var out bytes.Buffer
 	side := byte('>') // the last marker; what follows is of both, of the person, of the base, of the agent
 	left := map[byte]bool{'|': true, '<': choice == Agents, '=': choice == Mine}
+	next := map[byte]byte{'>': '<', '<': '|', '|': '=', '=': '>'}
 	for line := range bytes.Lines(text) {
-		if isMarker(line) {
-			side = line[0]
+		if sign := markerOf(line); sign == next[side] {
+			side = sign
 		} else if !left[side] {
 			out.Write(line)
 		}
@@ -171,9 +193,18 @@ func linesOf(text []byte, choice Choice) []byte {
 	return out.Bytes()
 }
 
-func isMarker(line []byte) bool {
-	return bytes.IndexByte([]byte("<|=>"), line[0]) >= 0 && bytes.HasPrefix(line, bytes.Repeat(line[:1], marker))
-}
+var markers = func() map[string]byte {
+	all := map[string]byte{}
+	for sign, names := range map[string][]string{"<": {" ours", " mine"}, "|": {" base"}, "=": {""}, ">": {" theirs", " agent"}} {
+		for _, name := range names {
+			all[strings.Repeat(sign, marker)+name] = sign[0]
+		}
+	}
+	return all
+}()
+
+// markerOf is the sign of a line that is a marker, else 0: a title may be underlined with as many.
+func markerOf(line []byte) byte { return markers[string(bytes.TrimRight(line, " \t\r\n"))] }
 
 // Text is a file in conflict, with markers: the person's side is "mine", the agent's
 // "agent". A conflict that is none of lines is an error.
@@ -183,8 +214,12 @@ func (w *Workspace) Text(ctx context.Context, c Conflict) ([]byte, error) {
 	case err != nil || text != nil:
 	case c.isOfFiles():
 		err = fmt.Errorf("%q is not text, or too large: choose mine or agent", c.Path)
-	case c.Mine.Object == "" || c.Agent.Object == "" || c.Base.Object == "":
-		err = fmt.Errorf("%q was removed or made by one side: choose mine or agent", c.Path)
+	case c.Base.Object == "" && (c.Mine.Object == "" || c.Agent.Object == ""):
+		err = fmt.Errorf("%q is a file of one side, where the other made a folder: choose mine or agent", c.Path)
+	case c.Mine.Object == "":
+		err = fmt.Errorf("you removed %q, and the agent changed it: choose mine or agent", c.Path)
+	case c.Agent.Object == "":
+		err = fmt.Errorf("the agent removed %q, and you changed it: choose mine or agent", c.Path)
 	default:
 		err = fmt.Errorf("%q is a link on one side: choose mine or agent", c.Path)
 	}

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -175,7 +176,12 @@ func showConflicts(ctx context.Context, a *command.App, p *action.Operator, r st
 		open++
 	}
 	if open == 0 {
-		a.Say("Run %s has no conflicts to settle. Continue with: %s", r.ID, bringsWorkHome(r))
+		if len(all) == 0 {
+			a.Say("Run %s has no conflicts to settle. Continue with: %s", r.ID, bringsWorkHome(r))
+			return nil
+		}
+		a.Say("Continue with: %s. Choose again: pawl settle %s PATH with --mine, --agent, --both or --edit",
+			bringsWorkHome(r), r.ID)
 		return nil
 	}
 	a.Say("Choose for each: pawl settle %s PATH --mine, --agent, --both or --edit. Then: %s", r.ID, bringsWorkHome(r))
@@ -193,10 +199,27 @@ func bringsWorkHome(r store.Run) string {
 // takeSide stores which side of a file the user chose.
 func takeSide(ctx context.Context, a *command.App, p *action.Operator, r store.Run, path string, choice delivery.Choice,
 ) error {
-	left, err := p.SettleConflict(ctx, r, path, choice,
-		func(text []byte) ([]byte, error) { return editText(ctx, a, path, text) })
+	here, err := filepath.Abs(filepath.Join(a.Dir, path))
+	if filepath.IsAbs(path) {
+		here = path
+	}
 	if err != nil {
 		return err
+	}
+	draft := ""
+	path, left, err := p.SettleConflict(ctx, r, []string{here, filepath.ToSlash(filepath.Clean(path))}, choice,
+		func(path string, text []byte) (edited []byte, err error) {
+			edited, draft, err = editText(ctx, a, path, text)
+			return edited, err
+		})
+	switch {
+	case err != nil && draft != "":
+		return fault.Of(fault.Refused, err).Hint("What you wrote is kept: %s", draft).
+			Hint("Edit the file again: pawl settle %s %s --edit", r.ID, path)
+	case err != nil:
+		return err
+	case draft != "":
+		_ = os.RemoveAll(filepath.Dir(draft))
 	}
 	how := map[delivery.Choice]string{delivery.Mine: "with your lines", delivery.Agents: "with the agent's lines",
 		delivery.Both: "with the lines of both", delivery.Edited: "as you edited it"}[choice]
@@ -208,21 +231,22 @@ func takeSide(ctx context.Context, a *command.App, p *action.Operator, r store.R
 	return nil
 }
 
-// editText has the person write a text in their editor.
-func editText(ctx context.Context, a *command.App, path string, text []byte) ([]byte, error) {
+// editText has the person write a text in their editor. draft is the file that has it, in a folder of
+// its own; "" if they changed nothing.
+func editText(ctx context.Context, a *command.App, path string, text []byte) (edited []byte, draft string, err error) {
 	dir, err := os.MkdirTemp("", "pawl-settle-")
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
 	file := filepath.Join(dir, filepath.Base(path))
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		return nil, err
+	if err = os.WriteFile(file, text, 0o600); err == nil {
+		err = a.Edit(ctx, file)
 	}
-	if err := a.Edit(ctx, file); err != nil {
-		return nil, err
+	edited, rerr := os.ReadFile(file)
+	if rerr != nil || bytes.Equal(edited, text) {
+		return edited, "", errors.Join(err, rerr, os.RemoveAll(dir))
 	}
-	return os.ReadFile(file)
+	return edited, file, err
 }
 
 func gcCommand(a *command.App) *cobra.Command {
