@@ -93,7 +93,7 @@ func unverifiedReason(r store.Run, a delivery.Applied) string {
 	switch {
 	case a.Kind == deliver.Nothing || err != nil:
 		return ""
-	case !storedrun.LastVerdict(state).Green:
+	case state.PendingReview == nil && !storedrun.LastVerdict(state).Green: // what waits for a review is green
 		return "this work is not verified; what is red: pawl show " + r.ID
 	case a.Merged:
 		return "the gates have not judged this work together with your own changes: run your checks"
