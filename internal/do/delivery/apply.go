@@ -87,14 +87,16 @@ func (w *Workspace) foreseeDelivery(ctx context.Context, m merged) (out Applied,
 		return out, err
 	}
 	if m.came {
-		f.Place = deliver.Same
+		f.Place, f.Mixed = deliver.Same, nil // they are looked for again then
 	}
 	if f.Commits > 0 {
 		if f.Staged, err = w.stagedOver(ctx, from, u); err != nil {
 			return out, err
 		}
 	}
-	out.Decision = deliver.Decide(f)
+	if out.Decision = deliver.Decide(f); out.AsFiles {
+		out.Commits = 0
+	}
 	return out, nil
 }
 

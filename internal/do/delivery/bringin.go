@@ -188,6 +188,9 @@ func (w *Workspace) alignHead(ctx context.Context) error {
 		return err
 	}
 	onTop, err := w.onTop(ctx, head.Commit)
+	if err == nil {
+		onTop, _, _, err = w.withoutPersons(ctx, onTop)
+	}
 	if err != nil || onTop == head.Commit {
 		return err
 	}
@@ -443,13 +446,9 @@ func (w *Workspace) mergedText(ctx context.Context, c Conflict) ([]byte, error) 
 // conflict; then there is no head.
 func (w *Workspace) putOnTop(ctx context.Context, head, onto string) (string, []string, error) {
 	store := w.o.Person.Store
-	commits, err := store.Since(ctx, w.agreed.Head, head)
+	commits, err := w.commitsTo(ctx, head)
 	if err != nil {
 		return "", nil, err
-	}
-	linear := !slices.ContainsFunc(commits, func(c []string) bool { return len(c) > 2 })
-	if !linear {
-		commits = [][]string{{head, w.agreed.Head}}
 	}
 	at := onto
 	for _, c := range commits {
@@ -475,6 +474,15 @@ func (w *Workspace) putOnTop(ctx context.Context, head, onto string) (string, []
 		}
 	}
 	return at, nil, nil
+}
+
+// commitsTo are the commits of the agent, each with its parent: as one where there are merges.
+func (w *Workspace) commitsTo(ctx context.Context, head string) ([][]string, error) {
+	commits, err := w.o.Person.Store.Since(ctx, w.agreed.Head, head)
+	if slices.ContainsFunc(commits, func(c []string) bool { return len(c) > 2 }) {
+		commits = [][]string{{head, w.agreed.Head}}
+	}
+	return commits, err
 }
 
 func treeOf(ctx context.Context, store *git.Repo, commit string) (string, error) {
