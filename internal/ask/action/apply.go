@@ -34,9 +34,8 @@ type Application struct {
 	// Unverified is why the gates do not vouch for what is in the files then; "" if they do.
 	Unverified string `json:"unverified,omitempty"`
 
-	check bool
-	undo  int      // the iteration to roll back to, so that only this application is undone
-	only  []string // what of the work is in the workspace alone, and how it is got
+	undo int      // the iteration to roll back to, so that only this application is undone
+	only []string // what of the work is in the workspace alone, and how it is got
 }
 
 // ApplyOptions are how work is applied.
@@ -119,7 +118,7 @@ func (p *Runs) applyFrom(ctx context.Context, w *delivery.Workspace, r store.Run
 
 // applicationOf says it.
 func applicationOf(run string, a delivery.Applied, confirm []string, o ApplyOptions) Application {
-	out := Application{Run: run, Changed: len(a.Changes), Commits: a.Commits, Confirm: confirm, check: o.Check}
+	out := Application{Run: run, Changed: len(a.Changes), Commits: a.Commits, Confirm: confirm}
 	for _, ch := range a.Changes {
 		if ch.NewObject == "" {
 			out.Removed = append(out.Removed, ch.Path)
@@ -211,14 +210,12 @@ func (p *Runs) printConflicts(out Application) {
 	for _, c := range out.Conflicts {
 		p.Result("  %s: %s\n", report.Line(c.Path, 300), c.Why)
 	}
-	switch {
-	case !slices.ContainsFunc(out.Conflicts, func(c workspace.Conflict) bool { return c.Why == bothChanged }):
-	case out.check:
-		p.Say("To choose between the two: pawl apply %s, then pawl settle %s, then apply it again", out.Run, out.Run)
-	default:
+	if slices.ContainsFunc(out.Conflicts, func(c workspace.Conflict) bool { return c.Why == bothChanged }) {
 		p.Say("Choose between the two, and apply again: pawl settle %s", out.Run)
+		p.Say("Or move your changes to these files away and apply again.")
+		return
 	}
-	p.Say("Or move your changes to these files away and apply again.")
+	p.Say("Then apply it again: pawl apply %s", out.Run)
 }
 
 func (p *Runs) listPaths(out Application) {

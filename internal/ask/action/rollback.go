@@ -216,13 +216,20 @@ func (p *Runs) lastRollback(ctx context.Context, run string) (last journal.Rollb
 }
 
 func (p *Runs) sayBack(back Back) {
-	p.Say("Restored %s: %s restored, %d removed.", back.Where, fault.Numbered(len(back.Written), "file"),
-		len(back.Removed))
+	restored, removed := len(back.Written), len(back.Removed)
+	switch {
+	case restored+removed+len(back.Left) == 0 && back.BranchTo == "":
+		p.Say("There was nothing to take back: your files have nothing newer than %s.", back.Where)
+	default:
+		p.Say("Restored %s: %s restored, %d removed.", back.Where, fault.Numbered(restored, "file"), removed)
+	}
 	switch {
 	case back.BranchTo != "":
 		p.Say("The branch was moved too, to %s.", back.BranchTo)
+	case back.WhyNot != "" && restored+removed > 0:
+		p.Say("Note: the branch stays: %s. What was taken back in your files is not committed", back.WhyNot)
 	case back.WhyNot != "":
-		p.Say("Note: the branch stays: %s. What was taken back is in your files and not committed", back.WhyNot)
+		p.Say("Note: the branch stays: %s", back.WhyNot)
 	}
 	if len(back.Persons) > 0 {
 		p.Say("Note: as you had it before the delivery, with your own changes: %s", deliver.Some(back.Persons))

@@ -169,7 +169,8 @@ func Decide(f Facts) Decision {
 	case len(f.Overlap) > 0:
 		return Decision{Kind: Combine, Paths: f.Overlap, Why: "you changed " + Some(f.Overlap) + " meanwhile, too"}
 	case len(f.Staged) > 0:
-		return Decision{Kind: Wait, Paths: f.Staged, Why: "you have staged something else for " + Some(f.Staged)}
+		return Decision{Kind: Wait, Paths: f.Staged, Why: "you have staged something else for " + Some(f.Staged) +
+			": commit or unstage it"}
 	}
 	why, paths, none := "it is verified, but not its commits alone", f.Loose, "its commits alone are not verified"
 	if f.Requested {

@@ -35,10 +35,10 @@ func (w *Workspace) Apply(ctx context.Context, check bool) (Applied, error) {
 	}
 	out, err := w.foreseeDelivery(ctx, m)
 	switch {
+	case err == nil && len(out.Conflicts) > 0: // a person can choose at once
+		return out, w.storeConflicts(out.Conflicts)
 	case err != nil || check:
 		return out, err
-	case len(out.Conflicts) > 0:
-		return out, w.storeConflicts(out.Conflicts)
 	case out.Kind != deliver.Deliver:
 		return out, nil
 	}

@@ -100,22 +100,17 @@ func (w *treeWatch) tamperBase() string {
 }
 
 // bringIn brings what the person did meanwhile into the workspace before an iteration.
-// rests says why the run has to rest; its kind is empty where it need not.
-func (w *treeWatch) bringIn(ctx context.Context, n int) (rests deliver.Decision, err error) {
+// Its Rests say why the run has to rest; their kind is empty where it need not.
+func (w *treeWatch) bringIn(ctx context.Context, n int) (in delivery.BroughtIn, err error) {
 	if w.o.Private == nil {
-		return rests, nil
+		return in, nil
 	}
-	in, err := w.o.Private.BringIn(ctx, n)
-	switch {
-	case err != nil:
-		return rests, err
-	case in.Rests.Kind != "":
-		return in.Rests, nil
-	case in.Files > 0 || in.Commits:
+	in, err = w.o.Private.BringIn(ctx, n)
+	if cameIn := in.Files > 0 || in.Commits; err == nil && in.Rests.Kind == "" && cameIn {
 		w.trees.headAt = w.trees.headAt.Add(-freshFor) // the files are others now
 		w.notify(Notice{Kind: Note, Text: in.Text()})
 	}
-	return rests, nil
+	return in, err
 }
 
 // beforeIteration is [worker.exchange] for a command that is not begun yet; nil when it
@@ -144,11 +139,11 @@ func (w *worker) exchangeWork(ctx context.Context, s loop.State) (rest string, e
 	if n := s.Command.Rewind; n != 0 {
 		w.rewind(ctx, s.Command)
 	}
-	rests, err := w.bringIn(ctx, s.Iteration)
-	if w.rests = rests; rests.Kind == deliver.Settle {
-		w.noteDelivered(delivery.Delivered{Decision: rests, Files: len(rests.Paths)})
+	in, err := w.bringIn(ctx, s.Iteration)
+	if w.rests = in.Rests; in.Rests.Kind == deliver.Settle {
+		w.noteDelivered(delivery.Delivered{Decision: in.Rests, Files: len(in.Rests.Paths)})
 	}
-	return rests.ReasonToRest(w.id), err
+	return in.Rests.ReasonToRest(w.id), err
 }
 
 // combineTries is how often work and what a person commits meanwhile are put together.
@@ -178,40 +173,45 @@ func (w *worker) deliverWork(ctx context.Context, s loop.State) (rest string) {
 			w.noteDelivered(d)
 			return d.ReasonToRest(w.id)
 		}
-		if rests, green := w.combine(ctx, s); !green {
-			if rests.Kind != "" {
-				d.Decision = rests
+		if stays, green := w.combine(ctx, s); !green {
+			if stays.Kind != "" {
+				d.Decision = stays
 			}
 			w.noteDelivered(d)
-			return rests.ReasonToRest(w.id)
+			return stays.ReasonToRest(w.id)
 		}
 		v.Together = true
 	}
 	return ""
 }
 
-// combine puts the work together with what the person committed meanwhile, and has the
-// gates judge that.
-func (w *worker) combine(ctx context.Context, s loop.State) (rests deliver.Decision, green bool) {
-	rests, err := w.bringIn(ctx, s.Iteration)
+// combine puts the work together with what the person did meanwhile, and has the gates judge
+// that. stays says why it is not delivered then, if it is known.
+func (w *worker) combine(ctx context.Context, s loop.State) (stays deliver.Decision, green bool) {
+	in, err := w.bringIn(ctx, s.Iteration)
 	if err != nil {
 		w.warn(err.Error())
 	}
-	if rests.Kind != "" || err != nil || len(w.plan.Gates) == 0 {
-		return rests, err == nil && rests.Kind == ""
+	if in.Rests.Kind != "" || err != nil || len(w.plan.Gates) == 0 {
+		return in.Rests, err == nil && in.Rests.Kind == ""
 	}
-	w.notify(Notice{Kind: Note, Text: "running the gates on the agent's work together with your commits"})
+	together := "together with your changes"
+	if in.Commits {
+		together = "together with your commits"
+	}
+	w.notify(Notice{Kind: Note, Text: "running the gates on the agent's work " + together})
 	c := s.Command
 	c.Iteration, c.Attempt = s.Iteration, s.Attempts+combinedAttempt
 	red, judged := w.judgeAgain(ctx, c)
 	if red != "" {
-		w.redAgain = "Together with commits that a person made in the meantime the work is red: " + red
-		w.warn("together with your commits the work is red, so it is not delivered: " + red)
+		w.redAgain = "Together with what a person did in the meantime the work is red: " + red
+		w.warn(together + " the work is red, so it is not delivered: " + red)
+		stays = deliver.Decision{Kind: deliver.Combine, Why: together + " it is red"}
 	}
 	if green = judged && red == ""; green {
 		w.judgeAlone(ctx, c)
 	}
-	return rests, green
+	return stays, green
 }
 
 // judgeAgain has the gates judge the files as they are, and says what is red. judged is
