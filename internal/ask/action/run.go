@@ -267,11 +267,18 @@ func (p *Runs) stopUnattended(ctx context.Context, r store.Run) error {
 
 // AsIs says how a run really is: one whose pawl died runs unattended for as long
 // as its lease lasts, and is interrupted after that; one that rested for conflicts
-// can continue once they are resolved.
+// can continue once they are resolved, and one that asked once it has an answer.
 func (p *Runs) AsIs(ctx context.Context, r store.Run) store.Run {
 	if strings.HasSuffix(r.Why, deliver.Decision{Kind: deliver.Settle}.ResumeHint(r.ID)) {
 		if whole, err := p.Store.Run(ctx, r.ID); err == nil && !SetupOf(whole).Choose {
 			r.Why = "its conflicts are resolved; continue: pawl resume " + r.ID
+		}
+	}
+	if status := loop.Status(r.Status); (status == loop.Pending || status == loop.Blocked) && r.Kind != string(loop.Task) {
+		asked, err := p.Store.Controls(ctx, r.ID)
+		isAnswer := func(c store.Control) bool { return c.Kind == store.ControlAnswer || c.Kind == store.ControlChoice }
+		if err == nil && slices.ContainsFunc(asked, isAnswer) {
+			r.Why = "it has your answer; continue: pawl resume " + r.ID
 		}
 	}
 	if !loop.Status(r.Status).Active() || storedrun.Alive(r.Owner) {

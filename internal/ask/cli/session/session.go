@@ -33,6 +33,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/engine/stopsignal"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/hook"
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
@@ -128,9 +129,16 @@ func (s *Session) warnIgnored() {
 
 // DriveOn resumes a run.
 func (s *Session) DriveOn(ctx context.Context, run string, e loop.Event) error {
-	return s.Drive(ctx, func(ctx context.Context, o engine.Options) (*engine.Driver, error) {
+	err := s.Drive(ctx, func(ctx context.Context, o engine.Options) (*engine.Driver, error) {
 		return engine.Resume(ctx, o, run, e)
 	})
+	var refused *fault.Error
+	if errors.Is(err, loop.ErrFinal) && errors.As(err, &refused) {
+		if r, rerr := s.Store.Run(ctx, run); rerr == nil && storedrun.ReasonUndelivered(r) != "" {
+			return refused.Hint("Bring its work into your files: pawl apply %s", run)
+		}
+	}
+	return err
 }
 
 // resumeHint adds what to do about a run that cannot be resumed.
