@@ -13,7 +13,15 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     sourcemap: false,
     reportCompressedSize: false,
-    rolldownOptions: { input: ['index.html', 'terminal.html'] },
+    rolldownOptions: {
+      input: ['index.html', 'terminal.html'],
+      // What most pages share comes in one file: each has headers of its own.
+      output: {
+        codeSplitting: {
+          groups: [{ name: 'shared', test: /src[\\/](ui|lib)[\\/]/, minShareCount: 6 }],
+        },
+      },
+    },
   },
   // For `npm run dev` beside a server that runs with --address 127.0.0.1:7295.
   server: { proxy: { '/api': { target: 'http://127.0.0.1:7295', changeOrigin: true } } },

@@ -35,15 +35,35 @@ const pages: [name: string, path: () => string, ready: (page: Page) => Promise<u
   ['nothing', () => '/no/such/page', (g) => g.getByText('There is no such page').waitFor()],
 ];
 
+/** weighed has a page keep nothing of the one before, and counts by address the bytes that it loads, compressed as they
+ * come. The colours of a diff come after its text is read. */
+async function weighed(page: Page): Promise<Map<string, number>> {
+  const line = await page.context().newCDPSession(page);
+  await line.send('Network.enable');
+  await line.send('Network.setCacheDisabled', { cacheDisabled: true });
+  const names = new Map<string, string>();
+  const sizes = new Map<string, number>();
+  line.on('Network.requestWillBeSent', (e) => names.set(e.requestId, e.request.url));
+  line.on('Network.loadingFinished', (e) => {
+    const name = new URL(names.get(e.requestId)!).pathname;
+    if (!name.includes('/paint-')) sizes.set(name, (sizes.get(name) ?? 0) + e.encodedDataLength);
+  });
+  return sizes;
+}
+
 for (const width of [1280, 400]) {
   test(`every page at ${width} px is sound in light and dark`, async (t) => {
     const context = await viewer(width, 'light');
     const page = await context.newPage();
     const wrong = quiet(page);
+    const loaded = await weighed(page);
     for (const [name, path, ready] of pages) {
       await t.test(name, async () => {
+        loaded.clear();
         await page.goto(at(path()));
         await ready(page);
+        const bytes = [...loaded.values()].reduce((a, b) => a + b, 0);
+        assert.ok(bytes > 50_000 && bytes <= 130_000, `${bytes} bytes: ${JSON.stringify([...loaded])}`);
         assert.deepEqual(await violations(page), []);
         await page.emulateMedia({ colorScheme: 'dark' });
         assert.deepEqual(await violations(page, true), []);
