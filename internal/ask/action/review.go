@@ -142,7 +142,7 @@ func (p *Operator) Revert(ctx context.Context, id, why string) (Done, error) {
 	needing, err := q.DoneNeeding(ctx, id)
 	c, serr := p.Store.Case(ctx, id)
 	text := fmt.Sprintf("%s is queued to be reverted on %s. Then it is open again, for another try; "+
-		"to put that off: pawl case defer %s.%s", id, q.Branch(), id, needing)
+		"to have it wait: pawl case block %s.%s", id, q.Branch(), id, needing)
 	return Done{c, text}, errors.Join(err, serr)
 }
 

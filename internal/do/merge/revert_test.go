@@ -3,6 +3,7 @@ package merge
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
@@ -65,6 +66,33 @@ func TestALandingIsTakenBackOnce(t *testing.T) {
 	r.drain(q)
 	if r.read("new.txt") != "better\n" || r.status(id) != board.Done {
 		t.Errorf("it did not land again; left %v, said %v", r.left(), r.notes)
+	}
+}
+
+// A task that a person puts on hold while its landing is to be taken back stays on hold afterwards.
+func TestHeldWhileTakenBack(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	id, commit := r.task("Add a file", r.git("rev-parse", "main"), "new.txt", "new\n")
+	q := r.queue()
+	r.add(q, id, commit, "Add a file")
+	r.drain(q)
+	askQueue(t, q, offerRevert(t, q, id, "wrong"))
+	hold := board.Change{Action: board.Block, By: board.Person, Why: "not before May", At: time.Now()}
+	if _, err := r.o.Store.MoveCase(t.Context(), id, hold); err != nil {
+		t.Fatal(err)
+	}
+	r.drain(q)
+	if _, err := readFileErr(r.o.Repo.Top + "/new.txt"); err == nil {
+		t.Errorf("it was not taken back; said %v", r.notes)
+	}
+	c, err := r.o.Store.Case(t.Context(), id)
+	if err != nil || c.Status != board.Blocked || c.Why != hold.Why {
+		t.Errorf("it is %s: %s (%v)", c.Status, c.Why, err)
+	}
+	free := board.Change{Action: board.Unblock, By: board.Person, At: time.Now()}
+	if c, err = r.o.Store.MoveCase(t.Context(), id, free); err != nil || c.Status != board.Pending {
+		t.Errorf("unblocked, it is %s: %v", c.Status, err)
 	}
 }
 

@@ -188,11 +188,25 @@ var queueActions = map[queue.Movement]board.Action{
 // error: a case may be where it is to be, or not be on the board at all.
 func moveQueued(ctx context.Context, w *statements, m queue.CaseMove, at time.Time) error {
 	err := moveCase(ctx, w, m.ID, board.Change{Action: queueActions[m.Move], By: board.Pawl, Why: m.Why, At: at})
+	if err == nil && m.Move == queue.MoveReopen {
+		err = holdAgain(ctx, w, m.ID, at)
+	}
 	var refusal *board.RefusalError
 	if errors.Is(err, ErrNoCase) || errors.As(err, &refusal) {
 		return nil
 	}
 	return err
+}
+
+// holdAgain puts a reopened task on hold if that is the last that a person did with it while it was taken back.
+func holdAgain(ctx context.Context, w *statements, id string, at time.Time) error {
+	last, _, err := rows.FindFirst(ctx, w, entryFields, `SELECT `+entryColumns+` FROM case_history
+		WHERE id = $1 AND action NOT IN ($2, $3, $4) ORDER BY seq DESC LIMIT 1`,
+		id, string(board.Edit), string(board.Enqueue), string(board.Reopen))
+	if err != nil || last.By != board.Person || last.Action != board.Block && last.Action != board.Defer {
+		return err
+	}
+	return moveCase(ctx, w, id, board.Change{Action: last.Action, By: board.Person, Why: last.Why, At: at})
 }
 
 // readQueue returns a queue with its entries. One query reads both, so no reader sees half
