@@ -205,7 +205,11 @@ test('tasks that wait change places by mouse and by key', async () => {
   await order('first', 'second', 'third');
   await page.keyboard.press('>');
   await order('first', 'third', 'second');
-  for (const id of ids) p.run('case', 'rm', id);
+  // What takes effect is offered in the list, too: the task whose place changed is removed by key.
+  await page.keyboard.press('Delete');
+  await page.getByRole('button', { name: 'Remove it' }).click();
+  await rows.nth(2).waitFor({ state: 'detached' });
+  for (const id of [ids[0]!, ids[2]!]) p.run('case', 'rm', id);
   await context.close();
 });
 

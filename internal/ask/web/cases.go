@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -70,7 +71,7 @@ func (s caseHandlers) listCases(ctx context.Context, in *caseQuery) (*rest.Body[
 	if err != nil {
 		return nil, err
 	}
-	known, err := s.caseFacts(ctx)
+	known, err := s.caseFacts(ctx, cases...)
 	if err != nil {
 		return nil, err
 	}
@@ -96,35 +97,47 @@ func (s caseHandlers) getCase(ctx context.Context, in *rest.CasePath) (*rest.Bod
 	if err != nil {
 		return nil, err
 	}
-	known, err := s.caseFacts(ctx)
+	known, err := s.caseFacts(ctx, c)
 	if err != nil {
 		return nil, err
-	}
-	shown := known.showCase(&c)
-	landed, err := s.lastLanding(ctx, in.ID)
-	if err != nil {
-		return nil, err
-	}
-	if isThere := landed.Commit != "" && !landed.Revert && !landed.Empty; isThere && c.Status == board.Done {
-		shown.Actions = append(shown.Actions, "revert")
-	}
-	if board.CanRemove(&c, needed) == nil {
-		shown.Actions = append(shown.Actions, "remove")
 	}
 	history, err := s.o.Store.CaseHistory(ctx, in.ID)
-	return rest.Answer(view.CaseDetail{Case: shown, Dependents: view.NonNil(needed), Workspace: place,
+	return rest.Answer(view.CaseDetail{Case: known.showCase(&c), Dependents: view.NonNil(needed), Workspace: place,
 		History: view.NonNil(history), ScoreParts: view.NonNil(parts),
 		Proof: view.NonNil(report.ProofsOf(&c, nil))}), err
 }
 
 // caseFacts are known beside the cases of the board.
 type caseFacts struct {
-	autopilot     bool
-	places, asked map[string]bool
+	autopilot                     bool
+	places, asked, needed, landed map[string]bool
 }
 
-func (s *core) caseFacts(ctx context.Context) (caseFacts, error) {
-	f := caseFacts{places: map[string]bool{}, asked: map[string]bool{}}
+// caseFacts reads them; what landed only of the cases that are given.
+func (s *core) caseFacts(ctx context.Context, cases ...board.Case) (caseFacts, error) {
+	f := caseFacts{places: map[string]bool{}, asked: map[string]bool{}, needed: map[string]bool{}, landed: map[string]bool{}}
+	var done []string
+	for _, c := range cases {
+		if c.Type == board.Task && c.Status == board.Done {
+			done = append(done, c.ID)
+		}
+	}
+	if len(done) > 0 {
+		landings, err := s.o.Store.TaskLandings(ctx, done)
+		if err != nil {
+			return f, err
+		}
+		for _, l := range slices.Backward(landings) { // the last one decides
+			f.landed[l.Task] = l.Commit != "" && !l.Revert && !l.Empty
+		}
+	}
+	needed, err := s.o.Store.Needed(ctx)
+	if err != nil {
+		return f, err
+	}
+	for _, id := range needed {
+		f.needed[id] = true
+	}
 	places, err := s.o.Store.Workspaces(ctx)
 	for _, w := range places {
 		f.places[w.ID] = true
@@ -139,7 +152,8 @@ func (s *core) caseFacts(ctx context.Context) (caseFacts, error) {
 }
 
 func (f caseFacts) showCase(c *board.Case) view.Case {
-	return view.ShowCase(c, view.Facts{Autopilot: f.autopilot, Workspace: f.places[c.ID], Asked: f.asked[c.ID]})
+	return view.ShowCase(c, view.Facts{Autopilot: f.autopilot, Workspace: f.places[c.ID], Asked: f.asked[c.ID],
+		Needed: f.needed[c.ID], Landed: f.landed[c.ID]})
 }
 
 func (s caseHandlers) addCase(ctx context.Context, in *struct {

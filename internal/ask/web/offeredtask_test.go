@@ -289,6 +289,12 @@ func TestOfferedActionsOfTasksHold(t *testing.T) {
 			id := come(same)
 			var shown view.CaseDetail
 			same.get("/cases/"+id, &shown)
+			var page view.CasePage
+			same.get("/cases", &page)
+			listed := slices.IndexFunc(page.Cases, func(c view.Case) bool { return c.ID == id })
+			if listed < 0 || !slices.Equal(page.Cases[listed].Actions, shown.Actions) {
+				t.Errorf("the list offers %v, and its page %v", page.Cases, shown.Actions)
+			}
 			for name, deed := range taskDeeds {
 				if name == "extend" && slices.Contains([]string{"pending", "review", "deferred"}, shown.Status) {
 					continue // limits can be set beforehand, but nothing shows that they are needed

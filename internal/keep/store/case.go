@@ -82,6 +82,11 @@ func (s CaseTables) Dependents(ctx context.Context, id string) ([]string, error)
 	return readRows(ctx, s.DB, "read what needs "+id, rows.TextField, dependentsQuery, id)
 }
 
+// Needed returns the ids of the cases that others need.
+func (s CaseTables) Needed(ctx context.Context) ([]string, error) {
+	return readRows(ctx, s.DB, "read what is needed", rows.TextField, `SELECT DISTINCT need FROM case_needs`)
+}
+
 // CaseHistory returns what was done with a case, oldest first; also of one
 // that was removed.
 func (s CaseTables) CaseHistory(ctx context.Context, id string) ([]board.Entry, error) {

@@ -312,6 +312,15 @@ func (s QueueTables) Landings(ctx context.Context, target, task string, limit in
 			ORDER BY seq DESC LIMIT $3`, target, task, limit)
 }
 
+// TaskLandings returns what landed of some tasks, on whichever target, the last first.
+func (s QueueTables) TaskLandings(ctx context.Context, tasks []string) ([]queue.Landing, error) {
+	c := &rows.Conditions{}
+	rows.AnyOf(c, `task IN (…)`, tasks)
+	return readRows(ctx, s.DB, "list the landings of tasks",
+		func(l *queue.Landing) []any { return []any{rows.ScanJSON(l)} },
+		`SELECT data FROM landings`+c.Where()+` ORDER BY seq DESC`, c.Args...)
+}
+
 // LandCases makes tasks done that landed and are not done on the board, and
 // returns their ids.
 func (s CaseTables) LandCases(ctx context.Context, landed []queue.Landing, now time.Time) (moved []string, err error) {

@@ -91,7 +91,7 @@ export function linkedCases(cases: Case[]): Case[] {
 /** moveTo is the move that leads a case to a column; undefined where there is none. */
 export function moveTo(c: Pick<Case, 'actions'>, column: string): Move | undefined {
   const wanted: Record<string, Move[]> = {
-    pending: ['retry', 'unblock', 'undefer', 'redo'],
+    pending: ['retry', 'unblock', 'undefer', 'redo', 'revert'],
     active: ['start'],
     blocked: ['block', 'reject'],
     deferred: ['defer'],

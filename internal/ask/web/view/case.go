@@ -33,7 +33,7 @@ type Case struct {
 	Finished    int       `json:"children_done"`
 	CreatedAt   time.Time `json:"created_at"`
 	UpdatedAt   time.Time `json:"updated_at"`
-	Actions     []string  `json:"actions" nullable:"false" doc:"What a person may do with it as it is; revert and remove only where one case is asked for."`
+	Actions     []string  `json:"actions" nullable:"false" doc:"What a person may do with it as it is."`
 	Description string    `json:"description,omitempty" doc:"Only where one case is asked for."`
 	Acceptance  []string  `json:"acceptance,omitempty" doc:"Only where one case is asked for."`
 
@@ -64,6 +64,8 @@ type Facts struct {
 	Autopilot bool // one works
 	Workspace bool // it has one
 	Asked     bool // a person is asked to review its work
+	Needed    bool // others need it
+	Landed    bool // what landed last is work of it
 }
 
 // ShowCase shows a case with what a person may do with it.
@@ -86,8 +88,7 @@ func ShowCase(c *board.Case, f Facts) Case {
 var personal = []board.Action{board.Approve, board.Redo, board.Reject, board.Start, board.Retry, board.Unblock,
 	board.Block, board.Defer, board.Undefer, board.Rollback}
 
-// caseActions tries what is allowed: a move that is not stored changes nothing. What has
-// landed, and what others need, is known where one case is shown.
+// caseActions tries what is allowed: a move that is not stored changes nothing.
 func caseActions(c *board.Case, f Facts) []string {
 	out := []string{}
 	for _, a := range personal {
@@ -115,6 +116,12 @@ func caseActions(c *board.Case, f Facts) []string {
 	}
 	if board.CanEdit(c) == nil {
 		out = append(out, string(board.Edit))
+	}
+	if f.Landed && c.Status == board.Done {
+		out = append(out, string(board.Revert))
+	}
+	if !f.Needed && board.CanRemove(c, nil) == nil {
+		out = append(out, string(board.Remove))
 	}
 	return out
 }
