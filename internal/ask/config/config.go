@@ -352,17 +352,18 @@ func (a Autopilot) RacingAgents() []string {
 
 // Hooks are commands by event.
 type Hooks struct {
-	OnStart      *Hook `yaml:"on_start"`
-	OnComplete   *Hook `yaml:"on_complete"`
-	PreMerge     *Hook `yaml:"pre_merge"`
-	PostMerge    *Hook `yaml:"post_merge"`
-	OnConflict   *Hook `yaml:"on_conflict"`
-	OnPause      *Hook `yaml:"on_pause"`
-	OnError      *Hook `yaml:"on_error"`
-	OnEscalation *Hook `yaml:"on_escalation"`
-	OnBudget     *Hook `yaml:"on_budget"`
-	OnSprintEnd  *Hook `yaml:"on_sprint_end"`
-	OnEvent      *Hook `yaml:"on_event"`
+	OnStart       *Hook `yaml:"on_start"`
+	OnComplete    *Hook `yaml:"on_complete"`
+	PreMerge      *Hook `yaml:"pre_merge"`
+	PostMerge     *Hook `yaml:"post_merge"`
+	OnConflict    *Hook `yaml:"on_conflict"`
+	OnPause       *Hook `yaml:"on_pause"`
+	OnError       *Hook `yaml:"on_error"`
+	OnEscalation  *Hook `yaml:"on_escalation"`
+	OnBudget      *Hook `yaml:"on_budget"`
+	OnSprintStart *Hook `yaml:"on_sprint_start"`
+	OnSprintEnd   *Hook `yaml:"on_sprint_end"`
+	OnEvent       *Hook `yaml:"on_event"`
 }
 
 // Hook is one command. A plain text is its command.
@@ -374,7 +375,7 @@ type Hook struct {
 
 // Notification is one receiver: exactly one of Command, Webhook and Desktop is set.
 type Notification struct {
-	Events  []string          `yaml:"events" default:"[escalation, error, pause, sprint_end, budget]" enum:"start|complete|pre_merge|post_merge|conflict|pause|error|escalation|budget|sprint_end" names:"true"`
+	Events  []string          `yaml:"events" default:"[escalation, error, pause, sprint_start, sprint_end, budget]" enum:"start|complete|pre_merge|post_merge|conflict|pause|error|escalation|budget|sprint_start|sprint_end" names:"true"`
 	Command string            `yaml:"command"`
 	Sandbox bool              `yaml:"sandbox" default:"true"`
 	Webhook string            `yaml:"webhook"`

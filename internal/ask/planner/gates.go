@@ -123,7 +123,7 @@ func HooksOf(c *config.Config) (own map[hook.Name]*config.Hook, general *config.
 	return map[hook.Name]*config.Hook{
 		hook.Start: h.OnStart, hook.Complete: h.OnComplete, hook.PreMerge: h.PreMerge, hook.PostMerge: h.PostMerge,
 		hook.Conflict: h.OnConflict, hook.Pause: h.OnPause, hook.Error: h.OnError, hook.Escalation: h.OnEscalation,
-		hook.Budget: h.OnBudget, hook.SprintEnd: h.OnSprintEnd,
+		hook.Budget: h.OnBudget, hook.SprintStart: h.OnSprintStart, hook.SprintEnd: h.OnSprintEnd,
 	}, h.OnEvent
 }
 

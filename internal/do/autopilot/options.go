@@ -124,22 +124,23 @@ type NoticeKind string
 
 // The notices.
 const (
-	Began      NoticeKind = "began"   // Text
-	TaskBegan  NoticeKind = "task"    // Case, Title, Text: why it was chosen
-	RunNotice  NoticeKind = "run"     // Case, Engine
-	TaskEnded  NoticeKind = "settled" // Case, Title, Settlement
-	Landed     NoticeKind = "landed"  // Case, Title
-	QueueNote  NoticeKind = "queue"   // Case, Note
-	Alert      NoticeKind = "alert"   // Text
-	Paused     NoticeKind = "paused"  // Text: why
-	GoesOn     NoticeKind = "goes on"
-	Checkpoint NoticeKind = "checkpoint" // Text: the ref that keeps the target
-	Rested     NoticeKind = "rested"     // Text: why nothing is done now; when it changed
-	Told       NoticeKind = "told"       // Text: what happened that needs no action
-	TargetRed  NoticeKind = "target red" // Text: what is waited for
-	Warning    NoticeKind = "warning"    // Text
-	Recovered  NoticeKind = "recovered"  // Case, Text
-	Over       NoticeKind = "over"       // Text
+	Began       NoticeKind = "began"   // Text
+	TaskBegan   NoticeKind = "task"    // Case, Title, Text: why it was chosen
+	RunNotice   NoticeKind = "run"     // Case, Engine
+	TaskEnded   NoticeKind = "settled" // Case, Title, Settlement
+	Landed      NoticeKind = "landed"  // Case, Title
+	QueueNote   NoticeKind = "queue"   // Case, Note
+	Alert       NoticeKind = "alert"   // Text
+	Paused      NoticeKind = "paused"  // Text: why
+	GoesOn      NoticeKind = "goes on"
+	Checkpoint  NoticeKind = "checkpoint" // Text: the ref that keeps the target
+	Rested      NoticeKind = "rested"     // Text: why nothing is done now; when it changed
+	Told        NoticeKind = "told"       // Text: what happened that needs no action
+	TargetRed   NoticeKind = "target red" // Text: what is waited for
+	Warning     NoticeKind = "warning"    // Text
+	Recovered   NoticeKind = "recovered"  // Case, Text
+	SprintBegan NoticeKind = "sprint"     // Text: its id
+	Over        NoticeKind = "over"       // Text
 )
 
 // Notice is what happened.

@@ -52,6 +52,7 @@ func (p *pilot) startSprint(ctx context.Context) error {
 	}
 	p.saveSprint(ctx)
 	p.writeSprint(*p.sprint)
+	p.notify(Notice{Kind: SprintBegan, Text: id})
 	return nil
 }
 

@@ -22,21 +22,22 @@ type Name string
 
 // The events.
 const (
-	Start      Name = "start"      // a run starts or resumes
-	Complete   Name = "complete"   // a run is complete
-	PreMerge   Name = "pre_merge"  // a landing is about to begin
-	PostMerge  Name = "post_merge" // work landed
-	Conflict   Name = "conflict"   // a landing conflicts
-	Pause      Name = "pause"      // a run or the autopilot pauses
-	Error      Name = "error"      // a run failed, was aborted, or reached a limit
-	Escalation Name = "escalation" // a person is asked
-	Budget     Name = "budget"     // the cost nears or reaches what is allowed
-	SprintEnd  Name = "sprint_end" // a sprint is over
+	Start       Name = "start"        // a run starts or resumes
+	Complete    Name = "complete"     // a run is complete
+	PreMerge    Name = "pre_merge"    // a landing is about to begin
+	PostMerge   Name = "post_merge"   // work landed
+	Conflict    Name = "conflict"     // a landing conflicts
+	Pause       Name = "pause"        // a run or the autopilot pauses
+	Error       Name = "error"        // a run failed, was aborted, or reached a limit
+	Escalation  Name = "escalation"   // a person is asked
+	Budget      Name = "budget"       // the cost nears or reaches what is allowed
+	SprintStart Name = "sprint_start" // a sprint has started
+	SprintEnd   Name = "sprint_end"   // a sprint is over
 )
 
 // Names are all events, in the order in which a task can meet them.
 func Names() []Name {
-	return []Name{Start, Complete, PreMerge, PostMerge, Conflict, Pause, Error, Escalation, Budget, SprintEnd}
+	return []Name{Start, Complete, PreMerge, PostMerge, Conflict, Pause, Error, Escalation, Budget, SprintStart, SprintEnd}
 }
 
 // Event is what happened. Receivers get it as JSON: fields can be added, but
@@ -155,7 +156,7 @@ func (e Event) wordsOf() string {
 		return who + " " + e.endingText() + e.effortText() + because
 	case Escalation:
 		return who + " needs you" + e.questionText(because)
-	case Budget, SprintEnd:
+	case Budget, SprintStart, SprintEnd:
 		return who + because
 	}
 	return who + " " + string(e.Name) + because

@@ -436,6 +436,7 @@ func TestText(t *testing.T) {
 		"pawl is paused: 3 tasks failed in a row":            {Name: Pause, Why: "3 tasks failed in a row"},
 		"run r: cost $8.00 is over 80 % of the limit":        {Name: Budget, Run: "r", Why: "cost $8.00 is over 80 % of the limit"},
 		"sprint 2026-01-02-001: done":                        {Name: SprintEnd, Subject: "sprint 2026-01-02-001", Why: "done"},
+		"sprint 2026-01-02-001: it has started":              {Name: SprintStart, Subject: "sprint 2026-01-02-001", Why: "it has started"},
 		"task-1 is about to land on main":                    {Name: PreMerge, Case: "task-1", Target: "main"},
 		"said by the sender":                                 {Name: Start, Text: "said\x07 by\x1b the sender"},
 	} {

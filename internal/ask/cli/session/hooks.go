@@ -118,6 +118,9 @@ func (t *AutopilotHooks) Notice(ctx context.Context, n autopilot.Notice) {
 		delete(t.titles, n.Case)
 	case autopilot.Paused:
 		t.hooks.Fire(ctx, hook.Event{Name: hook.Pause, At: n.At, Subject: "the autopilot", Status: "paused", Why: n.Text})
+	case autopilot.SprintBegan:
+		t.hooks.Fire(ctx, hook.Event{Name: hook.SprintStart, At: n.At, Subject: "sprint " + n.Text, Status: "started",
+			Why: "it has started"})
 	case autopilot.Over:
 		if n.Sprint {
 			t.hooks.Fire(ctx, hook.Event{Name: hook.SprintEnd, At: n.At, Subject: "the sprint", Status: "ended", Why: n.Text})
