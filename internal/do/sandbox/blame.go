@@ -67,8 +67,8 @@ func (p *Policy) NameRefusals(f *failure.Analysis, output string, connections []
 
 // withNote appends a note to a summary, which is cut before it if both together are too long.
 func withNote(summary, note string) string {
-	const most = 250 // what is shown of a summary has the name of a gate, too
-	return fault.Cut(summary, max(100, most-len(note))) + " (" + note + ")"
+	const most = 270 // what is shown of a summary has the name of a gate, too
+	return fault.Cut(summary, max(140, most-len(note))) + " (" + note + ")"
 }
 
 // ExplainGate adds to the failure of a gate what the box refused, as NameRefusals does. A connection
