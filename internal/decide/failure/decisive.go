@@ -7,7 +7,13 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
 )
 
-// This file finds the line that decides, of those that an outline has.
+// This file picks the line that describes a verdict best.
+
+// bareName names an error, and says nothing of it.
+var bareName = lazy.Regexp(`^\[?[\w.:\\]*(?:Error|Exception|Problem)(?:: [A-Z]+\d+)?[\]:]?$`)
+
+// solverSays begins the line in which a solver of versions explains why none fits.
+var solverSays = lazy.Regexp(`^(?:Because |\[__\d+\] (?:rejecting|unknown package): )`)
 
 // decisiveLine returns the number of the line that describes the verdict best. Below the bare name of
 // an error that is the next one.
@@ -111,74 +117,4 @@ func (o *outline) firstLike(h *hits, v verdict) int {
 		}
 	}
 	return v.line
-}
-
-// errorLines returns the lines that speak of an error, in their order, at most the last limit.
-// Where none does more than hint, the last few lines are included, and all that a green output has
-// nothing like.
-func (o *outline) errorLines(limit int) []int {
-	var lines []int
-	sure, end := false, 0
-	alike, named := o.similarLines()
-	for i, p := range slices.Backward(o.parts) {
-		last := p >= plain && (end < 3 || len(o.usual.lines) > 0) && !alike[i]
-		if p != aside {
-			end++
-		}
-		row := !named && p == plain && countColumns(o.textAt(i)) > 1
-		tells := p >= hinting || last || row || o.isDetail(i)
-		if tells && len(lines) < limit {
-			lines = append(lines, i)
-			sure = sure || p >= erring
-		}
-	}
-	if sure {
-		lines = slices.DeleteFunc(lines, func(i int) bool { return o.parts[i] < hinting && !o.isDetail(i) })
-	}
-	slices.Reverse(lines)
-	return lines
-}
-
-// similarLines returns the plain lines of which there are several that differ by a name, beside
-// lines that hint at an error: a check prints one for each thing that it looks at. Named is true if
-// one of those lines names something; "plan and reality differ" does not.
-func (o *outline) similarLines() (alike map[int]bool, named bool) {
-	forms, alike, hints := map[string][]int{}, map[int]bool{}, false
-	for i := max(0, len(o.parts)-outlineLines); i < len(o.parts); i++ {
-		hints = hints || o.parts[i] >= hinting
-		named = named || o.parts[i] >= hinting && !isNameless(o.textAt(i))
-		if o.parts[i] != plain {
-			continue
-		}
-		forms[frameOf(normalizeLine(o.textAt(i)))] = append(forms[frameOf(normalizeLine(o.textAt(i)))], i)
-		for form := range namedIn(o.textAt(i)) {
-			forms["@ "+frameOf(form)] = append(forms["@ "+frameOf(form)], i)
-		}
-	}
-	for _, lines := range forms { // order does not show: a line is alike by any of them
-		for _, i := range lines {
-			alike[i] = alike[i] || hints && len(lines) > 1
-		}
-	}
-	return alike, named
-}
-
-// valueLabel stands alone above a value.
-var valueLabel = lazy.Regexp(`^(?i:expected|actual|received|got|want|passed in|found|returned)(?: \w+)?:$`)
-
-// isDetail reports whether a line continues the error above it.
-func (o *outline) isDetail(i int) bool {
-	l := o.t.LineAt(i)
-	if i > 0 && o.parts[i] == plain && valueLabel().MatchString(o.textAt(i-1)) {
-		return true
-	}
-	if deeper := strings.HasPrefix(l, "  ") || strings.HasPrefix(l, "\t"); !deeper || o.parts[i] != plain {
-		return false
-	}
-	for j := i - 1; j >= max(0, i-3) && o.textAt(j) != ""; j-- { // a compiler shows the source between
-		if o.parts[j] >= hinting {
-			return true
-		}
-	}
-	return false
 }
