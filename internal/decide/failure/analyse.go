@@ -241,7 +241,8 @@ func correctVerdict(h *hits, v verdict) verdict {
 	}
 	if v.class == Validation && words.Has(h.t.LineAt(v.line), "load config", "loading config") {
 		// What the configuration needs is the cause.
-		if needs := h.lastHit(func(r *rule) bool { return r.Class == Dependency && r.Weight >= 84 }, v.line); needs != nil {
+		missing := func(r *rule) bool { return r.Class == Dependency && r.Weight >= 84 }
+		if needs := h.lastHit(missing, v.line); needs != nil {
 			return verdict{class: Dependency, weight: 90, line: needs.line}
 		}
 	}

@@ -87,7 +87,9 @@ func classOfForm(l string) (Class, int, flag) {
 		// A place and a message: somebody refuses the code there.
 		before := strings.TrimSpace(l[:at.From])
 		switch code := isCompiledFile(at.File) || extOf(at.File) == "go" || strings.HasPrefix(at.Rest, ": error:"); {
-		case code && !lintName().MatchString(l) && !strings.HasPrefix(before, "%Warn") && !strings.Contains(at.Rest, "should "):
+		case lintName().MatchString(l):
+			return Lint, 40, 0
+		case code && !strings.HasPrefix(before, "%Warn") && !strings.Contains(at.Rest, "should "):
 			return CompileError, 40, 0
 		default:
 			return Lint, 40, 0

@@ -296,6 +296,7 @@ var valueForms = []struct {
 		lazy.Regexp(`\btype ("[^"]*") (?:cannot be|is not) assign(?:ed|able) to .*?\btype ("[^"]*")`), 2},
 	{[]string{"' failed: "}, lazy.Regexp(`' failed: .+? == (\S+), (\S+) == \S+$`), 2}, // Check
 	{[]string{"[1] "}, lazy.Regexp(`^\[1\] (\S+) - (\S+) == \S+$`), 2},                // testthat
+	{[]string{" is not equal to ("}, lazy.Regexp(`\((.+?)\) is not equal to \((.+?)\)`), 2},
 	{[]string{"values: "}, lazy.Regexp(`^values: \w+\( ?(.+?) == (.+?) ?\)$`), 2},
 	{[]string{" Was "}, lazy.Regexp(`^Expected ('[^']*'|\S+) Was (\S.*?)\.?$`), 1},
 	{[]string{"not found in "}, lazy.Regexp(`^(?:\w+: )?(.+?) not found in (["'\[({].*)$`), 1},

@@ -199,6 +199,7 @@ func (b *Body) readHead(l, said string) {
 // readField takes a value from its field; a difference had only a part of it.
 func (b *Body) readField(value *string, said, name string) {
 	v, ok := strings.CutPrefix(said, name)
+	v = strings.TrimSpace(v)
 	whole := ok && v != "{" && v != "["
 	open := *value == "" || b.differ
 	if whole && open {

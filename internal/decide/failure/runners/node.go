@@ -96,7 +96,7 @@ func readTAP(t printed.Text) (Tests, bool) {
 			out.Failed++
 		}
 	}
-	if !plan && out.Passed+out.Failed < 2 {
+	if !plan && out.Failed == 0 && out.Passed < 2 {
 		return out, false
 	}
 	out.Items = tapItems(t)
@@ -150,7 +150,7 @@ func tapItems(t printed.Text) []Item {
 }
 
 // tapField matches the useless fields of a test's YAML block.
-var tapField = lazy.Regexp(`^(?:---$|\.\.\.$|failureType:|duration_ms:|type:|error: [|>]-?$)`)
+var tapField = lazy.Regexp(`^(?:---$|\.\.\.$|failureType:|duration_ms:|type:|operator:|error: [|>]-?$)`)
 
 func tapName(said string) string {
 	s := strings.TrimPrefix(said, "not ok ")

@@ -79,7 +79,7 @@ func addPytestShort(items []Item, l string) []Item {
 	file, test, _ := strings.Cut(id, "::")
 	for i := range items {
 		last := test[strings.LastIndex(test, "::")+1:]
-		if n := items[i].Test; n == strings.ReplaceAll(strings.TrimPrefix(last, ":"), "::", ".") ||
+		if n := items[i].Test; n == id || n == strings.ReplaceAll(strings.TrimPrefix(last, ":"), "::", ".") ||
 			n == strings.ReplaceAll(test, "::", ".") || n == file {
 			items[i].File = cmp.Or(items[i].File, file)
 			if test != "" {
