@@ -44,7 +44,7 @@ func Split(s string) Text {
 	t := Text{All: s}
 	start, owners := 0, ownersIn(s)
 	timed, blanks := countTimestamps(s)
-	seconds := inSeconds().MatchString(s)
+	seconds := countsSeconds(s)
 	node := strings.Contains(s, "  failureType: '") // what a file of tests printed is a comment in node's TAP
 	for l := range strings.SplitSeq(s, "\n") {
 		own := 0
@@ -67,11 +67,21 @@ func Split(s string) Text {
 	return t
 }
 
-var (
-	// inSeconds are lines that begin with the seconds since the start, as BuildKit shows a failed step.
-	inSeconds = lazy.Regexp(`(?:^|\n)(?:\d+\.\d{2,3}(?: [^\n]*)?(?:\n|$)){3}`)
-	second    = lazy.Regexp(`^\d+\.\d{2,3}(?: |$)`)
-)
+// second is the time since the start, which BuildKit puts before the lines of a step that failed.
+var second = lazy.Regexp(`^\d+\.\d{2,3}(?: |$)`)
+
+// countsSeconds reports whether three lines that follow each other begin with such a time.
+func countsSeconds(s string) bool {
+	timed := 0
+	for l := range strings.SplitSeq(s, "\n") {
+		if !second().MatchString(l) {
+			timed = 0
+		} else if timed++; timed == 3 {
+			return true
+		}
+	}
+	return false
+}
 
 // tapCount matches node's own totals and headings, which are comments.
 var tapCount = lazy.Regexp(`^# (?:Subtest: |(?:tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) )`)
