@@ -15,8 +15,18 @@ import { moved } from '../src/lib/order';
 import { Piece, placeOf, tall } from '../src/lib/parts';
 import { Newest } from '../src/lib/newest';
 import { long, turns } from '../src/lib/talk';
-import { expected, progress, readStats, timeOfDay } from '../src/lib/sprint';
+import { expected, limitsOf, progress, readStats, timeOfDay } from '../src/lib/sprint';
 import { scrollFor, windowOf } from '../src/lib/window';
+
+test('a sprint names the limits of a task that it takes from the configuration', () => {
+  const all = [
+    { path: 'autopilot.task_timeout', value: '45m', set: true },
+    { path: 'loop.failure_threshold', value: '3', set: false },
+    { path: 'loop.stuck_threshold', value: '0', set: true },
+  ];
+  assert.deepEqual(limitsOf(all), ['ends after 45m', 'failed iterations in a row: 5']);
+  assert.deepEqual(limitsOf([{ ...all[1]!, set: true }]), ['failed iterations in a row: 3']);
+});
 
 test('durations, money and sizes', () => {
   assert.equal(duration(0.42), '0.4s');

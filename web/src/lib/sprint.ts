@@ -102,3 +102,20 @@ export function expected(
   const tasks = Math.min(ready, Math.floor((room / Math.max(1, average)) * slots));
   return { tasks, seconds: Math.min(room, time(Math.max(tasks, Math.min(ready, 1)))) };
 }
+
+/** limitsOf are the limits of a task that a sprint takes from the configuration, in words. A 0 is none. */
+export function limitsOf(settings: { path: string; value: string; set: boolean }[]): string[] {
+  const of = (path: string) => settings.find((s) => s.path === path);
+  const says: [string, string][] = [
+    ['autopilot.task_timeout', 'ends after'],
+    ['loop.failure_threshold', 'failed iterations in a row:'],
+    ['loop.stuck_threshold', 'iterations without progress:'],
+    ['loop.thrashing_threshold', 'failed iterations with the same file:'],
+  ];
+  return says.flatMap(([path, words]) => {
+    const s = of(path);
+    // A task has its own default where the key is not set.
+    const value = path === 'loop.failure_threshold' && !s?.set ? '5' : s?.value;
+    return !value || /^0s?$/.test(value) ? [] : [`${words} ${value}`];
+  });
+}
