@@ -115,26 +115,14 @@ type caseFacts struct {
 
 // caseFacts reads them; what landed only of the cases that are given.
 func (s *core) caseFacts(ctx context.Context, cases ...board.Case) (caseFacts, error) {
-	f := caseFacts{places: map[string]bool{}, asked: map[string]bool{}, needed: map[string]bool{}, landed: map[string]bool{}}
-	var done []string
-	for _, c := range cases {
-		if c.Type == board.Task && c.Status == board.Done {
-			done = append(done, c.ID)
-		}
+	f := caseFacts{places: map[string]bool{}, asked: map[string]bool{}, needed: map[string]bool{},
+		landed: map[string]bool{}}
+	ids := lists.Each(cases, func(c board.Case) string { return c.ID })
+	landings, lerr := s.o.Store.TaskLandings(ctx, append(ids, "")) // a list of none is no SQL
+	for _, l := range slices.Backward(landings) {                  // the last one decides
+		f.landed[l.Task] = l.Commit != "" && !l.Revert && !l.Empty
 	}
-	if len(done) > 0 {
-		landings, err := s.o.Store.TaskLandings(ctx, done)
-		if err != nil {
-			return f, err
-		}
-		for _, l := range slices.Backward(landings) { // the last one decides
-			f.landed[l.Task] = l.Commit != "" && !l.Revert && !l.Empty
-		}
-	}
-	needed, err := s.o.Store.Needed(ctx)
-	if err != nil {
-		return f, err
-	}
+	needed, nerr := s.o.Store.Needed(ctx)
 	for _, id := range needed {
 		f.needed[id] = true
 	}
@@ -148,7 +136,7 @@ func (s *core) caseFacts(ctx context.Context, cases ...board.Case) (caseFacts, e
 	}
 	pilot, _, perr := s.o.Store.Autopilot(ctx)
 	f.autopilot = storedrun.Alive(pilot.Owner) || pilot.On()
-	return f, errors.Join(err, rerr, perr)
+	return f, errors.Join(err, rerr, perr, lerr, nerr)
 }
 
 func (f caseFacts) showCase(c *board.Case) view.Case {

@@ -203,7 +203,8 @@ func holdAgain(ctx context.Context, w *statements, id string, at time.Time) erro
 	last, _, err := rows.FindFirst(ctx, w, entryFields, `SELECT `+entryColumns+` FROM case_history
 		WHERE id = $1 AND action NOT IN ($2, $3, $4) ORDER BY seq DESC LIMIT 1`,
 		id, string(board.Edit), string(board.Enqueue), string(board.Reopen))
-	if err != nil || last.By != board.Person || last.Action != board.Block && last.Action != board.Defer {
+	isHold := last.Action == board.Block || last.Action == board.Defer
+	if err != nil || last.By != board.Person || !isHold {
 		return err
 	}
 	return moveCase(ctx, w, id, board.Change{Action: last.Action, By: board.Person, Why: last.Why, At: at})
