@@ -446,7 +446,7 @@ func (w *Workspace) mergedText(ctx context.Context, c Conflict) ([]byte, error) 
 // conflict; then there is no head.
 func (w *Workspace) putOnTop(ctx context.Context, head, onto string) (string, []string, error) {
 	store := w.o.Person.Store
-	commits, err := w.commitsTo(ctx, head)
+	commits, err := commitsTo(ctx, store, w.agreed.Head, head)
 	if err != nil {
 		return "", nil, err
 	}
@@ -476,11 +476,11 @@ func (w *Workspace) putOnTop(ctx context.Context, head, onto string) (string, []
 	return at, nil, nil
 }
 
-// commitsTo are the commits of the agent, each with its parent: as one where there are merges.
-func (w *Workspace) commitsTo(ctx context.Context, head string) ([][]string, error) {
-	commits, err := w.o.Person.Store.Since(ctx, w.agreed.Head, head)
+// commitsTo are the commits from one to another, each with its parent: as one where there are merges.
+func commitsTo(ctx context.Context, store *git.Repo, began, head string) ([][]string, error) {
+	commits, err := store.Since(ctx, began, head)
 	if slices.ContainsFunc(commits, func(c []string) bool { return len(c) > 2 }) {
-		commits = [][]string{{head, w.agreed.Head}}
+		commits = [][]string{{head, began}}
 	}
 	return commits, err
 }

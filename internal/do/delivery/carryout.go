@@ -88,7 +88,8 @@ func (d Delivered) Text() string {
 	}
 	switch {
 	case d.AsFiles && len(d.Mixed) > 0:
-		text += "; its commits stay in the workspace, since they have your uncommitted changes of " + deliver.Some(d.Mixed)
+		text += "; its commits stay in the workspace, since they have your uncommitted changes of " +
+			deliver.Some(d.Mixed)
 	case d.AsFiles:
 		text += "; its commits stay in the workspace, since the gates judged them with " + deliver.Some(d.Paths) +
 			" only, which the agent did not commit"
@@ -131,7 +132,8 @@ func (w *Workspace) deliverHeld(ctx context.Context, v Verdict) (Delivered, erro
 	}
 	d := Delivered{Decision: deliver.Decide(f), Iteration: u.N, Branch: w.agreed.Branch, Commits: u.Commits,
 		Files: len(u.allChanges()), Apart: lists.Each(u.Apart, pieceOf), Only: u.Only,
-		From: w.agreed.Head, To: cmp.Or(u.Head.Commit, w.agreed.Head), Before: w.agreed.Tree, Without: u.Without, Mixed: u.Mixed,
+		From: w.agreed.Head, To: cmp.Or(u.Head.Commit, w.agreed.Head), Before: w.agreed.Tree,
+		Without: u.Without, Mixed: u.Mixed,
 		After: u.Tree, Many: deliver.ManyNew(git.Added(u.allChanges()))}
 	if u.Commits == 0 {
 		d.To = d.From

@@ -139,7 +139,8 @@ func (w *Workspace) chooseSide(ctx context.Context, c Conflict, choice Choice, t
 	side := Side{Mode: cmp.Or(c.Agent.Mode, c.Mine.Mode)}
 	switch choice {
 	case Edited:
-		if err = w.checkEdited(ctx, c, text); err != nil {
+		marked, err := w.mergedText(ctx, c)
+		if err = cmp.Or(err, checkEdited(marked, text)); err != nil {
 			return Side{}, err
 		}
 	case Mine, Agents:
@@ -165,15 +166,14 @@ func (w *Workspace) chooseSide(ctx context.Context, c Conflict, choice Choice, t
 var ErrMarkers = errors.New("the text still has lines with conflict markers")
 
 // checkEdited refuses a text in which a person left markers.
-func (w *Workspace) checkEdited(ctx context.Context, c Conflict, text []byte) error {
-	marked, err := w.mergedText(ctx, c)
+func checkEdited(marked, text []byte) error {
 	both := linesOf(marked, Both)
 	for line := range bytes.Lines(text) {
 		if markerOf(line) != 0 && !bytes.Contains(both, line) {
 			return fmt.Errorf("%w: remove %q", ErrMarkers, bytes.TrimSpace(line))
 		}
 	}
-	return err
+	return nil
 }
 
 // linesOf takes the lines that were chosen where both sides conflict, of both the person's
@@ -195,7 +195,8 @@ func linesOf(text []byte, choice Choice) []byte {
 
 var markers = func() map[string]byte {
 	all := map[string]byte{}
-	for sign, names := range map[string][]string{"<": {" ours", " mine"}, "|": {" base"}, "=": {""}, ">": {" theirs", " agent"}} {
+	named := map[string][]string{"<": {" ours", " mine"}, "|": {" base"}, "=": {""}, ">": {" theirs", " agent"}}
+	for sign, names := range named {
 		for _, name := range names {
 			all[strings.Repeat(sign, marker)+name] = sign[0]
 		}

@@ -11,10 +11,18 @@ import (
 // This file is about commits of an agent that have what the person has not committed: the workspace
 // begins with it, and `git add -A` takes it along.
 
+// uncommitted is what the person has in no commit: changes of files by path, and what is staged.
+type uncommitted struct {
+	*Workspace
+	changes map[string]git.Change
+	index   map[string]Side
+}
+
 // withoutPersons makes the commits of an agent again without what the person has not committed.
 // mixed are paths that they change on top of that: then they cannot be taken apart, and stay as
 // they are.
-func (w *Workspace) withoutPersons(ctx context.Context, head string) (commit string, without, mixed []string, err error) {
+func (w *Workspace) withoutPersons(ctx context.Context, head string,
+) (commit string, without, mixed []string, err error) {
 	began := w.agreed.Head
 	if head == began {
 		return head, nil, nil, nil
@@ -33,19 +41,20 @@ func (w *Workspace) withoutPersons(ctx context.Context, head string) (commit str
 		delete(persons, path)
 		delete(index, path)
 	}
-	commits, err := w.commitsTo(ctx, head)
+	u := uncommitted{w, persons, index}
+	commits, err := commitsTo(ctx, w.o.Person.Store, began, head)
 	if err != nil {
 		return "", nil, nil, err
 	}
 	at := began
 	for _, c := range commits {
-		back, both, err := w.personsIn(ctx, c[0], persons, index)
+		back, both, err := u.personsIn(ctx, c[0])
 		if err != nil {
 			return "", nil, nil, err
 		}
 		mixed = lists.Union(mixed, both...)
 		without = lists.Union(without, lists.Each(back, func(ch git.Change) string { return ch.Path })...)
-		if at, err = w.commitWithout(ctx, c, back, at); err != nil {
+		if at, err = u.commitWithout(ctx, c, back, at); err != nil {
 			return "", nil, nil, err
 		}
 	}
@@ -57,12 +66,13 @@ func (w *Workspace) withoutPersons(ctx context.Context, head string) (commit str
 
 // personsIn are the changes that take what the person had not committed, or has staged, out of a
 // commit, and the paths that it changes on top of that.
-func (w *Workspace) personsIn(ctx context.Context, commit string, persons map[string]git.Change, index map[string]Side,
-) (back []git.Change, mixed []string, err error) {
+func (w uncommitted) personsIn(ctx context.Context, commit string) (back []git.Change, mixed []string, err error) {
 	changes, err := w.changesSince(ctx, w.agreed.Head, commit)
 	for _, ch := range changes {
-		was, ok := persons[ch.Path]
-		if index[ch.Path] == sideAfter(ch) && ch.NewObject != "" || ok && sideAfter(ch) == sideAfter(was) {
+		was, ok := w.changes[ch.Path]
+		isStaged := ch.NewObject != "" && w.index[ch.Path] == sideAfter(ch)
+		isInFile := ok && sideAfter(ch) == sideAfter(was)
+		if isStaged || isInFile {
 			back = append(back, reverseChange(ch))
 			continue
 		}
@@ -86,8 +96,9 @@ func (w *Workspace) personsIn(ctx context.Context, commit string, persons map[st
 
 // commitWithout makes a commit again, on another parent, with changes; one of which nothing is left is
 // left out.
-func (w *Workspace) commitWithout(ctx context.Context, c []string, back []git.Change, at string) (string, error) {
-	if isOn := len(c) > 1 && c[1] == at || len(c) == 1 && at == ""; isOn && len(back) == 0 {
+func (w uncommitted) commitWithout(ctx context.Context, c []string, back []git.Change, at string) (string, error) {
+	parent := append(c, "")[1]
+	if parent == at && len(back) == 0 {
 		return c[0], nil
 	}
 	store := w.o.Person.Store
@@ -98,14 +109,15 @@ func (w *Workspace) commitWithout(ctx context.Context, c []string, back []git.Ch
 	if err != nil {
 		return "", err
 	}
-	if was, err := treeOf(ctx, store, at); err != nil || was == tree && len(back) > 0 {
+	was, err := treeOf(ctx, store, at)
+	if isEmpty := was == tree && len(back) > 0; isEmpty || err != nil {
 		return at, err
 	}
 	return store.CommitAgain(ctx, c[0], tree, at)
 }
 
 // isSameText compares files but for line ends, which git may store as others.
-func (w *Workspace) isSameText(ctx context.Context, a, b string) (bool, error) {
+func (w uncommitted) isSameText(ctx context.Context, a, b string) (bool, error) {
 	if a == "" || b == "" || a == b {
 		return a == b, nil
 	}

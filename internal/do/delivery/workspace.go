@@ -333,9 +333,8 @@ type Undelivered struct {
 	Apart   []git.Change
 	Only    []workspace.Conflict
 	skipped []string // of the snapshot
-	// Without are paths of what the person had not committed that the agent's commits had, and Mixed
-	// those that its commits change on top of that: see [Workspace.withoutPersons].
-	Without, Mixed []string
+	Without []string // paths of the person's that the agent's commits had; see [Workspace.withoutPersons]
+	Mixed   []string // those that its commits change further
 }
 
 func (u Undelivered) allChanges() []git.Change { return slices.Concat(u.Changes, u.Apart) }
@@ -422,10 +421,10 @@ func (w *Workspace) AtSnapshot(ctx context.Context, n int) (Undelivered, error) 
 func (w *Workspace) undeliveredAt(ctx context.Context, tree string, head git.Head, skipped []string,
 ) (u Undelivered, err error) {
 	u = Undelivered{Tree: tree, Head: head, skipped: skipped}
-	if u.Head.Commit, err = w.onTop(ctx, head.Commit); err == nil {
-		u.Head.Commit, u.Without, u.Mixed, err = w.withoutPersons(ctx, u.Head.Commit)
+	if u.Head.Commit, err = w.onTop(ctx, head.Commit); err != nil {
+		return u, err
 	}
-	if err != nil {
+	if u.Head.Commit, u.Without, u.Mixed, err = w.withoutPersons(ctx, u.Head.Commit); err != nil {
 		return u, err
 	}
 	if u.Commits, err = w.o.Person.Store.Count(ctx, w.agreed.Head, u.Head.Commit); err != nil {
