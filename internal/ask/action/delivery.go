@@ -279,10 +279,10 @@ func (p *Runs) SettleConflict(ctx context.Context, r store.Run, paths []string, 
 		return path, 0, err
 	}
 	w, err := p.workspaceOf(ctx, r)
-	if errors.Is(err, delivery.ErrGone) {
+	switch {
+	case errors.Is(err, delivery.ErrGone):
 		return path, 0, fault.Of(fault.Refused, err)
-	}
-	if err != nil {
+	case err != nil:
 		return path, 0, err
 	}
 	defer func() { err = errors.Join(err, w.Release(ctx, delivery.Kept)) }()
@@ -299,16 +299,15 @@ func (p *Runs) SettleConflict(ctx context.Context, r store.Run, paths []string, 
 		if i < 0 {
 			continue
 		}
-		path = name
-		if choice == delivery.Edited {
+		if path = name; choice == delivery.Edited {
 			if text, err = w.Text(ctx, all[i]); err == nil {
 				text, err = edit(path, text)
 			}
-			if err != nil {
-				return path, 0, fault.Of(fault.Refused, err)
-			}
 		}
 		break
+	}
+	if err != nil {
+		return path, 0, fault.Of(fault.Refused, err)
 	}
 	left, err = w.Settle(ctx, path, choice, text)
 	if err != nil {

@@ -217,10 +217,9 @@ func (p *Runs) lastRollback(ctx context.Context, run string) (last journal.Rollb
 
 func (p *Runs) sayBack(back Back) {
 	restored, removed := len(back.Written), len(back.Removed)
-	switch {
-	case restored+removed+len(back.Left) == 0 && back.BranchTo == "":
+	if restored+removed+len(back.Left) == 0 && back.BranchTo == "" {
 		p.Say("There was nothing to take back: your files have nothing newer than %s.", back.Where)
-	default:
+	} else {
 		p.Say("Restored %s: %s restored, %d removed.", back.Where, fault.Numbered(restored, "file"), removed)
 	}
 	switch {

@@ -83,8 +83,8 @@ func (d Delivered) Text() string {
 		text += ": " + d.Many
 	}
 	if len(d.Without) > 0 {
-		text += "; its commits had " + deliver.Some(d.Without) + ", which you have not committed: they are made again " +
-			"without it, and it stays uncommitted"
+		text += "; its commits had " + deliver.Some(d.Without) + ", which you have not committed: they are made " +
+			"again without it, and it stays uncommitted"
 	}
 	switch {
 	case d.AsFiles && len(d.Mixed) > 0:

@@ -140,7 +140,7 @@ func (w *Workspace) chooseSide(ctx context.Context, c Conflict, choice Choice, t
 	switch choice {
 	case Edited:
 		marked, err := w.mergedText(ctx, c)
-		if err = cmp.Or(err, checkEdited(marked, text)); err != nil {
+		if err := cmp.Or(err, checkEdited(marked, text)); err != nil {
 			return Side{}, err
 		}
 	case Mine, Agents:
@@ -215,7 +215,7 @@ func (w *Workspace) Text(ctx context.Context, c Conflict) ([]byte, error) {
 	case err != nil || text != nil:
 	case c.isOfFiles():
 		err = fmt.Errorf("%q is not text, or too large: choose mine or agent", c.Path)
-	case c.Base.Object == "" && (c.Mine.Object == "" || c.Agent.Object == ""):
+	case c.Base.Object == "" && slices.Contains([]string{c.Mine.Object, c.Agent.Object}, ""):
 		err = fmt.Errorf("%q is a file of one side, where the other made a folder: choose mine or agent", c.Path)
 	case c.Mine.Object == "":
 		err = fmt.Errorf("you removed %q, and the agent changed it: choose mine or agent", c.Path)

@@ -110,8 +110,11 @@ func (w uncommitted) commitWithout(ctx context.Context, c []string, back []git.C
 		return "", err
 	}
 	was, err := treeOf(ctx, store, at)
-	if isEmpty := was == tree && len(back) > 0; isEmpty || err != nil {
-		return at, err
+	if err != nil {
+		return "", err
+	}
+	if was == tree && len(back) > 0 {
+		return at, nil
 	}
 	return store.CommitAgain(ctx, c[0], tree, at)
 }

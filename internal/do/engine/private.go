@@ -106,7 +106,8 @@ func (w *treeWatch) bringIn(ctx context.Context, n int) (in delivery.BroughtIn, 
 		return in, nil
 	}
 	in, err = w.o.Private.BringIn(ctx, n)
-	if cameIn := in.Files > 0 || in.Commits; err == nil && in.Rests.Kind == "" && cameIn {
+	cameIn := in.Files > 0 || in.Commits
+	if err == nil && in.Rests.Kind == "" && cameIn {
 		w.trees.headAt = w.trees.headAt.Add(-freshFor) // the files are others now
 		w.notify(Notice{Kind: Note, Text: in.Text()})
 	}
