@@ -91,13 +91,11 @@ func (s *core) actionsByTask(ctx context.Context, r store.Run, list []string) []
 		return []string{}
 	}
 	return slices.DeleteFunc(list, func(one string) bool {
-		switch one {
-		case "rollback":
+		if one == "rollback" {
 			return s.o.CheckRollback(ctx, r.Name) != nil
-		case "answer":
-			return s.o.CheckTask(ctx, r, true) != nil
 		}
-		return one == "resume" && c.Status != board.Blocked
+		isIdle := one == "answer" && s.o.CheckTask(ctx, r, true) != nil
+		return isIdle || one == "resume" && c.Status != board.Blocked
 	})
 }
 

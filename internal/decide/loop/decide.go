@@ -304,7 +304,8 @@ func (s turn) endBySignal(r *Record) *Command {
 			c.Warnings = []string{warning}
 		}
 		if !s.Changed {
-			c.Warnings = append(c.Warnings, "the agent claimed COMPLETE, but no iteration of this run has changed a file")
+			const idle = "the agent claimed COMPLETE, but no iteration of this run has changed a file"
+			c.Warnings = append(c.Warnings, idle)
 		}
 		return c
 	}

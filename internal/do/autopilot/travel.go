@@ -210,7 +210,8 @@ func (p *workspaces) reasonToStartOver(ctx context.Context, w pool.Workspace) (s
 	changes, err := p.o.Repo.Changes(ctx, w.Base, target)
 	for _, ch := range changes {
 		if f := ended[0].Failure; ch.OldObject == "" && strings.Contains(f.Summary, path.Base(ch.Path)) {
-			return fmt.Sprintf("its workspace is older than the target and lacks %s, which gate %s needs", ch.Path, f.Step), nil
+			const lacks = "its workspace is older than the target and lacks %s, which gate %s needs"
+			return fmt.Sprintf(lacks, ch.Path, f.Step), nil
 		}
 	}
 	return "", err

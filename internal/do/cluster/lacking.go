@@ -77,7 +77,8 @@ func (l *lacking) joinCauses() string {
 const askBound = 5 * time.Second
 
 // lookAround finds out what the worker lacks that work may not show. It returns true where anything has changed.
-func (l *lacking) lookAround(ctx context.Context, engine client.Client, at autopilot.EngineAt, o *autopilot.Options) bool {
+func (l *lacking) lookAround(ctx context.Context, engine client.Client, at autopilot.EngineAt, o *autopilot.Options,
+) bool {
 	ctx, cancel := context.WithTimeout(ctx, askBound)
 	defer cancel()
 	a, err := ParseAddress(at.Address)

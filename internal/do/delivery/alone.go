@@ -120,7 +120,7 @@ func BaseOf(stateDir, run string) string {
 }
 
 // WorkBase returns the tree that the work is compared with; "" of no workspace, and if it is not known.
-func (w *Workspace) WorkBase() string {
+func WorkBase(w *Workspace) string {
 	if w == nil {
 		return ""
 	}

@@ -42,6 +42,14 @@ func (in BroughtIn) Text() string {
 	return text
 }
 
+// Together names what of the person the work is judged with.
+func (in BroughtIn) Together() string {
+	if in.Commits {
+		return "together with your commits"
+	}
+	return "together with your changes"
+}
+
 // Conflict is a path that the person and the agent both changed. What is stored outlives
 // the code: names must not change.
 type Conflict struct {
@@ -52,9 +60,6 @@ type Conflict struct {
 	// Settled is what a person chose; nil is nothing yet.
 	Settled *Side `json:"settled,omitempty"`
 }
-
-// Open reports whether a person has to choose yet.
-func (c Conflict) Open() bool { return c.Settled == nil }
 
 // Side is what one side has at a path: both are empty where nothing is.
 type Side struct {

@@ -18,6 +18,9 @@ import (
 
 // This file is about what both a person and an agent changed, and how a person resolves it.
 
+// Open reports whether a person has to choose yet.
+func (c Conflict) Open() bool { return c.Settled == nil }
+
 // View is the workspace of a run for a process that only looks at it: another may work there.
 // The error is [ErrGone] when another run has it now, or it was removed.
 func View(ctx context.Context, person *workspace.Checkout, at pool.Workspace, run string) (*Workspace, error) {

@@ -196,10 +196,7 @@ func (w *worker) combine(ctx context.Context, s loop.State) (stays deliver.Decis
 	if in.Rests.Kind != "" || err != nil || len(w.plan.Gates) == 0 {
 		return in.Rests, err == nil && in.Rests.Kind == ""
 	}
-	together := "together with your changes"
-	if in.Commits {
-		together = "together with your commits"
-	}
+	together := in.Together()
 	w.notify(Notice{Kind: Note, Text: "running the gates on the agent's work " + together})
 	c := s.Command
 	c.Iteration, c.Attempt = s.Iteration, s.Attempts+combinedAttempt

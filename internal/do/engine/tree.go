@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/safety"
 	"github.com/pawl-dev/pawl/internal/decide/signal"
 	"github.com/pawl-dev/pawl/internal/do/agent"
+	"github.com/pawl-dev/pawl/internal/do/delivery"
 	"github.com/pawl-dev/pawl/internal/do/engine/attemptdir"
 	"github.com/pawl-dev/pawl/internal/do/engine/lanes"
 	"github.com/pawl-dev/pawl/internal/do/gate"
@@ -56,7 +57,9 @@ func (w *treeWatch) baseSnapshot(ctx context.Context) {
 
 // workBase returns the tree that the work is compared with: that before the task's first run, or else before
 // this one, with what the person did since. "" is not known.
-func (w *treeWatch) workBase() string { return cmp.Or(w.o.Private.WorkBase(), w.plan.BaseTree, w.trees.base) }
+func (w *treeWatch) workBase() string {
+	return cmp.Or(delivery.WorkBase(w.o.Private), w.plan.BaseTree, w.trees.base)
+}
 
 // knowBase takes over what an attempt began with, where nothing better is known.
 func (w *treeWatch) knowBase(b attemptdir.Begun) {

@@ -150,7 +150,9 @@ func (q *Queue) keepSolved(ctx context.Context, p Problem, commit string) error 
 	case len(dropped) > 0:
 		return fmt.Errorf("the agent dropped what the task changed in %s", deliver.Some(dropped))
 	default:
-		lost, err := conflict.FindDropped(func(path string) ([]string, error) { return q.linesAt(ctx, made[path].NewObject) })
+		lost, err := conflict.FindDropped(func(path string) ([]string, error) {
+			return q.linesAt(ctx, made[path].NewObject)
+		})
 		if err != nil {
 			return err
 		}

@@ -9,7 +9,7 @@ export interface Line {
 
 const signs = { '<': 'mine', '|': 'base', '=': 'agent', '>': '' } as const;
 const words = { mine: 'Mine', base: 'Before both', agent: 'The agent’s' } as const;
-const marker = /^([<|=>])\1{22}/;
+const marker = /^([<|=>])\1{22}(?: mine| base| agent)?\r?$/;
 
 /** marked is whether a text has a marker still. */
 export const marked = (text: string) => text.split('\n').some((l) => marker.test(l));

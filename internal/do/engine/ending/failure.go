@@ -140,7 +140,8 @@ func FailureOfAgent(p *runplan.Plan, r *loop.Record, res supervisor.Result) *fai
 // cannotStart reports whether the error of a job that did not start is about its program: it is not there,
 // or no program.
 func cannotStart(err string) bool {
-	return slices.ContainsFunc([]syscall.Errno{syscall.ENOENT, syscall.EACCES, syscall.ENOEXEC}, func(e syscall.Errno) bool {
+	ofProgram := []syscall.Errno{syscall.ENOENT, syscall.EACCES, syscall.ENOEXEC}
+	return slices.ContainsFunc(ofProgram, func(e syscall.Errno) bool {
 		return strings.HasPrefix(err, "cannot start ") && strings.HasSuffix(err, ": "+e.Error())
 	})
 }
