@@ -1,3 +1,4 @@
+// Package issues makes tasks of the issues of a forge, and says there what becomes of the work.
 package issues
 
 import (
