@@ -47,7 +47,7 @@ func (p *Operator) Lacks() []Lack {
 	if sign, isKnown := LoggedIn(p.Env, name); isKnown && sign == "" && len(own.Env) == 0 {
 		keys := cmp.Or(strings.Join(agents.Keys(name), " or "), "its key")
 		out = append(out, Lack{"No login of " + c.Agent + " was found.",
-			[]string{"Start " + name + " in a terminal and log in, or set " + keys + " where pawl serve starts"}})
+			[]string{"Start " + name + " in a terminal and log in, or set " + keys + " in the environment of pawl"}})
 	}
 	return out
 }

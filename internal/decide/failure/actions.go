@@ -250,11 +250,12 @@ func kindOf(e Evidence, c Class, f flag, waits bool) (kind Kind, transient bool)
 }
 
 // ownerOfMissing returns the flag of the part that lacks something. A path is the repository's, and
-// so is a program that a package's script starts; a full disk is the machine's.
+// so is a program that a package's script starts; a full disk and a folder of the system are the machine's.
 func ownerOfMissing(e Evidence, h *hits, v verdict, subject string) flag {
 	c, line := v.class, v.line
 	switch {
-	case c == ResourceExhausted && subject == "disk":
+	case c == ResourceExhausted && subject == "disk",
+		c == Permission && deniedInSystem().MatchString(h.t.All):
 		return machine
 	case c != MissingCommand || e.Source == "agent":
 		return 0
@@ -276,6 +277,9 @@ var (
 	scriptLine = lazy.Regexp(`^\S+\.\w+: (?:line )?\d+: `)
 	// onMachine begins the paths of programs that are installed.
 	onMachine = lazy.Regexp(`^/(?:usr|bin|sbin|opt|nix|snap|lib)/`)
+	// deniedInSystem is a refusal of a path that only an administrator of the machine writes.
+	deniedInSystem = lazy.Regexp(`(?i)(?:denied|eacces|not permitted)[^\n]*[\s'"(]/(?:usr|opt|etc|boot|Library)/` +
+		`|[\s'"(]/(?:usr|opt|etc|boot|Library)/\S*: (?:permission denied|operation not permitted)`)
 	// packageScript is what npm, yarn and bundler say when they run a script or a
 	// program of the project's own packages.
 	packageScript = lazy.Regexp(`(?m)^> \S+@\S+ \S+$|^yarn run v|^bundler: command not found`)

@@ -180,7 +180,7 @@ func showConflicts(ctx context.Context, a *command.App, p *action.Operator, r st
 			a.Say("Run %s has no conflicts to settle. Continue with: %s", r.ID, bringsWorkHome(r))
 			return nil
 		}
-		a.Say("Continue with: %s. Choose again: pawl settle %s PATH with --mine, --agent, --both or --edit",
+		a.Say("Continue with: %s. Or choose again: pawl settle %s PATH --mine, --agent, --both or --edit",
 			bringsWorkHome(r), r.ID)
 		return nil
 	}
