@@ -227,7 +227,11 @@ func statsGroups(a *command.App, list []stats.Tally, by stats.By) error {
 	header := map[stats.By]string{stats.Day: "DAY", stats.Agent: "AGENT", stats.Sprint: "SPRINT",
 		stats.Task: "TASK"}[by] +
 		"\tLANDED\tFAILED\tTIMED OUT\tBLOCKED\tITERATIONS\tA TASK\tRETRIES\tHELPED\tCONFLICTS\tWORKED\tWAITED\tCOST"
-	return command.Listing(a, list, "No statistics yet: no iteration has ended, and no task was started", header,
+	none := "No statistics yet: no iteration has ended, and no task was started"
+	if by == stats.Sprint {
+		none = "No statistics of sprints: pawl sprint starts one"
+	}
+	return command.Listing(a, list, none, header,
 		func(t stats.Tally) command.Row {
 			return command.Row{JSON: t.Line(), Cells: []any{
 				t.Key, t.Landed, t.GaveUp, t.TimedOut, t.Blocked, t.Iterations, perTask(t), t.Retries,
