@@ -53,10 +53,10 @@ func markerOf(line []byte, markerSize int) byte {
 	return c
 }
 
-// FindDropped finds a place where a resolution kept one side's lines as they were, and nothing of what the
-// other side had there. It names the file and that other side; "" if there is no such place. text returns the
-// lines of a file of the resolution.
-func (c *Conflict) FindDropped(text func(path string) ([]string, error)) (string, error) {
+// FindUnmerged finds a file of a resolution that still has markers, or a place where it kept one side's lines as
+// they were and nothing of what the other side had there. It names the file, and what is wrong; "" if there is
+// none. text returns the lines of a file of the resolution.
+func (c *Conflict) FindUnmerged(text func(path string) ([]string, error)) (string, error) {
 	for i := range c.Files {
 		f := &c.Files[i]
 		if f.Regenerate != "" || len(f.Hunks) == 0 {
@@ -66,16 +66,27 @@ func (c *Conflict) FindDropped(text func(path string) ([]string, error)) (string
 		if err != nil {
 			return "", err
 		}
+		if hasMarkers(lines) {
+			return f.Path + " still has the markers of its conflict", nil
+		}
 		for _, h := range f.Hunks {
 			switch {
 			case keepsOnly(lines, h.Ours, h.Theirs):
-				return f.Path + ": what the task has there", nil
+				return f.Path + " lacks what the task has there", nil
 			case keepsOnly(lines, h.Theirs, h.Ours):
-				return f.Path + ": what the target has there", nil
+				return f.Path + " lacks what the target has there", nil
 			}
 		}
 	}
 	return "", nil
+}
+
+// hasMarkers reports whether lines have a conflict as git marks it.
+func hasMarkers(lines []string) bool {
+	begins := func(mark string) bool {
+		return slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, mark) })
+	}
+	return begins("<<<<<<< ") && begins("=======") && begins(">>>>>>> ")
 }
 
 // keepsOnly reports whether lines have all of kept in one piece, and no line that only other has.

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
@@ -77,13 +78,16 @@ func (it Iteration) Warnings() []string {
 	return out
 }
 
-var tones = map[string]Tone{
-	string(loop.Completed): Good, string(loop.Success): Good, string(loop.GatePassed): Good, string(loop.Approved): Good,
-	string(loop.Running): Going, string(loop.Waiting): Going,
-	string(loop.Paused): Wait, string(loop.Pending): Wait, string(loop.Blocked): Wait, string(loop.Interrupted): Wait,
-	string(loop.Stopped): Wait, string(loop.Waited): Wait, string(loop.Asked): Wait,
-	string(loop.Neutral): Plain, string(loop.GateNotRun): Plain,
-}
+// tones are built on first use: most programs print no report.
+var tones = sync.OnceValue(func() map[string]Tone {
+	return map[string]Tone{
+		string(loop.Completed): Good, string(loop.Success): Good, string(loop.GatePassed): Good, string(loop.Approved): Good,
+		string(loop.Running): Going, string(loop.Waiting): Going,
+		string(loop.Paused): Wait, string(loop.Pending): Wait, string(loop.Blocked): Wait, string(loop.Interrupted): Wait,
+		string(loop.Stopped): Wait, string(loop.Waited): Wait, string(loop.Asked): Wait,
+		string(loop.Neutral): Plain, string(loop.GateNotRun): Plain,
+	}
+})
 
 // toneOf gives the tone of a status, an outcome, a verdict or a gate.
 func toneOf(of any) Tone {
@@ -91,7 +95,7 @@ func toneOf(of any) Tone {
 	if isGate {
 		of = g.Status
 	}
-	t, ok := tones[fmt.Sprint(of)]
+	t, ok := tones()[fmt.Sprint(of)]
 	switch {
 	case ok:
 		return t

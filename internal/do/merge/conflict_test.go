@@ -219,10 +219,13 @@ func TestAnAgentThatDropsASideIsRefused(t *testing.T) {
 		}, "the agent dropped what the task changed in \"a.txt\""},
 		"one of two places": {func(r *rig, p Problem) string {
 			return r.commit("place", p.Tip, "a.txt", "one\nTWO\nthree\n4\n5\n", "new.txt", "new\n")
-		}, "the agent dropped one side of a conflict, a.txt: what the task has there"},
+		}, "the agent's merge is not whole: a.txt lacks what the task has there"},
+		"markers": {func(r *rig, p Problem) string {
+			return r.commit("marks", p.Tip, "a.txt", "one\n<<<<<<< HEAD\nTWO\n=======\n2\n>>>>>>> c0ffee\nthree\n4\n5\n", "new.txt", "new\n")
+		}, "the agent's merge is not whole: a.txt still has the markers of its conflict"},
 		"the target's lines": {func(r *rig, p Problem) string {
 			return r.commit("mine", p.Tip, "a.txt", "one\n2\nthree\n4\n5\n", "new.txt", "new\n")
-		}, "the agent dropped one side of a conflict, a.txt: what the target has there"},
+		}, "the agent's merge is not whole: a.txt lacks what the target has there"},
 	} {
 		r := newRig(t)
 		a := &resolver{}

@@ -150,14 +150,14 @@ func (q *Queue) keepSolved(ctx context.Context, p Problem, commit string) error 
 	case len(dropped) > 0:
 		return fmt.Errorf("the agent dropped what the task changed in %s", deliver.Some(dropped))
 	default:
-		lost, err := conflict.FindDropped(func(path string) ([]string, error) {
+		lost, err := conflict.FindUnmerged(func(path string) ([]string, error) {
 			return q.linesAt(ctx, made[path].NewObject)
 		})
 		if err != nil {
 			return err
 		}
 		if lost != "" {
-			return fmt.Errorf("the agent dropped one side of a conflict, %s; take it by hand if that is right", lost)
+			return fmt.Errorf("the agent's merge is not whole: %s; resolve it by hand if that is right", lost)
 		}
 	}
 	return q.o.Repo.UpdateRef(ctx, taskRef(p.Entry.ID), commit, "", "pawl: merged with the target")

@@ -3,6 +3,7 @@ package places
 import (
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/pawl-dev/pawl/internal/decide/failure/words"
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
@@ -131,7 +132,7 @@ func valuesBetween(l, small string) (want, got string) {
 
 // inForm reads the two values of a sentence in one of the known forms.
 func inForm(l string) (want, got string) {
-	for _, f := range valueForms {
+	for _, f := range valueForms() {
 		if !words.Has(l, f.words...) {
 			continue
 		}
@@ -280,50 +281,54 @@ func isLiteral(s string) bool {
 const valueForm = `("[^"]*"|'[^']*'|‘[^’]*’|\x60[^\x60]*\x60|<[^>]*>|\[[^\]]*\]|[^\s,;(){}]*[^\s,;(){}.])`
 
 // valueForms are sentences with two values; want is the group of the one that should have come.
-var valueForms = []struct {
+var valueForms = sync.OnceValue(func() []valueSentence {
+	return []valueSentence{
+		{[]string{" has failed ["}, lazy.Regexp(` has failed \[(.+?) (?:[!=<>]=|<|>) (.+)\]$`), 2},
+		{[]string{" != ", " ≠ ", " <> "}, lazy.Regexp(`^(?:[\w./ -]+:(?:\d+:)? )*(\S.*?) (?:!=|≠|<>) (.*[^{;])$`), 2},
+		{[]string{"assert ", "check "},
+			lazy.Regexp(`^(?:\w+: )?(?:assert|check) ([^(].*?) == ([^\s:'"{[(]+|.+)(?:: .*)?$`), 2},
+		{[]string{" matches expected "}, lazy.Regexp(`that (.+?) matches expected (.+?)\.?$`), 2},
+		{[]string{" given", " provided"}, lazy.Regexp(`\bexpects ` + valueForm + `(?: [^,]*)?, (?:but )?` + valueForm +
+			` (?:given|provided)\b`), 1},
+		{[]string{" assigned to ", " assignable to "},
+			lazy.Regexp(`\btype ("[^"]*") (?:cannot be|is not) assign(?:ed|able) to .*?\btype ("[^"]*")`), 2},
+		{[]string{"' failed: "}, lazy.Regexp(`' failed: .+? == (\S+), (\S+) == \S+$`), 2}, // Check
+		{[]string{"[1] "}, lazy.Regexp(`^\[1\] (\S+) - (\S+) == \S+$`), 2},                // testthat
+		{[]string{" is not equal to ("}, lazy.Regexp(`\((.+?)\) is not equal to \((.+?)\)`), 2},
+		{[]string{"values: "}, lazy.Regexp(`^values: \w+\( ?(.+?) == (.+?) ?\)$`), 2},
+		{[]string{" Was "}, lazy.Regexp(`^Expected ('[^']*'|\S+) Was (\S.*?)\.?$`), 1},
+		{[]string{"not found in "}, lazy.Regexp(`^(?:\w+: )?(.+?) not found in (["'\[({].*)$`), 1},
+		{[]string{"ASSERT"}, lazy.Regexp(`ASSERT\w*\([^=]+=("[^"]*"|[^,]*),.*=("[^"]*"|[^,)]*)\)$`), 2},
+		{[]string{" type "}, lazy.Regexp(`\b(?:expression has|incompatible) type ` + valueForm +
+			`[,;] (?:(?:\w+ )+type|expected) ` + valueForm), 2},
+		{[]string{" match ", " satisfy "}, lazy.Regexp(`(?:^| )\(?(\{.*\}|\[.*\]|\S+?)\)? ` +
+			`(?:does not|doesn't|do not|don't) (?:match|satisfy) ` +
+			`(?:(?:\w+ )+in (?:\S+ )?|\w+ \()?\(?(\{.*\}|\[.*\]|\S*[\d"'][^\s)]*)\)?$`), 2},
+		{[]string{" == "}, lazy.Regexp(`^(?:[A-Z]\w+: +)?("[^"]*"|'[^']*'|-?[\d.]+) == ("[^"]*"|'[^']*'|-?[\d.]+)$`), 2},
+		{[]string{"cannot be converted to "}, lazy.Regexp(`: (\S+) cannot be converted to (\S+)$`), 2},
+		{[]string{"ype "}, lazy.Regexp(`\b(?i:type) (?:is )?` + valueForm + ` (?:but|to|does not match` +
+			`|is not assignable to) (?:an? |the )?(?:\w+ )*?(?:expression was expected of )?(?:type )?` + valueForm +
+			`(?: was expected|\.| for \S+.*)?$`), 2},
+		{[]string{" as "}, lazy.Regexp(`\((?:[^()]*of type |untyped )?([\w.*\[\]]+)(?: constant[^()]*)?\) as ([\w.*\[\]]+) value`), 2},
+		{[]string{"conver"}, lazy.Regexp(`\b(?:cannot convert|conversion from) ` + valueForm + ` to ` + valueForm), 2},
+		{[]string{" expected but "}, lazy.Regexp(valueForm + ` expected but (?:was|got|found):? ` + valueForm), 1},
+		{[]string{", now ", " now is "}, lazy.Regexp(`\b(?:was|had) ` + valueForm +
+			`,? (?:and )?(?:is )?now (?:is |has )?` + valueForm), 1},
+		{[]string{"but return", "but got", "but found", "but was", "but is", "but were", "but the ", "but it "},
+			lazy.Regexp(`(?i)\b(?:should (?:return|be|have)|expect(?:ed|s)?\b:?` +
+				`|to (?:have|contain|be)(?: \w+)?)(?: type)? ?` + valueForm +
+				`,? but (?:the \w+ |it )?(?:returns?|returned|got|found|was|is|were)\b:? ?` + valueForm), 1},
+		{[]string{"expected "}, lazy.Regexp(`\b(?:got|found|received) ` + valueForm + `(?: for \S+)?,?(?: but)? expected ` +
+			valueForm), 2},
+		{[]string{" from "}, lazy.Regexp(`\b(?:fell|rose|dropped|grew|changed|went|increased|decreased|shrank` +
+			`|sank) from ([\d.]\S*) to ([\d.]\S*)`), 1},
+	}
+})
+
+type valueSentence struct {
 	words []string
 	form  func() *regexp.Regexp
 	want  int
-}{
-	{[]string{" has failed ["}, lazy.Regexp(` has failed \[(.+?) (?:[!=<>]=|<|>) (.+)\]$`), 2},
-	{[]string{" != ", " ≠ ", " <> "}, lazy.Regexp(`^(?:[\w./ -]+:(?:\d+:)? )*(\S.*?) (?:!=|≠|<>) (.*[^{;])$`), 2},
-	{[]string{"assert ", "check "},
-		lazy.Regexp(`^(?:\w+: )?(?:assert|check) ([^(].*?) == ([^\s:'"{[(]+|.+)(?:: .*)?$`), 2},
-	{[]string{" matches expected "}, lazy.Regexp(`that (.+?) matches expected (.+?)\.?$`), 2},
-	{[]string{" given", " provided"}, lazy.Regexp(`\bexpects ` + valueForm + `(?: [^,]*)?, (?:but )?` + valueForm +
-		` (?:given|provided)\b`), 1},
-	{[]string{" assigned to ", " assignable to "},
-		lazy.Regexp(`\btype ("[^"]*") (?:cannot be|is not) assign(?:ed|able) to .*?\btype ("[^"]*")`), 2},
-	{[]string{"' failed: "}, lazy.Regexp(`' failed: .+? == (\S+), (\S+) == \S+$`), 2}, // Check
-	{[]string{"[1] "}, lazy.Regexp(`^\[1\] (\S+) - (\S+) == \S+$`), 2},                // testthat
-	{[]string{" is not equal to ("}, lazy.Regexp(`\((.+?)\) is not equal to \((.+?)\)`), 2},
-	{[]string{"values: "}, lazy.Regexp(`^values: \w+\( ?(.+?) == (.+?) ?\)$`), 2},
-	{[]string{" Was "}, lazy.Regexp(`^Expected ('[^']*'|\S+) Was (\S.*?)\.?$`), 1},
-	{[]string{"not found in "}, lazy.Regexp(`^(?:\w+: )?(.+?) not found in (["'\[({].*)$`), 1},
-	{[]string{"ASSERT"}, lazy.Regexp(`ASSERT\w*\([^=]+=("[^"]*"|[^,]*),.*=("[^"]*"|[^,)]*)\)$`), 2},
-	{[]string{" type "}, lazy.Regexp(`\b(?:expression has|incompatible) type ` + valueForm +
-		`[,;] (?:(?:\w+ )+type|expected) ` + valueForm), 2},
-	{[]string{" match ", " satisfy "}, lazy.Regexp(`(?:^| )\(?(\{.*\}|\[.*\]|\S+?)\)? ` +
-		`(?:does not|doesn't|do not|don't) (?:match|satisfy) ` +
-		`(?:(?:\w+ )+in (?:\S+ )?|\w+ \()?\(?(\{.*\}|\[.*\]|\S*[\d"'][^\s)]*)\)?$`), 2},
-	{[]string{" == "}, lazy.Regexp(`^(?:[A-Z]\w+: +)?("[^"]*"|'[^']*'|-?[\d.]+) == ("[^"]*"|'[^']*'|-?[\d.]+)$`), 2},
-	{[]string{"cannot be converted to "}, lazy.Regexp(`: (\S+) cannot be converted to (\S+)$`), 2},
-	{[]string{"ype "}, lazy.Regexp(`\b(?i:type) (?:is )?` + valueForm + ` (?:but|to|does not match` +
-		`|is not assignable to) (?:an? |the )?(?:\w+ )*?(?:expression was expected of )?(?:type )?` + valueForm +
-		`(?: was expected|\.| for \S+.*)?$`), 2},
-	{[]string{" as "}, lazy.Regexp(`\((?:[^()]*of type |untyped )?([\w.*\[\]]+)(?: constant[^()]*)?\) as ([\w.*\[\]]+) value`), 2},
-	{[]string{"conver"}, lazy.Regexp(`\b(?:cannot convert|conversion from) ` + valueForm + ` to ` + valueForm), 2},
-	{[]string{" expected but "}, lazy.Regexp(valueForm + ` expected but (?:was|got|found):? ` + valueForm), 1},
-	{[]string{", now ", " now is "}, lazy.Regexp(`\b(?:was|had) ` + valueForm +
-		`,? (?:and )?(?:is )?now (?:is |has )?` + valueForm), 1},
-	{[]string{"but return", "but got", "but found", "but was", "but is", "but were", "but the ", "but it "},
-		lazy.Regexp(`(?i)\b(?:should (?:return|be|have)|expect(?:ed|s)?\b:?` +
-			`|to (?:have|contain|be)(?: \w+)?)(?: type)? ?` + valueForm +
-			`,? but (?:the \w+ |it )?(?:returns?|returned|got|found|was|is|were)\b:? ?` + valueForm), 1},
-	{[]string{"expected "}, lazy.Regexp(`\b(?:got|found|received) ` + valueForm + `(?: for \S+)?,?(?: but)? expected ` +
-		valueForm), 2},
-	{[]string{" from "}, lazy.Regexp(`\b(?:fell|rose|dropped|grew|changed|went|increased|decreased|shrank` +
-		`|sank) from ([\d.]\S*) to ([\d.]\S*)`), 1},
 }
 
 // unquoteName removes the quotes around a name.
