@@ -81,6 +81,22 @@ func (p *Runs) openKept(ctx context.Context, c *config.Config, r store.Run, say 
 	return w, p.recordFinished(ctx, w)
 }
 
+// finishDelivery finishes a delivery of a run that was cut off when its pawl was killed, and returns the run as it
+// is then.
+func (p *Runs) finishDelivery(ctx context.Context, r store.Run) (store.Run, error) {
+	w, err := p.workspaceOf(ctx, r)
+	if errors.Is(err, delivery.ErrGone) {
+		return r, nil
+	}
+	if err == nil {
+		err = w.Release(ctx, delivery.Kept)
+	}
+	if err != nil {
+		return r, err
+	}
+	return p.Store.Run(ctx, r.ID)
+}
+
 // recordFinished notes a delivery that was cut off and is finished now.
 func (p *Runs) recordFinished(ctx context.Context, w *delivery.Workspace) error {
 	run, d, ok := w.Finished()

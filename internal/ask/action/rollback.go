@@ -81,6 +81,11 @@ func (p *Runs) rollback(ctx context.Context, r store.Run, to BackTo, dry bool) (
 	if err != nil {
 		return Back{}, err
 	}
+	if !dry {
+		if finished, err := p.finishDelivery(ctx, r); err == nil { // else goBack warns
+			r = finished
+		}
+	}
 	where, n, o, err := p.planRollback(ctx, person, r, to)
 	if err != nil {
 		return Back{}, err

@@ -81,6 +81,10 @@ func (p *Runs) DiscardRun(ctx context.Context, r store.Run) error {
 	case !CanDiscard(r):
 		return refuseEnded(r, "run %s is not waiting: it is %s", r.ID, r.Status)
 	}
+	r, err := p.finishDelivery(ctx, r)
+	if err != nil {
+		return err
+	}
 	if needsAttention(r) {
 		if err := storedrun.Archive(ctx, p.Store, r.ID, "discarded by a person"); err != nil {
 			return err

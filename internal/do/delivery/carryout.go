@@ -435,8 +435,8 @@ func (w carrier) finishDelivery(ctx context.Context, i intention) error {
 	if err == nil {
 		i.Delivered = d
 		w.finished = &i
-		w.o.Tell(fmt.Sprintf("finished the interrupted delivery of run %s after iteration %d: %d files",
-			i.Run, i.Iteration, d.Files-len(d.Left)))
+		w.o.Tell(fmt.Sprintf("finished the interrupted delivery of run %s, %s", i.Run, d.Text()))
+		err = w.o.Person.Sweep(ctx, w.o.ID)
 	}
 	return err
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/pawl-dev/pawl/internal/decide/lists"
@@ -174,6 +176,11 @@ func undoSteps(ctx context.Context, person *workspace.Checkout, o BackOptions,
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	for path := range mine { // what only the person had, and a delivery took away
+		if paths[path] == nil {
+			paths[path] = &history{first: sideAfter(mine[path]), left: []Side{sideAfter(mine[path])}}
+		}
+	}
 	for _, path := range slices.Sorted(maps.Keys(paths)) {
 		p := paths[path]
 		is := func(s Side) bool { return person.Has(path, s.Mode, s.Object) }
@@ -182,8 +189,10 @@ func undoSteps(ctx context.Context, person *workspace.Checkout, o BackOptions,
 			now = p.left[i]
 		}
 		over, isOver := mine[path]
+		info, err := os.Lstat(filepath.Join(person.Repo.Top, filepath.FromSlash(path)))
+		isFolder := err == nil && info.IsDir() && over.NewObject == "" // what is in it is taken back, too
 		switch {
-		case isOver && is(sideAfter(over)):
+		case isOver && (isFolder || is(sideAfter(over))):
 			changes, persons = append(changes, reverseChange(over)), append(persons, path)
 		case now == p.first || is(p.first):
 		case p.broken:

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -101,6 +102,20 @@ func (c *Checkout) Carry(ctx context.Context, run string, changes []git.Change) 
 	return r.carry(ctx, changes, nil)
 }
 
+// Sweep removes the temporary files of a pawl that was killed as it wrote files.
+func (c *Checkout) Sweep(ctx context.Context, run string) error {
+	r, err := c.open(ctx, run)
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	s, err := r.scan(ctx)
+	if err == nil {
+		newRestorer(c.Repo, c.inside()).sweep(s.strays)
+	}
+	return err
+}
+
 // Since are the changes that were made to the files since they were seen, also those that a
 // tree cannot show: of a file that became too large, cannot be read, or is none any more,
 // and a repository that was made. now is how the files are.
@@ -188,7 +203,8 @@ func (c *Checkout) carryBack(ctx context.Context, run string, was Seen, top *os.
 }
 
 // Differing are those of the changes whose path is neither as the change begins nor as
-// it ends. A folder whose files they all remove is nothing.
+// it ends, or cannot become that: a folder on its way is a file that they do not remove. A folder whose
+// files they all remove is nothing.
 func (c *Checkout) Differing(changes []git.Change) []string {
 	w := newRestorer(c.Repo)
 	removed := lists.ToMap(changes, func(ch git.Change) (string, bool) { return ch.Path, ch.NewObject == "" })
@@ -197,7 +213,13 @@ func (c *Checkout) Differing(changes []git.Change) []string {
 		here, err := w.at(ch.Path)
 		isGoing := here.dir && ch.OldObject == "" && c.hasOnly(ch.Path, removed)
 		isEither := here.is(ch.OldMode, ch.OldObject) || here.is(ch.NewMode, ch.NewObject)
-		if known := isGoing || isEither; err != nil || !known {
+		known := isGoing || isEither
+		for dir := path.Dir(ch.Path); here.mode == "" && ch.NewObject != "" && dir != "."; dir = path.Dir(dir) {
+			above, aerr := w.at(dir)
+			isFile := above.mode != "" && !above.dir && !removed[dir]
+			known, err = known && !isFile, errors.Join(err, aerr)
+		}
+		if err != nil || !known {
 			paths = append(paths, ch.Path)
 		}
 	}
