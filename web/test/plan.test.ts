@@ -16,7 +16,8 @@ const proposed = [
 const list = proposed.map((t) => JSON.stringify(t)).join('\n') + '\n';
 
 let own: Project;
-after(() => own?.close());
+let empty: Project;
+after(() => Promise.all([own?.close(), empty?.close()]));
 
 test('an agent proposes tasks, and a person changes and adds them', async () => {
   own = await make(process.env.PAWL ?? 'pawl', {
@@ -90,6 +91,30 @@ test('an agent proposes tasks, and a person changes and adds them', async () => 
   await page.getByRole('heading', { name: 'Board', exact: true }).waitFor();
   await page.getByText('Describe tabs').first().waitFor();
   assert.ok(!existsSync(file), 'the list is still there');
+  assert.deepEqual(wrong, []);
+  await context.close();
+});
+
+test('a run that proposes no tasks is named, with its reason', async () => {
+  empty = await make(process.env.PAWL ?? 'pawl', {
+    'pawl.yaml':
+      'agent: script\nagents: {script: {command: [agent.yaml]}}\nloop: {max_iterations: 1, safety: permissive}\n',
+    'agent.yaml': 'turns:\n  - - say: "I found nothing to do."\n',
+  });
+  const context = await entered(empty.url, 1280);
+  const page = await context.newPage();
+  const wrong = quiet(page);
+  await page.goto(new URL('/plan', empty.url).href);
+  await page.getByRole('button', { name: /^Plan a goal/ }).click();
+  const ask = page.getByRole('dialog', { name: 'Plan a goal' });
+  await ask.getByLabel('What is the goal?').fill('the parser accepts tabs');
+  await ask.getByRole('button', { name: 'Start' }).click();
+  const said = page.getByText('The last run proposed no tasks');
+  await said.waitFor();
+  assert.deepEqual(await violations(page), []);
+  await page.getByText('there is no pawl-plan.jsonl').waitFor();
+  await said.getByRole('link', { name: /the parser accepts tabs/ }).click();
+  await page.waitForURL(/\/runs\//);
   assert.deepEqual(wrong, []);
   await context.close();
 });

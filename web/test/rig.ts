@@ -233,10 +233,13 @@ export async function entered(url: string, width: number, scheme: 'light' | 'dar
   return context;
 }
 
-/** quiet fails when the page logs an error, such as a breach of its policy. */
+/** quiet fails when the page logs an error, such as a breach of its policy, or the pages' framework warns. */
 export function quiet(page: Page): string[] {
   const wrong: string[] = [];
-  page.on('console', (m) => m.type() === 'error' && wrong.push(`${m.text()} ${m.location().url}`));
+  page.on(
+    'console',
+    (m) => (m.type() === 'error' || m.text().includes('svelte.dev')) && wrong.push(`${m.text()} ${m.location().url}`),
+  );
   page.on('pageerror', (e) => wrong.push(e.message));
   page.on('dialog', (d) => {
     wrong.push(`a dialog: ${d.message()}`);

@@ -203,7 +203,7 @@ func (s CaseTables) NextCaseOf(ctx context.Context, f CaseFilter, exclude []stri
 	return next, ok, nil
 }
 
-// CaseCounts is how many cases have each status, and how many tasks are ready.
+// CaseCounts is how many tasks have each status, and how many are ready. An operation is no task.
 func (s CaseTables) CaseCounts(ctx context.Context) (counts map[board.Status]int, ready int, err error) {
 	counts = map[board.Status]int{}
 	err = s.reads.Each(ctx, func(row rows.Row) error {
@@ -212,7 +212,7 @@ func (s CaseTables) CaseCounts(ctx context.Context) (counts map[board.Status]int
 		err := row.Scan(&status, &n)
 		counts[status] = n
 		return err
-	}, `SELECT status, count(*) FROM cases GROUP BY status`)
+	}, `SELECT status, count(*) FROM cases WHERE type <> 'operation' GROUP BY status`)
 	if err == nil {
 		_, err = s.reads.One(ctx, `SELECT count(*) FROM cases WHERE ready = 1`, nil, &ready)
 	}

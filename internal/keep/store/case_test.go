@@ -116,10 +116,15 @@ func TestOperation(t *testing.T) {
 		return d
 	}
 	addAll(t, s, op("outer", ""), op("inner", "outer"), in("a", "inner"), in("b", "inner"), op("later", "", "outer"), in("c", "later"))
+	counts, _, err := s.CaseCounts(t.Context())
+	must(t, err)
+	if counts[board.Pending] != 3 {
+		t.Fatalf("operations are counted as tasks: %v", counts)
+	}
 	if got := ready(t, s); !slices.Equal(got, []string{"task-001", "task-002"}) {
 		t.Fatalf("ready: %v", got)
 	}
-	_, err := s.MoveCase(t.Context(), "op-001", board.Change{Action: board.Block, By: board.Person, At: noon})
+	_, err = s.MoveCase(t.Context(), "op-001", board.Change{Action: board.Block, By: board.Person, At: noon})
 	must(t, err)
 	if got := ready(t, s); len(got) != 0 {
 		t.Fatalf("ready under a blocked operation: %v", got)

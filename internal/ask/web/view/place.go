@@ -23,7 +23,7 @@ type Overview struct {
 	Git      bool           `json:"git" doc:"There are snapshots, diffs and rollbacks."`
 	Active   []Run          `json:"active" nullable:"false" doc:"Runs that work now."`
 	NeedsYou int            `json:"needs_you" doc:"Entries of the inbox."`
-	Cases    map[string]int `json:"cases" doc:"How many have each status."`
+	Cases    map[string]int `json:"cases" doc:"How many tasks have each status."`
 	Ready    int            `json:"ready" doc:"Tasks that can be started."`
 	Today    Today          `json:"today"`
 	Gates    []GateSpec     `json:"gates" nullable:"false" doc:"The verification commands; without any, work counts unverified."`
