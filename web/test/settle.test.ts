@@ -181,7 +181,7 @@ scenes:
   await settled('agents.txt');
   await page.keyboard.press('3');
   await settled('both.txt');
-  await file('gone.txt').getByText('was removed or made by one side').waitFor();
+  await file('gone.txt').getByText('you removed').waitFor();
   await file('gone.txt').getByRole('button', { name: 'Take the agent’s' }).click();
   await settled('gone.txt');
   assert.equal(read('agents.txt'), '1\nmine\n3\n');
@@ -192,8 +192,19 @@ scenes:
   await text.fill('by hand\n');
   assert.deepEqual(await violations(page), []);
   await page.getByRole('button', { name: 'Use this text' }).click();
-  await page.getByRole('heading', { name: /^You and the agent/ }).waitFor({ state: 'detached' });
+  await settled('hand.txt');
+
+  // What is settled can be chosen again until the run continues, also after a reload.
+  await page.reload();
+  await file('agents.txt').getByRole('button', { name: 'Choose again' }).click();
+  await page.keyboard.press('1');
+  await file('agents.txt').getByRole('button', { name: 'Choose again' }).waitFor();
+  await file('agents.txt').getByRole('button', { name: 'Choose again' }).click();
+  await page.keyboard.press('2');
+  await file('agents.txt').getByRole('button', { name: 'Choose again' }).waitFor();
+  assert.deepEqual(await violations(page), []);
   await page.keyboard.press('r');
+  await page.getByRole('heading', { name: /^You and the agent/ }).waitFor({ state: 'detached' });
   await page.locator('.badge', { hasText: 'completed' }).first().waitFor();
   await page.getByText('Live', { exact: true }).waitFor();
   assert.deepEqual(files.map(read), [lines.mine, lines.agent, lines.both, 'by hand\n', lines.agent]);

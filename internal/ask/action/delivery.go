@@ -275,7 +275,8 @@ func (p *Runs) ListConflicts(ctx context.Context, r store.Run) ([]Clash, error) 
 	return clashes, errors.Join(err, w.Release(ctx, delivery.Kept))
 }
 
-// InConflict reports whether a run rests until a person has chosen what becomes of its conflicts.
+// InConflict reports whether a run rests for conflicts that a person resolves: until it continues, each can
+// be chosen again.
 func (p *Runs) InConflict(ctx context.Context, r store.Run) (bool, error) {
 	id := SetupOf(r).Private
 	row, _, err := p.Store.Workspace(ctx, id)

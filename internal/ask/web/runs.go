@@ -141,7 +141,7 @@ func (s runHandlers) getRun(ctx context.Context, in *rest.RunPath) (*rest.Body[v
 	if err != nil {
 		return nil, err
 	}
-	if conflict {
+	if conflict && out.Copy {
 		out.Actions = append(out.Actions, "settle")
 	}
 	if setup.Undelivered != "" {

@@ -18,9 +18,6 @@ import (
 
 // This file is about what both a person and an agent changed, and how a person resolves it.
 
-// Open reports whether a person has to choose yet.
-func (c Conflict) Open() bool { return c.Settled == nil }
-
 // View is the workspace of a run for a process that only looks at it: another may work there.
 // The error is [ErrGone] when another run has it now, or it was removed.
 func View(ctx context.Context, person *workspace.Checkout, at pool.Workspace, run string) (*Workspace, error) {
@@ -42,8 +39,8 @@ func (w *Workspace) Conflicts() ([]Conflict, error) {
 	return all, nil
 }
 
-// InConflict reports whether a run has conflicts for which a person has to choose, by pawl's
-// folder for its workspace, which another process may work in.
+// InConflict reports whether a run rests for conflicts, open or resolved, by pawl's folder for
+// its workspace, which another process may work in.
 func InConflict(own, stateDir, run string) (bool, error) {
 	for _, dir := range []string{own, keptDir(stateDir, run)} {
 		w := Workspace{at: pool.Workspace{Own: dir}}
@@ -51,9 +48,8 @@ func InConflict(own, stateDir, run string) (bool, error) {
 			return false, err
 		}
 		all, err := w.Conflicts()
-		isOpen := w.agreed.Run == run && slices.ContainsFunc(all, Conflict.Open)
-		if isOpen || err != nil {
-			return isOpen, err
+		if rests := w.agreed.Run == run && len(all) > 0; rests || err != nil {
+			return rests, err
 		}
 	}
 	return false, nil

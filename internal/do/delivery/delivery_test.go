@@ -470,6 +470,10 @@ func TestConflictsEndWithTheirRun(t *testing.T) {
 	if _, err := d.w.BringIn(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
+	// One that is resolved can be chosen again.
+	if left, err := d.w.Settle(t.Context(), "a.txt", Mine, nil); err != nil || left != 0 {
+		t.Fatal(left, err)
+	}
 	for run, want := range map[string]bool{"r1": true, "r2": false} {
 		if got, err := InConflict(d.w.Place().Own, filepath.Join(d.dir, "state"), run); err != nil || got != want {
 			t.Errorf("run %s has conflicts: %v, %v", run, got, err)
