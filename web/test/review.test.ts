@@ -63,6 +63,14 @@ test('comments keep their side and line, and are seen in the next review', async
   const then = phone.getByRole('region', { name: 'Comments' });
   await then.getByRole('listitem').filter({ hasText: 'Say which line' }).getByText('has changed since').waitFor();
   await then.getByRole('listitem').filter({ hasText: 'This one was right' }).getByText('is as it was').waitFor();
+  assert.equal(await then.getByRole('listitem').count(), 2);
+  await phone.setViewportSize({ width: 320, height: 860 });
+  const outside = await phone.evaluate(() =>
+    [...document.querySelectorAll('[aria-label="The chosen work"] *')]
+      .filter((e) => e.getBoundingClientRect().right > e.closest('.card')!.getBoundingClientRect().right)
+      .map((e) => e.textContent),
+  );
+  assert.deepEqual(outside, []);
 
   // What is said with an approval stays, too.
   await page.reload();
