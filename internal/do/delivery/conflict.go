@@ -48,7 +48,8 @@ func InConflict(own, stateDir, run string) (bool, error) {
 			return false, err
 		}
 		all, err := w.Conflicts()
-		if rests := w.agreed.Run == run && len(all) > 0; rests || err != nil {
+		rests := w.agreed.Run == run && len(all) > 0
+		if rests || err != nil {
 			return rests, err
 		}
 	}
