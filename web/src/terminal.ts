@@ -44,6 +44,7 @@ const term = new Terminal({
   cursorBlink: !matchMedia('(prefers-reduced-motion: reduce)').matches,
   fontFamily: getComputedStyle(document.documentElement).getPropertyValue('--mono').trim(),
   fontSize: 14,
+  lineHeight: 1.25, // a row cuts what is lower: of some fonts the underscores
   linkHandler: { activate: () => undefined }, // an agent's links lead nowhere
   minimumContrastRatio: 4.5,
   scrollback: 5000,

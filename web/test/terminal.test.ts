@@ -68,6 +68,17 @@ for (const [width, scheme] of [
       Math.round(document.querySelector('.xterm-screen')!.getBoundingClientRect().width),
     );
     assert.ok(columns <= width && columns > width * 0.8, `${columns} px of ${width}`);
+    // A row is as high as its font, which has underscores at the bottom.
+    const [row, font] = await rows(page)
+      .locator('> div')
+      .first()
+      .evaluate((e) => {
+        const pen = document.createElement('canvas').getContext('2d')!;
+        pen.font = `${getComputedStyle(e).fontSize} ${getComputedStyle(e).fontFamily}`;
+        const size = pen.measureText('_');
+        return [e.clientHeight, size.fontBoundingBoxAscent + size.fontBoundingBoxDescent] as const;
+      });
+    assert.ok(row >= Math.ceil(font) + 1, `a row of ${row} px cuts a font of ${font} px`);
     // What is outside of the sandbox stays as it is.
     await page.keyboard.type(`touch ${join(own.dir, 'outside')}; touch /usr/outside; echo "did $?"\n`);
     await rows(page).getByText(/did 1/).first().waitFor();
