@@ -121,7 +121,7 @@ var notice = lazy.Regexp(`^(?:` + noticeForm + `)`)
 var forms = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:npm (?:ERR!|error) +|\[(?:ERROR|error)\] +)?(?:` + strings.Join([]string{
 		`[^\pL\d]*(?:\d+ ?/ ?\d+[^\pL\d]*)?$|⎯|<promise>|… \d+ bytes in all |[\x{2800}-\x{28ff}]`, // decoration, spinners
-		`> (?:[^A-Z]|[A-Z_\d]+=|Task |Configure )|\$ |\+\+? `, // what a runner is about to run
+		`> (?:[^A-Z]|[A-Z_\d]+=|Task |Configure )|\$ |\+\+? `,                                     // what a runner is about to run
 		// and what it says when that failed
 		`g?make(?:\[\d+\])?: (?:\*\*\*|Enter|Leav)|\S+:\d+: recipe for target |(?:[✗✘✖×❌] )?Command failed: `,
 		`npm (?:ERR!|error) *(?:$|/|(?:code|errno|syscall|path|command|workspace|location|Lifecycle|Exit` +

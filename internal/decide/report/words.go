@@ -81,9 +81,11 @@ func (it Iteration) Warnings() []string {
 // tones are built on first use: most programs print no report.
 var tones = sync.OnceValue(func() map[string]Tone {
 	return map[string]Tone{
-		string(loop.Completed): Good, string(loop.Success): Good, string(loop.GatePassed): Good, string(loop.Approved): Good,
+		string(loop.Completed): Good, string(loop.Success): Good,
+		string(loop.GatePassed): Good, string(loop.Approved): Good,
 		string(loop.Running): Going, string(loop.Waiting): Going,
-		string(loop.Paused): Wait, string(loop.Pending): Wait, string(loop.Blocked): Wait, string(loop.Interrupted): Wait,
+		string(loop.Paused): Wait, string(loop.Pending): Wait,
+		string(loop.Blocked): Wait, string(loop.Interrupted): Wait,
 		string(loop.Stopped): Wait, string(loop.Waited): Wait, string(loop.Asked): Wait,
 		string(loop.Neutral): Plain, string(loop.GateNotRun): Plain,
 	}

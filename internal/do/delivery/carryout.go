@@ -436,7 +436,7 @@ func (w carrier) finishDelivery(ctx context.Context, i intention) error {
 		i.Delivered = d
 		w.finished = &i
 		w.o.Tell(fmt.Sprintf("finished the interrupted delivery of run %s, %s", i.Run, d.Text()))
-		err = w.o.Person.Sweep(ctx, w.o.ID)
+		err = workspace.Sweep(ctx, w.o.Person, w.o.ID)
 	}
 	return err
 }

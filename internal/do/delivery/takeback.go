@@ -191,8 +191,9 @@ func undoSteps(ctx context.Context, person *workspace.Checkout, o BackOptions,
 		over, isOver := mine[path]
 		info, err := os.Lstat(filepath.Join(person.Repo.Top, filepath.FromSlash(path)))
 		isFolder := err == nil && info.IsDir() && over.NewObject == "" // what is in it is taken back, too
+		isAsDelivered := isFolder || is(sideAfter(over))
 		switch {
-		case isOver && (isFolder || is(sideAfter(over))):
+		case isOver && isAsDelivered:
 			changes, persons = append(changes, reverseChange(over)), append(persons, path)
 		case now == p.first || is(p.first):
 		case p.broken:

@@ -103,7 +103,7 @@ func (c *Checkout) Carry(ctx context.Context, run string, changes []git.Change) 
 }
 
 // Sweep removes the temporary files of a pawl that was killed as it wrote files.
-func (c *Checkout) Sweep(ctx context.Context, run string) error {
+func Sweep(ctx context.Context, c *Checkout, run string) error {
 	r, err := c.open(ctx, run)
 	if err != nil {
 		return err

@@ -304,7 +304,8 @@ var valueForms = sync.OnceValue(func() []valueSentence {
 		{[]string{" match ", " satisfy "}, lazy.Regexp(`(?:^| )\(?(\{.*\}|\[.*\]|\S+?)\)? ` +
 			`(?:does not|doesn't|do not|don't) (?:match|satisfy) ` +
 			`(?:(?:\w+ )+in (?:\S+ )?|\w+ \()?\(?(\{.*\}|\[.*\]|\S*[\d"'][^\s)]*)\)?$`), 2},
-		{[]string{" == "}, lazy.Regexp(`^(?:[A-Z]\w+: +)?("[^"]*"|'[^']*'|-?[\d.]+) == ("[^"]*"|'[^']*'|-?[\d.]+)$`), 2},
+		{[]string{" == "},
+			lazy.Regexp(`^(?:[A-Z]\w+: +)?("[^"]*"|'[^']*'|-?[\d.]+) == ("[^"]*"|'[^']*'|-?[\d.]+)$`), 2},
 		{[]string{"cannot be converted to "}, lazy.Regexp(`: (\S+) cannot be converted to (\S+)$`), 2},
 		{[]string{"ype "}, lazy.Regexp(`\b(?i:type) (?:is )?` + valueForm + ` (?:but|to|does not match` +
 			`|is not assignable to) (?:an? |the )?(?:\w+ )*?(?:expression was expected of )?(?:type )?` + valueForm +
