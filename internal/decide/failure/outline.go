@@ -121,8 +121,8 @@ var notice = lazy.Regexp(`^(?:` + noticeForm + `)`)
 var forms = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:npm (?:ERR!|error) +|\[(?:ERROR|error)\] +)?(?:` + strings.Join([]string{
 		`[^\pL\d]*(?:\d+ ?/ ?\d+[^\pL\d]*)?$|⎯|<promise>|… \d+ bytes in all |[\x{2800}-\x{28ff}]`, // decoration, spinners
-		`> (?:[^A-Z]|[A-Z_\d]+=|Task |Configure )|\$ |\+\+? `,                                     // what a runner is about to run
-		// and what it says when that failed
+		// what a runner is about to run, and what it says when that failed
+		`> (?:[^A-Z]|[A-Z_\d]+=|Task |Configure )|\$ |\+\+? `,
 		`g?make(?:\[\d+\])?: (?:\*\*\*|Enter|Leav)|\S+:\d+: recipe for target |(?:[✗✘✖×❌] )?Command failed: `,
 		`npm (?:ERR!|error) *(?:$|/|(?:code|errno|syscall|path|command|workspace|location|Lifecycle|Exit` +
 			`|A complete|This is)\b)`,
