@@ -79,7 +79,7 @@ func (p *Runs) DiscardRun(ctx context.Context, r store.Run) error {
 		return fault.Refuse("run %s is running in %v", r.ID, r.Owner).
 			Hint("Stop it first: pawl stop %s", r.ID)
 	case !CanDiscard(r):
-		return refuseEnded(r, "run %s is not waiting: it is %s", r.ID, r.Status)
+		return refuseEnded(r, "run %s has nothing to give up: it is %s", r.ID, r.Status)
 	}
 	r, err := p.finishDelivery(ctx, r)
 	if err != nil {

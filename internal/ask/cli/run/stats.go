@@ -229,7 +229,7 @@ func statsGroups(a *command.App, list []stats.Tally, by stats.By) error {
 		"\tLANDED\tFAILED\tTIMED OUT\tBLOCKED\tITERATIONS\tA TASK\tRETRIES\tHELPED\tCONFLICTS\tWORKED\tWAITED\tCOST"
 	none := "No statistics yet: no iteration has ended, and no task was started"
 	if by == stats.Sprint {
-		none = "No statistics of sprints: pawl sprint starts one"
+		none = "No statistics of sprints yet. Start one with: pawl sprint"
 	}
 	return command.Listing(a, list, none, header,
 		func(t stats.Tally) command.Row {

@@ -425,9 +425,12 @@ func (s *Session) sayLimit(run string, st loop.State) {
 		return
 	}
 	s.App.Say("  See what happened: pawl show %s", run)
-	if st.Limit > 0 && st.Iteration >= st.Limit {
+	switch {
+	case st.Limit > 0 && st.Iteration >= st.Limit:
 		s.App.Say("  Continue:          pawl resume %s --max-iterations %d", run, 2*st.Limit)
-	} else {
+	case st.Policy.Timeout > 0 && st.Spent.Wall >= st.Policy.Timeout:
+		s.App.Say("  Continue:          pawl resume %s --timeout DURATION", run)
+	default:
 		s.App.Say("  Continue:          pawl resume %s --max-cost USD, or with --timeout DURATION", run)
 	}
 }
