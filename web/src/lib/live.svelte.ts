@@ -61,6 +61,8 @@ class Live {
   unreachable = $state(false);
   /** ended: the server answers, but has another token than this page. */
   ended = $state(false);
+  /** asks whether it has, some time after the server went away. */
+  private asks?: ReturnType<typeof setTimeout>;
   version = '';
   private listeners = new Set<Listener>();
   private late = new Set<() => void>();
@@ -199,7 +201,11 @@ class Live {
     if (state === 'live') this.ended = false;
     if (state !== 'away') return;
     this.known();
-    get('/api/v1/autopilot', {}).catch((e: unknown) => (this.ended = e instanceof Problem && e.status === 401));
+    this.asks ??= setTimeout(() => {
+      this.asks = undefined;
+      if (this.state !== 'away') return;
+      get('/api/v1/autopilot', {}).catch((e: unknown) => (this.ended = e instanceof Problem && e.status === 401));
+    }, 10_000);
   }
 
   /** hello: the server is there; what has an id and was missed comes now. */
