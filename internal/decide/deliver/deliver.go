@@ -73,8 +73,6 @@ type Facts struct {
 	// Loose are paths that an agent left uncommitted beside its commits, whose own tree the
 	// gates did not find green without them.
 	Loose []string
-	// Mixed are paths that its commits change on top of what the person had not committed.
-	Mixed []string
 	// Unseen are paths of what runs by itself that no person has said yes to.
 	Unseen []string
 }
@@ -172,21 +170,14 @@ func Decide(f Facts) Decision {
 		return Decision{Kind: Wait, Paths: f.Staged, Why: "you have staged something else for " + Some(f.Staged) +
 			": commit or unstage it"}
 	}
-	why, paths, none := "it is verified, but not its commits alone", f.Loose, "its commits alone are not verified"
-	if f.Requested {
-		paths = nil
-	}
-	if len(f.Mixed) > 0 {
-		none = "its commits have your uncommitted changes of " + Some(f.Mixed) + ": commit these"
-		why, paths = none, f.Mixed
-	}
+	loose := f.Commits > 0 && len(f.Loose) > 0
 	switch {
-	case f.Commits == 0 || len(paths) == 0:
+	case !loose || f.Requested:
 		return Decision{Kind: Deliver, Why: "it is verified"}
 	case f.Files == 0:
-		return Decision{Kind: Nothing, Paths: paths, Why: none}
+		return Decision{Kind: Nothing, Paths: f.Loose, Why: "its commits alone are not verified"}
 	}
-	return Decision{Kind: Deliver, AsFiles: true, Paths: paths, Why: why}
+	return Decision{Kind: Deliver, AsFiles: true, Paths: f.Loose, Why: "it is verified, but not its commits alone"}
 }
 
 // isElsewhere is true where the branch cannot be moved from what is checked out to the work.

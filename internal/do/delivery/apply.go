@@ -87,16 +87,14 @@ func (w *Workspace) foreseeDelivery(ctx context.Context, m merged) (out Applied,
 		return out, err
 	}
 	if m.came {
-		f.Place, f.Mixed = deliver.Same, nil // they are looked for again then
+		f.Place = deliver.Same
 	}
 	if f.Commits > 0 {
 		if f.Staged, err = w.stagedOver(ctx, from, u); err != nil {
 			return out, err
 		}
 	}
-	if out.Decision = deliver.Decide(f); out.AsFiles {
-		out.Commits = 0
-	}
+	out.Decision = deliver.Decide(f)
 	return out, nil
 }
 

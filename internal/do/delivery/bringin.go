@@ -193,9 +193,6 @@ func (w *Workspace) alignHead(ctx context.Context) error {
 		return err
 	}
 	onTop, err := w.onTop(ctx, head.Commit)
-	if err == nil {
-		onTop, _, _, err = w.withoutPersons(ctx, onTop)
-	}
 	if err != nil || onTop == head.Commit {
 		return err
 	}
@@ -451,9 +448,13 @@ func (w *Workspace) mergedText(ctx context.Context, c Conflict) ([]byte, error) 
 // conflict; then there is no head.
 func (w *Workspace) putOnTop(ctx context.Context, head, onto string) (string, []string, error) {
 	store := w.o.Person.Store
-	commits, err := commitsTo(ctx, store, w.agreed.Head, head)
+	commits, err := store.Since(ctx, w.agreed.Head, head)
 	if err != nil {
 		return "", nil, err
+	}
+	linear := !slices.ContainsFunc(commits, func(c []string) bool { return len(c) > 2 })
+	if !linear {
+		commits = [][]string{{head, w.agreed.Head}}
 	}
 	at := onto
 	for _, c := range commits {
@@ -479,15 +480,6 @@ func (w *Workspace) putOnTop(ctx context.Context, head, onto string) (string, []
 		}
 	}
 	return at, nil, nil
-}
-
-// commitsTo are the commits from one to another, each with its parent: as one where there are merges.
-func commitsTo(ctx context.Context, store *git.Repo, began, head string) ([][]string, error) {
-	commits, err := store.Since(ctx, began, head)
-	if slices.ContainsFunc(commits, func(c []string) bool { return len(c) > 2 }) {
-		commits = [][]string{{head, began}}
-	}
-	return commits, err
 }
 
 func treeOf(ctx context.Context, store *git.Repo, commit string) (string, error) {

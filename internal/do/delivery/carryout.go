@@ -50,9 +50,6 @@ type Delivered struct {
 	// Apart is what no snapshot has of it, and Only what stays in the workspace alone.
 	Apart []Piece              `json:"apart,omitempty"`
 	Only  []workspace.Conflict `json:"only,omitempty"`
-	// Without and Mixed are as of [Undelivered].
-	Without []string `json:"without,omitempty"`
-	Mixed   []string `json:"mixed,omitempty"`
 }
 
 // Staged is what was staged at a path that the commits changed, before they came.
@@ -82,15 +79,7 @@ func (d Delivered) Text() string {
 	if d.Many != "" {
 		text += ": " + d.Many
 	}
-	if len(d.Without) > 0 {
-		text += "; its commits had " + deliver.Some(d.Without) + ", which you have not committed: they are made " +
-			"again without it, and it stays uncommitted"
-	}
-	switch {
-	case d.AsFiles && len(d.Mixed) > 0:
-		text += "; its commits stay in the workspace, since they have your uncommitted changes of " +
-			deliver.Some(d.Mixed)
-	case d.AsFiles:
+	if d.AsFiles {
 		text += "; its commits stay in the workspace, since the gates judged them with " + deliver.Some(d.Paths) +
 			" only, which the agent did not commit"
 	}
@@ -133,7 +122,6 @@ func (w *Workspace) deliverHeld(ctx context.Context, v Verdict) (Delivered, erro
 	d := Delivered{Decision: deliver.Decide(f), Iteration: u.N, Branch: w.agreed.Branch, Commits: u.Commits,
 		Files: len(u.allChanges()), Apart: lists.Each(u.Apart, pieceOf), Only: u.Only,
 		From: w.agreed.Head, To: cmp.Or(u.Head.Commit, w.agreed.Head), Before: w.agreed.Tree,
-		Without: u.Without, Mixed: u.Mixed,
 		After: u.Tree, Many: deliver.ManyNew(git.Added(u.allChanges()))}
 	if u.Commits == 0 {
 		d.To = d.From
@@ -157,7 +145,7 @@ func (w *Workspace) gatherFacts(ctx context.Context, v Verdict, u Undelivered) (
 	f := deliver.Facts{
 		When: w.o.When, Completed: v.Completed, Green: v.Green, Requested: v.Requested, Commits: u.Commits,
 		Files: len(u.allChanges()), Began: w.agreed.Branch, From: w.agreed.Head, GoesOn: w.goesOn,
-		TakenBack: w.agreed.Back > 0 && u.N <= w.agreed.Back, Broken: w.tree.Broken(), Mixed: u.Mixed,
+		TakenBack: w.agreed.Back > 0 && u.N <= w.agreed.Back, Broken: w.tree.Broken(),
 		Unjudged: w.agreed.Unjudged > 0 && w.agreed.Unjudged == u.N && !v.Together,
 	}
 	if f.Files == 0 && f.Commits == 0 {
@@ -338,7 +326,6 @@ func (w carrier) carryFiles(ctx context.Context, d Delivered, changes []git.Chan
 	}
 	now := Agreed{Run: w.agreed.Run, Tree: after, Head: d.To, Branch: d.Branch, Base: w.agreed.Base, Own: own, Last: &d,
 		Loose: lists.Each(loose, func(ch git.Change) string { return ch.Path })}
-	now.Loose = slices.DeleteFunc(now.Loose, func(path string) bool { return slices.Contains(d.Mixed, path) })
 	if err := w.keepAgreed(ctx, d.Iteration, now); err != nil {
 		return d, err
 	}

@@ -333,8 +333,6 @@ type Undelivered struct {
 	Apart   []git.Change
 	Only    []workspace.Conflict
 	skipped []string // of the snapshot
-	Without []string // paths of the person's that the agent's commits had; see [Workspace.withoutPersons]
-	Mixed   []string // those that its commits change further
 }
 
 func (u Undelivered) allChanges() []git.Change { return slices.Concat(u.Changes, u.Apart) }
@@ -422,9 +420,6 @@ func (w *Workspace) undeliveredAt(ctx context.Context, tree string, head git.Hea
 ) (u Undelivered, err error) {
 	u = Undelivered{Tree: tree, Head: head, skipped: skipped}
 	if u.Head.Commit, err = w.onTop(ctx, head.Commit); err != nil {
-		return u, err
-	}
-	if u.Head.Commit, u.Without, u.Mixed, err = w.withoutPersons(ctx, u.Head.Commit); err != nil {
 		return u, err
 	}
 	if u.Commits, err = w.o.Person.Store.Count(ctx, w.agreed.Head, u.Head.Commit); err != nil {
