@@ -278,7 +278,8 @@ func (p *Runs) AsIs(ctx context.Context, r store.Run) store.Run {
 			r.Why = "its conflicts are resolved; continue: pawl resume " + r.ID
 		}
 	}
-	if status := loop.Status(r.Status); (status == loop.Pending || status == loop.Blocked) && r.Kind != string(loop.Task) {
+	asks := slices.Contains([]loop.Status{loop.Pending, loop.Blocked}, loop.Status(r.Status))
+	if asks && r.Kind != string(loop.Task) {
 		asked, err := p.Store.Controls(ctx, r.ID)
 		isAnswer := func(c store.Control) bool { return c.Kind == store.ControlAnswer || c.Kind == store.ControlChoice }
 		if err == nil && slices.ContainsFunc(asked, isAnswer) {
