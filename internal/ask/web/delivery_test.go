@@ -104,7 +104,7 @@ func TestConflictIsSettled(t *testing.T) {
 			r.refused(http.MethodPost, "/runs/abc123/conflicts", `{"path":"a","choice":"theirs"}`, http.StatusUnprocessableEntity)
 			var done view.Done
 			r.ask(http.MethodPost, "/runs/abc123/conflicts", `{"path":"a","choice":"`+string(choice)+`","text":"by hand\n"}`, &done)
-			if can := r.can(); can != "apply discard" || done.Message != "a is settled: resume the run, or apply its work." {
+			if can := r.can(); can != "settle apply discard" || done.Message != "a is settled: resume the run, or apply its work." {
 				t.Errorf("settled: %s; said %s", can, done.Message)
 			}
 			if r.file("a") != "1\nmine\n3\n" {
