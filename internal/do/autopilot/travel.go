@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/lazy"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
@@ -207,15 +208,24 @@ func (p *workspaces) reasonToStartOver(ctx context.Context, w pool.Workspace) (s
 	if err != nil || len(ended) == 0 || !ended[0].RedGate() || ended[0].Failure == nil {
 		return "", err
 	}
+	f := ended[0].Failure
+	if !lacksFile().MatchString(f.Summary) {
+		return "", nil
+	}
+	named := strings.FieldsFunc(f.Summary, func(r rune) bool { return strings.ContainsRune(" \t:;,'\"`()[]", r) })
 	changes, err := p.o.Repo.Changes(ctx, w.Base, target)
 	for _, ch := range changes {
-		if f := ended[0].Failure; ch.OldObject == "" && strings.Contains(f.Summary, path.Base(ch.Path)) {
-			const lacks = "its workspace is older than the target and lacks %s, which gate %s needs"
-			return fmt.Sprintf(lacks, ch.Path, f.Step), nil
+		isNamed := func(word string) bool { return word == ch.Path || path.Base(word) == path.Base(ch.Path) }
+		if ch.OldObject == "" && slices.ContainsFunc(named, isNamed) {
+			return fmt.Sprintf("its workspace is older than the target and lacks %s, which gate %s needs",
+				ch.Path, f.Step), nil
 		}
 	}
 	return "", err
 }
+
+// lacksFile is how programs say that a file is not there. A name alone may stand in any message.
+var lacksFile = lazy.Regexp(`(?i)no such file|not found|cannot (?:open|find)|can't (?:open|find)|does not exist`)
 
 // bringWorkspace gives the workspace of a task that any machine may have worked on: the one
 // that is here, if its work was done here last, else one made from what was pushed. It
