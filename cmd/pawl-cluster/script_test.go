@@ -61,7 +61,8 @@ func ask(path, body string) error {
 	if body != "" {
 		method = http.MethodPost
 	}
-	r, err := http.NewRequestWithContext(context.Background(), method, server.Address+"/api/v1"+path, strings.NewReader(body))
+	url := server.Address + "/api/v1" + path
+	r, err := http.NewRequestWithContext(context.Background(), method, url, strings.NewReader(body))
 	if err != nil {
 		return err
 	}

@@ -152,8 +152,8 @@ func TestSprintThatWasCutOff(t *testing.T) {
 	}
 }
 
-// An autopilot without a sprint works again after it was cut off, once for each server, as it was changed meanwhile; what a person
-// stopped or paused, or what has been off for long, waits for a person.
+// An autopilot without a sprint works again after it was cut off, once for each server, as it was changed
+// meanwhile; what a person stopped or paused, or what has been off for long, waits for a person.
 func TestAutopilotThatWasCutOff(t *testing.T) {
 	t.Parallel()
 	end := func(exit int, ago time.Duration, state string) func(*store.Autopilot) {
@@ -230,7 +230,8 @@ func TestAutopilotThatWasCutOff(t *testing.T) {
 				t.Errorf("started %q", did)
 			}
 			var shown view.Autopilot
-			if r.get("/autopilot", &shown); !strings.Contains(shown.Restart, one.says) || (shown.Restart == "") != (one.says == "" && !one.begins) {
+			saysNothing := one.says == "" && !one.begins
+			if r.get("/autopilot", &shown); !strings.Contains(shown.Restart, one.says) || (shown.Restart == "") != saysNothing {
 				t.Errorf("it says %q", shown.Restart)
 			}
 		})

@@ -64,11 +64,9 @@ func Next(s *Situation) Choice {
 		}
 	}
 	if c := s.nextUntried(others); c != nil {
-		if len(made) == 1 {
-			return s.choiceOf(c, "the strategy for ", " was tried; trying another one", not)
-		}
 		if len(made) > 0 {
-			return s.choiceOf(c, "every strategy for ", " was tried; trying another one", not)
+			all := map[bool]string{true: "the strategy for ", false: "every strategy for "}[len(made) == 1]
+			return s.choiceOf(c, all, " was tried; trying another one", not)
 		}
 		if len(not) > 0 {
 			return s.choiceOf(c, "what is made for ", " has no effect here; trying another one", not)

@@ -64,11 +64,11 @@ func (p *reporter) reasonSentBack(ctx context.Context, id string, hasChanged boo
 	}
 	reviews := []board.Action{board.Approve, board.Redo, board.Reject}
 	for _, e := range slices.Backward(history) {
-		switch {
-		case !slices.Contains(reviews, e.Action):
+		if !slices.Contains(reviews, e.Action) {
 			continue
-		case e.Action == board.Approve:
-			return ""
+		}
+		if e.Action == board.Approve {
+			break
 		}
 		what := map[board.Action]string{board.Redo: "it was sent back", board.Reject: "it was rejected"}[e.Action]
 		if !hasChanged {

@@ -440,7 +440,8 @@ func (w *Workspace) mergedText(ctx context.Context, c Conflict) ([]byte, error) 
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // the next merge has its own
-	return git.MergeFile(ctx, dir, sides[0], append(sides, nil)[2], sides[1], marker)
+	base := bytes.Join(sides[2:], nil)
+	return git.MergeFile(ctx, dir, sides[0], base, sides[1], marker)
 }
 
 // putOnTop puts the agent's commits on top of the person's: each with its author and

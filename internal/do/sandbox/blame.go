@@ -75,16 +75,11 @@ func withNote(summary, note string) string {
 // that was refused without an address may have been to a server of this machine.
 func (p *Policy) ExplainGate(f *failure.Analysis, output string, connections []string) {
 	p.NameRefusals(f, output, connections)
-	if p != nil && p.Own && isBareRefusal(f) {
+	isRefusal := f.Class == failure.Network && strings.Contains(strings.ToLower(f.Summary), "refused")
+	if p != nil && p.Own && isRefusal && !anyAddress().MatchString(f.Summary) {
 		f.Summary = withNote(f.Summary, "safety.local_ports: [PORT] opens a port of this machine; "+
 			"in pawl's sandbox the loopback is its own")
 	}
-}
-
-// isBareRefusal reports whether a connection was refused, and no address is named.
-func isBareRefusal(f *failure.Analysis) bool {
-	return f.Class == failure.Network && strings.Contains(strings.ToLower(f.Summary), "refused") &&
-		!anyAddress().MatchString(f.Summary)
 }
 
 // isLocal reports whether a message about the box's own loopback, which is open.

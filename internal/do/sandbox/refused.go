@@ -85,10 +85,10 @@ func refusedPort(p Policy, line string, named []int) int {
 	} else if anyAddress().MatchString(line) {
 		return 0
 	}
-	for _, port := range named {
-		return port
+	if len(named) == 0 {
+		return 0
 	}
-	return 0
+	return named[0]
 }
 
 // anyAddress is a host and a port, or words that introduce them.

@@ -41,8 +41,10 @@ func person(t *testing.T) (p *action.Operator, said *strings.Builder) {
 	}
 	t.Cleanup(func() { _ = db.Close() })
 	say := func(format string, args ...any) { fmt.Fprintf(said, format+"\n", args...) }
-	return action.New(action.Options{Store: db, Root: dir, Env: []string{"HOME=" + dir, "XDG_STATE_HOME=" + dir}, Say: say, Result: say,
-		Log: func(string) *slog.Logger { return slog.New(slog.DiscardHandler) }}), said
+	return action.New(action.Options{
+		Store: db, Root: dir, Env: []string{"HOME=" + dir, "XDG_STATE_HOME=" + dir}, Say: say, Result: say,
+		Log: func(string) *slog.Logger { return slog.New(slog.DiscardHandler) },
+	}), said
 }
 
 // tracker is a board beside a forge with issues.
@@ -59,7 +61,8 @@ func atForge(t *testing.T, s *forgetest.Site) *tracker {
 	p, said := person(t)
 	f := forge.New(s.Where, s.Token(forgetest.Owner))
 	t.Cleanup(f.Close)
-	return &tracker{p, t, s, issues.Source{Forge: f, Label: "pawl", StateDir: p.Root, Target: "refs/heads/main", Close: true}, said}
+	source := issues.Source{Forge: f, Label: "pawl", StateDir: p.Root, Target: "refs/heads/main", Close: true}
+	return &tracker{p, t, s, source, said}
 }
 
 // sync syncs twice: the second time changes nothing.
