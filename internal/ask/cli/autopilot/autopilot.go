@@ -253,6 +253,7 @@ func buildOptions(ctx context.Context, s *session.Session, f autopilotFlags, t *
 		o.Claim = func(ctx context.Context, c board.Case) (string, error) { return issues.Claim(ctx, &p, source, c) }
 	}
 	o.Queue = func(ctx context.Context, tell func(queue.Note)) (*merge.Queue, error) {
+		m := m // a worker opens one for each of its slots
 		m.Notify = tell
 		if s.Hooks != nil {
 			m.Before = s.BeforeLanding(command.BranchName(target))
