@@ -256,6 +256,49 @@ test('a form that is quicker than the page has the agents too', async () => {
   await page.close();
 });
 
+test('a page that is left takes no answer any more', async () => {
+  await begin();
+  const page = await wide.newPage();
+  const wrong = quiet(page);
+  const move = (path: string) =>
+    page.evaluate((to) => (history.pushState(null, '', to), dispatchEvent(new PopStateEvent('popstate'))), path);
+  await page.goto(at('/stats'));
+  await page.getByRole('heading', { name: 'Statistics' }).waitFor();
+  const { runs } = (await api(page, '/api/v1/runs')) as { runs: { run: string }[] };
+  const [a, b] = runs.map((r) => r.run);
+  const pages: [string, RegExp][] = [
+    ['/review', /cases\/task/],
+    [`/compare?a=${a}&b=${b}`, /runs\//],
+    [`/runs/${a}`, /runs\//],
+    ['/board/task-002', /cases\/task-002/],
+    ['/plan', /plan/],
+    ['/queue', /queue/],
+  ];
+  for (const [path, what] of pages) {
+    let go = (): void => undefined;
+    const held = new Promise<void>((resolve) => (go = resolve));
+    const asked: Promise<unknown>[] = [];
+    await page.route(/api\/v1\/(cases|runs|reviews|queue|plan|sprints)/, async (route) => {
+      const done = route.request().response();
+      asked.push(done);
+      await held;
+      await route.continue();
+      await done;
+    });
+    const first = page.waitForRequest((r) => r.url().includes('/api/v1/') && what.test(r.url()));
+    await move(path);
+    await first;
+    await move('/stats');
+    await page.getByRole('heading', { name: 'Statistics' }).waitFor();
+    go();
+    await Promise.all(asked);
+    await page.unrouteAll({ behavior: 'wait' });
+  }
+  await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(resolve)));
+  assert.deepEqual(wrong, []);
+  await page.close();
+});
+
 story('the panel says why it failed, and a retry takes a hint', async (page, small) => {
   const id = small ? 'task-012' : 'task-002';
   await page.goto(at(`/board/${id}`));

@@ -7,6 +7,7 @@ import { alerts } from './alerts.svelte';
 import { get, Problem, type Activity } from './api';
 import { clock } from './clock.svelte';
 import { coalesce } from './coalesce';
+import { trackGone } from './gone';
 import { notes } from './notes.svelte';
 import { key } from './session';
 import { Stream, type Joined, type Message, type Said, type State } from './stream';
@@ -90,17 +91,27 @@ class Live {
     return () => this.listeners.delete(l);
   }
 
-  /**
-   * loading is a load of what the server knows, see coalesce. It begins when
-   * nothing can be missed any more between it and the first event, and is done
-   * again when the server could not be reached and is back. Other errors go to
-   * failed.
-   */
+  /** loading is a load, see load, that the component which made it needs: none begins when it is gone. */
   loading(
     work: () => Promise<void>,
     gap: number,
     failed: (error: unknown) => void = (e) => notes.failed(e),
   ): () => void {
+    const isGone = trackGone();
+    return this.load(
+      async () => (isGone() ? undefined : work()),
+      gap,
+      (e) => (isGone() ? undefined : failed(e)),
+    );
+  }
+
+  /**
+   * load returns a load of what the server knows, see coalesce. It begins when
+   * nothing can be missed any more between it and the first event, and is done
+   * again when the server could not be reached and is back. Other errors go to
+   * failed.
+   */
+  load(work: () => Promise<void>, gap: number, failed: (error: unknown) => void = (e) => notes.failed(e)): () => void {
     const load: () => void = coalesce(
       async () => {
         await this.ready;

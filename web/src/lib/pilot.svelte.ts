@@ -17,7 +17,7 @@ const paths = {
 class Pilot {
   /** now is null until the server has answered. */
   now = $state.raw<Autopilot | null>(null);
-  readonly load = live.loading(async () => void (this.now = await ask()), 800);
+  readonly load = live.load(async () => void (this.now = await ask()), 800);
 
   may = (what: string): boolean => this.now?.actions.includes(what) ?? false;
 

@@ -93,7 +93,7 @@ class Store {
   private changed = new Set<string>();
   private touched = new Set<string>();
 
-  readonly loadOverview = live.loading(async () => {
+  readonly loadOverview = live.load(async () => {
     const asked = this.newestActive.ask();
     const now = await get('/api/v1/overview', { query: here() });
     const { list, more } = this.newestActive.merge(now.active, this.overview?.active ?? [], asked);
@@ -101,7 +101,7 @@ class Store {
     clock.server(now.now);
   }, 250);
 
-  readonly loadInbox = live.loading(async () => {
+  readonly loadInbox = live.load(async () => {
     const before = new Set(this.inbox.map(named));
     this.inbox = (await get('/api/v1/inbox', {})).entries;
     const fresh = this.inboxKnown ? this.inbox.find((n) => !before.has(named(n))) : undefined;
@@ -112,12 +112,12 @@ class Store {
     this.inboxKnown = true;
   }, 250);
 
-  private readonly loadOthers = live.loading(
+  private readonly loadOthers = live.load(
     async () => void (this.others = (await get('/api/v1/repositories', {})).repositories),
     250,
   );
 
-  private readonly loadRuns = live.loading(async () => {
+  private readonly loadRuns = live.load(async () => {
     const asked = this.newestRuns.ask();
     let cursor = '';
     const list: Run[] = [];
@@ -130,14 +130,14 @@ class Store {
     this.show(list, asked);
   }, 1000);
 
-  private readonly loadTouched = live.loading(async () => {
+  private readonly loadTouched = live.load(async () => {
     const ids = [...this.touched].slice(0, 50);
     const asked = [this.newestRuns.ask(), this.newestActive.ask()] as const;
     this.putRuns(await each(this.touched, ids, (run) => get('/api/v1/runs/{run}', { path: { run } })), ...asked);
     if (this.touched.size > 0) this.loadTouched();
   }, 100);
 
-  private readonly loadCases = live.loading(async () => {
+  private readonly loadCases = live.load(async () => {
     const asked = this.newestCases.ask();
     let cursor = '';
     const list: Case[] = [];
@@ -154,7 +154,7 @@ class Store {
     this.prepare(0);
   }, 2000);
 
-  private readonly loadChanged = live.loading(async () => {
+  private readonly loadChanged = live.load(async () => {
     const ids = [...this.changed];
     if (ids.length > 20) {
       this.changed.clear();

@@ -1,1 +1,0 @@
-import{Bt as e,Cn as t,Et as n,Mn as r,_n as i,_t as a,an as o,in as s,jn as c,nt as l,sn as u}from"./shared-SpQhTBAC.js";var d=u(`<span> </span>`);function f(u,f){r(f,!0);var p=d(),m=t(p,!0);i((t,n)=>{e(p,`title`,t),s(m,n)},[()=>`since `+a(Date.parse(f.since)),()=>n((l.now-Date.parse(f.since))/1e3)]),o(u,p),c()}export{f as t};
