@@ -167,7 +167,10 @@ func (p *Operator) noReview(ctx context.Context, id string) error {
 	if len(list) > 0 && list[len(list)-1].Decision != "" {
 		became = describeDecision(&list[len(list)-1]) + ", and "
 	}
-	return fault.Refuse("no review of %s waits for you: %sit is %s", id, became, c.Status).
+	if c.Status == board.Review {
+		return fault.Refuse("no review of %s waits for you: %sit waits to land", id, became).Hint("See it: pawl queue")
+	}
+	return fault.Refuse("no review of %s waits for you: %sit is %s", id, became, c.Status.Phrase()).
 		Hint("See what needs you: pawl autopilot status")
 }
 

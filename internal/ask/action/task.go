@@ -49,7 +49,7 @@ func (p *Operator) findStartable(ctx context.Context, id string) (board.Case, er
 	}
 	why := c.NotReady()
 	if c.Status != board.Pending || c.Type != board.Task {
-		why = fmt.Sprintf("%s is %s", c.ID, c.Status)
+		why = fmt.Sprintf("%s is %s", c.ID, c.Status.Phrase())
 	}
 	return c, fault.Refuse("%s cannot be started: %s", id, why)
 }
@@ -124,7 +124,7 @@ func (p *Runs) CheckTask(ctx context.Context, r store.Run, reopens bool) error {
 	case c.Status == board.Done:
 		return fault.Refuse("%s cannot continue: it is done", id).Hint("Take it back: pawl revert %s", id)
 	case reopens && !isOpen:
-		return fault.Refuse("%s cannot continue: it is %s", id, c.Status).
+		return fault.Refuse("%s cannot continue: it is %s", id, c.Status.Phrase()).
 			Hint("Start over:          pawl case retry %s", id).
 			Hint("Raise its limits:    pawl case extend %s --max-iterations N", id)
 	}

@@ -45,6 +45,18 @@ const (
 	Deferred Status = "deferred" // put off by a person
 )
 
+// Phrase is the status as what follows "it is" in a sentence.
+func (s Status) Phrase() string {
+	switch s {
+	case Review:
+		return "in review"
+	case Timeout:
+		return "at its limit"
+	default:
+		return string(s)
+	}
+}
+
 // Statuses is all of them, in the order of a task's life.
 var Statuses = []Status{Pending, Active, Blocked, Review, Done, Failed, Timeout, Deferred}
 
@@ -112,7 +124,7 @@ func (c *Case) NotReady() string {
 	case c.Type == Operation:
 		return "an operation is not started itself, only its tasks are"
 	case c.Status != Pending:
-		return "it is " + string(c.Status)
+		return "it is " + c.Status.Phrase()
 	case c.Unmet == 1:
 		return "1 of its needs has not landed"
 	case c.Unmet > 1:

@@ -216,7 +216,7 @@ func findRule(c *Case, ch Change) (Rule, *RefusalError) {
 	case !typed:
 		return Rule{}, refuse("it is a task", "")
 	}
-	return Rule{}, refuse("it is "+string(c.Status), whatToDoInstead(c, ch))
+	return Rule{}, refuse("it is "+c.Status.Phrase(), whatToDoInstead(c, ch))
 }
 
 // whatToDoInstead names what a person can do with a case whose status is in the way.
@@ -257,7 +257,7 @@ func CanEdit(c *Case) error {
 func CanRemove(c *Case, dependents []string) error {
 	switch {
 	case c.Status == Active || c.Status == Review:
-		why := fmt.Sprintf("cannot remove %s: it is %s", c.ID, c.Status)
+		why := fmt.Sprintf("cannot remove %s: it is %s", c.ID, c.Status.Phrase())
 		return &RefusalError{c.ID, why, whatToDoInstead(c, Change{Action: Remove})}
 	case c.Children > 0:
 		return &RefusalError{

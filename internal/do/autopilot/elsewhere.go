@@ -228,7 +228,7 @@ func (p *attempts) slotFor(ctx context.Context, id, run string) (*slot, error) {
 		return nil, err
 	}
 	if run == "" && c.Status != board.Active { // an autopilot ordered it whose turn was over
-		return nil, fmt.Errorf("%w: %s is %s", errTurnOver, id, c.Status)
+		return nil, fmt.Errorf("%w: %s is %s", errTurnOver, id, c.Status.Phrase())
 	}
 	adopt := false
 	if run != "" {

@@ -153,7 +153,7 @@ func (p *pilot) compareBase(ctx context.Context, t *schedule.Target) {
 
 func notReady(c board.Case) string {
 	if c.Status != board.Pending {
-		return "it is " + string(c.Status)
+		return "it is " + c.Status.Phrase()
 	}
 	return c.NotReady()
 }
