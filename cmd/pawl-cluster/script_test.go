@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/ask/cli"
 	"github.com/pawl-dev/pawl/internal/do/cluster"
+	"github.com/pawl-dev/pawl/internal/test/forgetest"
 	"github.com/pawl-dev/pawl/internal/test/pgtest"
 )
 
@@ -93,15 +95,20 @@ func TestEngine(t *testing.T) {
 			if err := os.MkdirAll(home, 0o700); err != nil {
 				return err
 			}
-			s := &services{newEngine(t, filepath.Join(home, "engine.db")), pgtest.Start(t)}
+			s := &services{engine: newEngine(t, filepath.Join(home, "engine.db")), database: pgtest.Start(t)}
 			env.Values[servicesKey] = s
+			if strings.HasSuffix(env.WorkDir, "forge") {
+				s.forge = forgetest.Gitea(t)
+				env.Vars = append(env.Vars, "FORGE="+s.forge.URL, "FORGE_REMOTE="+s.forge.Remote,
+					"GITEA_TOKEN="+s.forge.Token(forgetest.Owner))
+			}
 			env.Vars = append(env.Vars, "HOME="+home, "TZ=UTC", "GIT_CONFIG_NOSYSTEM=1",
 				"PAWL_CLUSTER_ENGINE=temporal://"+s.engine.address+"/pawl", "PAWL_CLUSTER_REMOTE=origin",
 				"PAWL_CLUSTER_STORE="+s.database.Address("postgres")+"&repository=shop")
 			gitconfig := "[user]\n\tname = Ada\n\temail = ada@example.org\n[init]\n\tdefaultBranch = main\n"
 			return os.WriteFile(filepath.Join(home, ".gitconfig"), []byte(gitconfig), 0o600)
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"service": serve},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"service": serve, "review": review},
 	})
 }
 
@@ -109,6 +116,7 @@ func TestEngine(t *testing.T) {
 type services struct {
 	engine   *engine
 	database *pgtest.Server
+	forge    *forgetest.Site // of the script forge only: a Gitea
 }
 
 const servicesKey = "services"
@@ -126,6 +134,19 @@ func serve(ts *testscript.TestScript, _ bool, args []string) {
 	default:
 		ts.Check(s.database.Run())
 	}
+}
+
+// review is what a reviewer does with a pull request at the forge: 'review merge N', or 'review change N FILE TEXT',
+// which wants the first line of a file changed.
+func review(ts *testscript.TestScript, _ bool, args []string) {
+	site := ts.Value(servicesKey).(*services).forge
+	n, err := strconv.ParseInt(args[1], 10, 64)
+	ts.Check(err)
+	if args[0] == "merge" {
+		site.MergeBy(forgetest.Reviewer, n, "merge")
+		return
+	}
+	site.ReviewBy(forgetest.Reviewer, n, "please", args[2], 1, args[3])
 }
 
 // engine is a Temporal server that ends with the test, behind an address that can be closed: to start one again

@@ -133,6 +133,9 @@ func (p *attempts) orderWork(ctx context.Context, l *slot) (o schedule.Outcome, 
 			task.Tags = nil // they choose between machines, and there is one
 		}
 		o, l.result, err = p.o.Elsewhere.Work(ctx, task, base, run, p.o.Asked)
+		if last, err := p.o.Store.Latest(ctx, p.o.Root, id); err == nil {
+			l.setRun(loop.State{Iteration: last.Iteration}, last.ID)
+		}
 	}
 	if o.Taken { // by a worker that lost the task to the engine, and so to the next worker
 		o = schedule.Outcome{NotStarted: true, Machine: true, Why: o.Why}
