@@ -46,8 +46,9 @@ cluster-test: ## build a Temporal server once, and work tasks on it
 	@scripts/temporal/build >/dev/null
 	@$(GO) test ./internal/do/cluster/... ./cmd/pawl-cluster -count=1
 
-cluster-chaos: ## kill, stop and cut off workers, database and engine while a board is worked; FAULTS=20 SEED=1
+cluster-chaos: ## kill, stop and cut off workers, database and engine while a board is worked, put it back from copies and change gates; FAULTS=20 SEED=1
 	@scripts/temporal/build >/dev/null
+	@$(GO) test ./cmd/pawl-cluster -run 'TestTeamUnderFaults$$' -count=1 -timeout 3h -v -chaos-faults $${FAULTS:-20} -chaos-seed $${SEED:-1}
 	@$(GO) test ./internal/do/cluster -run 'TestClusterChaos$$' -count=1 -timeout 3h -v -chaos-faults $${FAULTS:-20} -chaos-seed $${SEED:-1}
 
 bench-cluster: ## print what 20 workers of 5 slots reach on this machine with agents that do nothing; TASKS=200
