@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -142,7 +143,7 @@ func (c *chaos) must(err error) {
 func (c *chaos) on(n int, args ...string) *exec.Cmd {
 	script := `echo n$N >/proc/sys/kernel/hostname && mount --bind $WORK/n$N $WORK/shop && cd $WORK/shop && exec "$@"`
 	cmd := exec.CommandContext(c.t.Context(), "unshare", append([]string{"-u", "-m", "sh", "-c", script, "sh"}, args...)...)
-	cmd.Env = append(c.env, fmt.Sprint("N=", n), fmt.Sprintf("XDG_STATE_HOME=%s/state-%d", c.dir, n))
+	cmd.Env = slices.Concat(c.env, []string{fmt.Sprint("N=", n), fmt.Sprintf("XDG_STATE_HOME=%s/state-%d", c.dir, n)})
 	return cmd
 }
 

@@ -206,7 +206,7 @@ func (s placeHandlers) listNeeds(ctx context.Context) ([]view.Need, error) {
 			of.needs = append(of.needs, n)
 		}
 	}
-	if err := s.keptOut(ctx, &of, known); err != nil {
+	if err := errors.Join(s.keptOut(ctx, &of, known), s.awayNeeds(ctx, &of)); err != nil {
 		return nil, err
 	}
 	slices.SortStableFunc(of.needs, func(a, b view.Need) int {
@@ -240,6 +240,17 @@ func (s placeHandlers) keptOut(ctx context.Context, of *runNeeds, known caseFact
 			n.Why = "nothing is started for now: " + k.Why
 		}
 		of.needs = append(of.needs, n)
+	}
+	return err
+}
+
+// awayNeeds adds the workers that are silent, or lack something.
+func (s placeHandlers) awayNeeds(ctx context.Context, of *runNeeds) error {
+	workers, err := s.o.Store.Workers(ctx)
+	for _, w := range workers {
+		if lines := overview.LinesAway(w); len(lines) > 0 {
+			of.needs = append(of.needs, view.Need{Kind: "away", Title: "Worker " + w.Name, Why: strings.Join(lines, "; ")})
+		}
 	}
 	return err
 }
@@ -329,7 +340,7 @@ func (s placeHandlers) isApproved(ctx context.Context, c *board.Case) (bool, err
 }
 
 // urgency is the order of the inbox: first what holds an agent up.
-var urgency = []string{"question", "review", "conflict", "blocked", "failed", "timeout", "case", "paused"}
+var urgency = []string{"question", "review", "conflict", "blocked", "failed", "timeout", "case", "away", "paused"}
 
 func (s placeHandlers) needOf(ctx context.Context, r store.Run) view.Need {
 	n := view.Need{Kind: "question", Title: r.Title(), Why: r.Why, Since: r.UpdatedAt, Run: new(s.viewOf(ctx, r))}

@@ -65,7 +65,7 @@ async function each<T>(
 }
 
 /** named is what tells one thing that needs a person from another. */
-const named = (n: Need) => [n.kind, n.run?.run, n.step, n.case?.id, n.since].join(' ');
+const named = (n: Need) => [n.kind, n.run?.run ?? n.case?.id ?? n.title, n.step, n.since].join(' ');
 
 class Store {
   overview = $state.raw<Overview | null>(null);
@@ -202,7 +202,7 @@ class Store {
       journal: (e) => this.journal(e),
       change: (e) => this.change(e),
       activity: (a) => this.activity.set(a.run, a),
-      other: (what) => what === 'repositories' && this.loadOthers(),
+      other: (what) => (what === 'repositories' ? this.loadOthers() : what === 'autopilot' && this.loadInbox()),
       reset: () => this.reload(),
     });
     this.loadOverview();

@@ -60,7 +60,7 @@ type Inbox struct {
 
 // Need is one thing that waits.
 type Need struct {
-	Kind     string    `json:"kind" enum:"question,review,conflict,blocked,failed,timeout,paused,case" doc:"What is needed: an answer, a review, a decision."`
+	Kind     string    `json:"kind" enum:"question,review,conflict,blocked,failed,timeout,paused,case,away" doc:"What is needed: an answer, a review, a decision; away: a worker that is silent or lacks something."`
 	Title    string    `json:"title"`
 	Why      string    `json:"why"`
 	Since    time.Time `json:"since"`

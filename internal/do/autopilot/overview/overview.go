@@ -102,7 +102,10 @@ func IdleOf(ctx context.Context, db *store.Store) (i Idle, err error) {
 			i.KeptOut = append(i.KeptOut, KeptOut{c.ID, "there is no worker with " + strings.Join(c.Labels(), ", "),
 				time.Time{}, true})
 		}
-		i.Away, err = linesAway(workers), cerr
+		for _, w := range workers {
+			i.Away = append(i.Away, LinesAway(w)...)
+		}
+		err = cerr
 	}
 	if err != nil {
 		return i, err
@@ -131,17 +134,14 @@ func IdleOf(ctx context.Context, db *store.Store) (i Idle, err error) {
 	return i, nil
 }
 
-// linesAway say which workers are silent, and what the others lack.
-func linesAway(workers []store.Worker) (lines []string) {
-	for _, w := range workers {
-		if w.Silent {
-			lines = append(lines, fmt.Sprintf("worker %s, process %d on %s, is silent since %s", w.Name, w.PID, w.Host,
-				w.BeatAt.Local().Format(time.DateTime)))
-			continue
-		}
-		for line := range strings.Lines(w.Lacks) {
-			lines = append(lines, w.Host+": "+strings.TrimSpace(line))
-		}
+// LinesAway say since when a worker is silent, or what it lacks.
+func LinesAway(w store.Worker) (lines []string) {
+	if w.Silent {
+		return []string{fmt.Sprintf("worker %s, process %d on %s, is silent since %s", w.Name, w.PID, w.Host,
+			w.BeatAt.Local().Format(time.DateTime))}
+	}
+	for line := range strings.Lines(w.Lacks) {
+		lines = append(lines, w.Host+": "+strings.TrimSpace(line))
 	}
 	return lines
 }

@@ -11,11 +11,14 @@ import (
 func TestWhatIsAway(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 2, 15, 4, 5, 0, time.Local)
-	i := Idle{Away: linesAway([]store.Worker{
+	var i Idle
+	for _, w := range []store.Worker{
 		{Name: "n1-a", Host: "n1", PID: 7, BeatAt: at, Silent: true, Lacks: "the engine does not answer"},
 		{Name: "n2-b", Host: "n2"},
 		{Name: "n3-c", Host: "n3", Lacks: "it is short of disk\ntask-001 waits, as its work cannot be pushed"},
-	})}
+	} {
+		i.Away = append(i.Away, LinesAway(w)...)
+	}
 	want := []string{
 		"worker n1-a, process 7 on n1, is silent since 2026-01-02 15:04:05", "n3: it is short of disk",
 		"n3: task-001 waits, as its work cannot be pushed",

@@ -1,1 +1,0 @@
-import{Dt as e,Mn as t,Nn as n,Vt as r,an as i,cn as a,on as o,rt as s,vn as c,vt as l,wn as u}from"./shared-C3i9tes9.js";var d=a(`<span> </span>`);function f(a,f){n(f,!0);var p=d(),m=u(p,!0);c((e,t)=>{r(p,`title`,e),i(m,t)},[()=>`since `+l(Date.parse(f.since)),()=>e((s.now-Date.parse(f.since))/1e3)]),o(a,p),t()}export{f as t};
