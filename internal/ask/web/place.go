@@ -206,20 +206,15 @@ func (s placeHandlers) listNeeds(ctx context.Context) ([]view.Need, error) {
 			of.needs = append(of.needs, n)
 		}
 	}
-	if err := errors.Join(s.keptOut(ctx, &of, known), s.awayNeeds(ctx, &of)); err != nil {
+	if err := s.keptOut(ctx, &of, known); err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(of.needs, func(a, b view.Need) int {
-		if d := slices.Index(urgency, a.Kind) - slices.Index(urgency, b.Kind); d != 0 {
-			return d
-		}
-		return a.Since.Compare(b.Since)
-	})
+	view.SortByUrgency(of.needs)
 	return of.needs, nil
 }
 
-// keptOut adds the tasks that the autopilot does not start until a person says so, and
-// those that show why it starts nothing.
+// keptOut adds the tasks that the autopilot does not start until a person says so,
+// those that show why it starts nothing, and the workers that are silent or lack something.
 func (s placeHandlers) keptOut(ctx context.Context, of *runNeeds, known caseFacts) error {
 	idle, err := overview.IdleOf(ctx, s.o.Store)
 	for _, k := range idle.KeptOut[:min(len(idle.KeptOut), maxNeeds)] {
@@ -241,16 +236,9 @@ func (s placeHandlers) keptOut(ctx context.Context, of *runNeeds, known caseFact
 		}
 		of.needs = append(of.needs, n)
 	}
-	return err
-}
-
-// awayNeeds adds the workers that are silent, or lack something.
-func (s placeHandlers) awayNeeds(ctx context.Context, of *runNeeds) error {
-	workers, err := s.o.Store.Workers(ctx)
-	for _, w := range workers {
-		if lines := overview.LinesAway(w); len(lines) > 0 {
-			of.needs = append(of.needs, view.Need{Kind: "away", Title: "Worker " + w.Name, Why: strings.Join(lines, "; ")})
-		}
+	for _, w := range idle.Lacking {
+		of.needs = append(of.needs, view.Need{Kind: "away", Title: "Worker " + w.Name,
+			Why: strings.Join(overview.LinesAway(w), "; ")})
 	}
 	return err
 }
@@ -338,9 +326,6 @@ func (s placeHandlers) isApproved(ctx context.Context, c *board.Case) (bool, err
 	}
 	return history[len(history)-1].Action == board.Approve, nil
 }
-
-// urgency is the order of the inbox: first what holds an agent up.
-var urgency = []string{"question", "review", "conflict", "blocked", "failed", "timeout", "case", "away", "paused"}
 
 func (s placeHandlers) needOf(ctx context.Context, r store.Run) view.Need {
 	n := view.Need{Kind: "question", Title: r.Title(), Why: r.Why, Since: r.UpdatedAt, Run: new(s.viewOf(ctx, r))}

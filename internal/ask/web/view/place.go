@@ -1,6 +1,8 @@
 package view
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/ask/action"
@@ -70,6 +72,16 @@ type Need struct {
 	Case     *Case     `json:"case,omitempty"`
 	// Entry is the work of a task that does not land as it is.
 	Entry *action.QueueEntry `json:"entry,omitempty" doc:"Of a conflict: its place in the merge queue, with the files."`
+}
+
+// urgency is the order of the inbox: first what holds an agent up.
+var urgency = []string{"question", "review", "conflict", "blocked", "failed", "timeout", "case", "away", "paused"}
+
+// SortByUrgency sorts the inbox, within a kind by age.
+func SortByUrgency(needs []Need) {
+	slices.SortStableFunc(needs, func(a, b Need) int {
+		return cmp.Or(slices.Index(urgency, a.Kind)-slices.Index(urgency, b.Kind), a.Since.Compare(b.Since))
+	})
 }
 
 // Settings are the configuration in force.

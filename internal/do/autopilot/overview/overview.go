@@ -80,7 +80,8 @@ type Idle struct {
 	// KeptOut are tasks that are ready, and not started.
 	KeptOut []KeptOut `json:"kept_out,omitempty"`
 	// Away are workers that are silent, and what others lack, each with the machine.
-	Away []string `json:"away,omitempty"`
+	Away    []string       `json:"away,omitempty"`
+	Lacking []store.Worker `json:"-"` // these workers
 }
 
 // KeptOut is one that is not started: until a time, or where that is zero until a
@@ -103,7 +104,9 @@ func IdleOf(ctx context.Context, db *store.Store) (i Idle, err error) {
 				time.Time{}, true})
 		}
 		for _, w := range workers {
-			i.Away = append(i.Away, LinesAway(w)...)
+			if lines := LinesAway(w); len(lines) > 0 {
+				i.Away, i.Lacking = append(i.Away, lines...), append(i.Lacking, w)
+			}
 		}
 		err = cerr
 	}
