@@ -7,12 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -51,7 +49,6 @@ func Serve(ctx context.Context, runDir string, parsers Parsers, rest func() (Res
 	s := &server{
 		parsers: parsers, rest: rest, terms: terms,
 		inbox: make(chan inbound, maxLinks), done: make(chan Result, 1), quit: make(chan struct{}),
-		links: map[*link]bool{},
 	}
 	first := newLink(conn)
 	if err := s.openRun(first, runDir); err != nil {
@@ -84,8 +81,7 @@ type server struct {
 	done    chan Result
 	quit    chan struct{}
 	readers sync.WaitGroup
-	mu      sync.Mutex // over links
-	links   map[*link]bool
+	links   sync.Map // of *link
 
 	limited sync.Once
 	unlimit atomic.Pointer[func()] // goes back to the control group of before
@@ -160,12 +156,10 @@ func (s *server) leaveRun() {
 	for i := len(s.release) - 1; i >= 0; i-- {
 		s.release[i]()
 	}
-	s.mu.Lock()
-	open := slices.Collect(maps.Keys(s.links))
-	s.mu.Unlock()
-	for _, l := range open {
-		l.closeLink()
-	}
+	s.links.Range(func(l, _ any) bool {
+		l.(*link).closeLink()
+		return true
+	})
 	s.readers.Wait()
 }
 
@@ -372,17 +366,17 @@ func (s *server) acceptLinks(listener *net.UnixListener) {
 	}
 }
 
-func (s *server) countLinks() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.links)
+func (s *server) countLinks() (n int) {
+	s.links.Range(func(_, _ any) bool {
+		n++
+		return true
+	})
+	return n
 }
 
 // readFrom starts to read a link's messages.
 func (s *server) readFrom(l *link) {
-	s.mu.Lock()
-	s.links[l] = true
-	s.mu.Unlock()
+	s.links.Store(l, nil)
 	s.readers.Go(func() {
 		defer l.closeLink()
 		for {
@@ -393,9 +387,7 @@ func (s *server) readFrom(l *link) {
 				return
 			}
 			if err != nil {
-				s.mu.Lock()
-				delete(s.links, l)
-				s.mu.Unlock()
+				s.links.Delete(l)
 				return
 			}
 		}

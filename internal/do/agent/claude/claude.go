@@ -48,17 +48,23 @@ func Program(root bool) program.Program {
 	}
 	return program.Program{
 		Name: "claude", Binary: "claude",
-		Args:     []string{"-p", "--output-format", "stream-json", "--verbose"},
-		Allow:    []string{noQuestions},
-		ReadOnly: []string{noQuestions, "--disallowedTools", writers},
-		Model:    "--model", MaxCost: "--max-budget-usd",
-		Tools:     []string{`--mcp-config={"mcpServers":{"pawl":{"command":{pawl},"args":["mcp","--run",{tools}]}}}`},
-		Talk:      []string{"--input-format", "stream-json"},
-		Installed: []string{"/@anthropic-ai/claude-code/", "/claude/versions/", "/Caskroom/claude-code"},
-		Limit:     10 << 20,
-		Env:       env,
-		Doors:     []program.Door{program.ToAnthropic.By("ANTHROPIC_BASE_URL={url}")},
-		Closed:    []string{"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"},
+		Flags: program.Flags{
+			Args:     []string{"-p", "--output-format", "stream-json", "--verbose"},
+			Allow:    []string{noQuestions},
+			ReadOnly: []string{noQuestions, "--disallowedTools", writers},
+			Model:    "--model", MaxCost: "--max-budget-usd",
+			Tools: []string{
+				`--mcp-config={"mcpServers":{"pawl":{"command":{pawl},"args":["mcp","--run",{tools}]}}}`,
+			},
+			Talk:      []string{"--input-format", "stream-json"},
+			Installed: []string{"/@anthropic-ai/claude-code/", "/claude/versions/", "/Caskroom/claude-code"},
+		},
+		Limit: 10 << 20,
+		Env:   env,
+		Gateway: program.Gateway{
+			Doors:  []program.Door{program.ToAnthropic.By("ANTHROPIC_BASE_URL={url}")},
+			Closed: []string{"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"},
+		},
 		// Inside of a session the program takes itself for a part of that session.
 		Unset: []string{"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT"},
 		State: program.State{Env: []string{"CLAUDE_CONFIG_DIR={state}"},
@@ -66,21 +72,23 @@ func Program(root bool) program.Program {
 		Grace:  5 * time.Second,
 		Parser: "claude", Structured: true, Live: true,
 		Own: program.Lines(NewParser),
-		Folders: []string{
-			".claude", ".claude.json", ".claude.json.backup", ".cache/claude-cli-nodejs", ".cache/claude",
-			".local/state/claude",
+		Account: program.Account{
+			Folders: []string{
+				".claude", ".claude.json", ".claude.json.backup", ".cache/claude-cli-nodejs", ".cache/claude",
+				".local/state/claude",
+			},
+			Login: ".claude/.credentials.json",
+			Moves: []program.Move{
+				{Variable: "CLAUDE_CONFIG_DIR", Instead: []string{".claude", ".claude.json", ".claude.json.backup"}},
+			},
+			Variables: []string{"ANTHROPIC_*", "CLAUDE_*", "AWS_BEARER_TOKEN_BEDROCK"}, Single: true,
+			Clouds: []program.Cloud{
+				{When: "CLAUDE_CODE_USE_BEDROCK", Needs: []string{"AWS_*"}},
+				{When: "CLAUDE_CODE_USE_VERTEX", Needs: []string{"GOOGLE_*", "GCLOUD_*", "CLOUD_ML_*"}},
+			},
+			Services: newServices(),
 		},
-		Login: ".claude/.credentials.json",
-		Moves: []program.Move{
-			{Variable: "CLAUDE_CONFIG_DIR", Instead: []string{".claude", ".claude.json", ".claude.json.backup"}},
-		},
-		Variables: []string{"ANTHROPIC_*", "CLAUDE_*", "AWS_BEARER_TOKEN_BEDROCK"}, Single: true,
-		Clouds: []program.Cloud{
-			{When: "CLAUDE_CODE_USE_BEDROCK", Needs: []string{"AWS_*"}},
-			{When: "CLAUDE_CODE_USE_VERTEX", Needs: []string{"GOOGLE_*", "GCLOUD_*", "CLOUD_ML_*"}},
-		},
-		Services: newServices(),
-		Install:  "npm install -g @anthropic-ai/claude-code",
+		Install: "npm install -g @anthropic-ai/claude-code",
 	}
 }
 

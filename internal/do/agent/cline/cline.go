@@ -31,28 +31,34 @@ import (
 func Program() program.Program {
 	return program.Program{
 		Name: "cline", Binary: "cline",
-		Args:   []string{"--json"},
-		Allow:  []string{"--auto-approve", "true"},
-		Model:  "-m",
+		Flags: program.Flags{
+			Args:  []string{"--json"},
+			Allow: []string{"--auto-approve", "true"},
+			Model: "-m",
+		},
 		Prompt: program.Argument,
 		Env:    []string{"CLINE_NO_AUTO_UPDATE=1", "CLINE_TELEMETRY_DISABLED=1"},
 		State:  program.State{Flag: "--data-dir"},
-		Doors: []program.Door{
-			newDoor(program.ToAnthropic.With("ANTHROPIC_API_KEY"), "anthropic", "/v1"),
-			newDoor(program.ToOpenAI, "openai-compatible", ""),
+		Gateway: program.Gateway{
+			Doors: []program.Door{
+				newDoor(program.ToAnthropic.With("ANTHROPIC_API_KEY"), "anthropic", "/v1"),
+				newDoor(program.ToOpenAI, "openai-compatible", ""),
+			},
+			Pointing: agent.File{Path: "settings/providers.json", Content: `{"version":1,{parts}}`},
+			Settings: agent.File{Path: "settings/global-settings.json",
+				Content: `{"tools":{"web_search":{"enabled":false}}}`},
+			Closed: []string{"CLINE_API_KEY"},
 		},
-		Pointing: agent.File{Path: "settings/providers.json", Content: `{"version":1,{parts}}`},
-		Settings: agent.File{Path: "settings/global-settings.json",
-			Content: `{"tools":{"web_search":{"enabled":false}}}`},
-		Closed: []string{"CLINE_API_KEY"},
 		Grace:  5 * time.Second,
 		Parser: "cline", Structured: true, Live: true,
-		Own:       program.Lines(NewParser),
-		Folders:   []string{".cline"},
-		Moves:     []program.Move{{Variable: "CLINE_DIR", Instead: []string{".cline"}}},
-		Variables: []string{"CLINE_*"},
-		Services:  program.Keyed(program.Service{Hosts: []string{"api.cline.bot"}}),
-		Install:   "npm install -g cline, then run cline auth",
+		Own: program.Lines(NewParser),
+		Account: program.Account{
+			Folders:   []string{".cline"},
+			Moves:     []program.Move{{Variable: "CLINE_DIR", Instead: []string{".cline"}}},
+			Variables: []string{"CLINE_*"},
+			Services:  program.Keyed(program.Service{Hosts: []string{"api.cline.bot"}}),
+		},
+		Install: "npm install -g cline, then run cline auth",
 	}
 }
 

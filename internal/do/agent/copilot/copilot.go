@@ -33,25 +33,33 @@ import (
 func Program() program.Program {
 	return program.Program{
 		Name: "copilot", Binary: "copilot", Wrapped: binaryPaths(),
-		Args:    []string{"--output-format", "json", "--no-auto-update", "--no-ask-user", "--disable-client-telemetry"},
-		Allow:   []string{"--allow-all"},
-		Careful: []string{"--allow-all-tools"},
-		Model:   "--model",
+		Flags: program.Flags{
+			Args: []string{"--output-format", "json", "--no-auto-update", "--no-ask-user",
+				"--disable-client-telemetry"},
+			Allow:     []string{"--allow-all"},
+			Careful:   []string{"--allow-all-tools"},
+			Model:     "--model",
+			Installed: []string{"/@github/copilot", "/Caskroom/copilot-cli"},
+		},
 		State: program.State{Env: []string{"COPILOT_HOME={state}"},
 			Keys: []string{"COPILOT_GITHUB_TOKEN", "COPILOT_PROVIDER_API_KEY"}},
-		Doors:  []program.Door{newDoor()},
-		Closed: []string{"COPILOT_PROVIDER_TYPE"}, // Azure, or Anthropic
+		Gateway: program.Gateway{
+			Doors:  []program.Door{newDoor()},
+			Closed: []string{"COPILOT_PROVIDER_TYPE"}, // Azure, or Anthropic
+		},
 		Grace:  5 * time.Second,
 		Parser: "copilot", Structured: true,
-		UsageFlag: "--usage-output-file", Installed: []string{"/@github/copilot", "/Caskroom/copilot-cli"},
+		UsageFlag: "--usage-output-file",
 		Own:       program.Lines(NewParser),
-		Folders:   []string{".copilot", ".config/github-copilot", ".cache/copilot"},
-		Moves:     []program.Move{{Variable: "COPILOT_HOME", Instead: []string{".copilot"}}},
-		Variables: []string{"COPILOT_*", "GH_TOKEN", "GITHUB_TOKEN"}, Single: true,
-		Services: []program.Service{{
-			Hosts: []string{"api.githubcopilot.com", "*.githubcopilot.com", "api.github.com"},
-			Base:  []string{"COPILOT_PROVIDER_BASE_URL"},
-		}},
+		Account: program.Account{
+			Folders:   []string{".copilot", ".config/github-copilot", ".cache/copilot"},
+			Moves:     []program.Move{{Variable: "COPILOT_HOME", Instead: []string{".copilot"}}},
+			Variables: []string{"COPILOT_*", "GH_TOKEN", "GITHUB_TOKEN"}, Single: true,
+			Services: []program.Service{{
+				Hosts: []string{"api.githubcopilot.com", "*.githubcopilot.com", "api.github.com"},
+				Base:  []string{"COPILOT_PROVIDER_BASE_URL"},
+			}},
+		},
 		Install: "npm install -g @github/copilot, then run copilot login or set COPILOT_GITHUB_TOKEN",
 	}
 }

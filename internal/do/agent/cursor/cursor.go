@@ -27,17 +27,21 @@ import (
 func Program() program.Program {
 	return program.Program{
 		Name: "cursor", Binary: "cursor-agent",
-		Args:     []string{"-p", "--output-format", "stream-json"},
-		Allow:    []string{"--trust", "--force"},
-		ReadOnly: []string{"--trust", "--mode", "plan"},
-		Model:    "--model",
-		Prompt:   program.Argument,
-		Grace:    8 * time.Second, Quiet: 20 * time.Minute,
+		Flags: program.Flags{
+			Args:     []string{"-p", "--output-format", "stream-json"},
+			Allow:    []string{"--trust", "--force"},
+			ReadOnly: []string{"--trust", "--mode", "plan"},
+			Model:    "--model",
+		},
+		Prompt: program.Argument,
+		Grace:  8 * time.Second, Quiet: 20 * time.Minute,
 		Parser: "cursor", Structured: true,
-		Own:       program.Lines(NewParser),
-		Folders:   []string{".cursor", ".config/cursor"},
-		Variables: []string{"CURSOR_*"}, Single: true,
-		Services: []program.Service{{Hosts: []string{"*.cursor.sh"}}},
+		Own: program.Lines(NewParser),
+		Account: program.Account{
+			Folders:   []string{".cursor", ".config/cursor"},
+			Variables: []string{"CURSOR_*"}, Single: true,
+			Services: []program.Service{{Hosts: []string{"*.cursor.sh"}}},
+		},
 		Install: "install Cursor's command line from cursor.com/cli, then set CURSOR_API_KEY or run " +
 			"cursor-agent login",
 	}

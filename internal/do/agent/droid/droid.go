@@ -30,28 +30,36 @@ import (
 func Program() program.Program {
 	return program.Program{
 		Name: "droid", Binary: "droid",
-		Args:    []string{"exec", "--output-format", "stream-json"},
-		Allow:   []string{"--skip-permissions-unsafe"},
-		Careful: []string{"--auto", "medium"},
-		// Without either flag it reads only.
-		ReadOnly: []string{},
-		Model:    "-m",
-		Env:      []string{"FACTORY_DROID_AUTO_UPDATE_ENABLED=false"},
-		State:    program.State{Env: []string{"HOME={state}"}},
-		Doors: []program.Door{
-			newDoor(program.ToAnthropic.With("ANTHROPIC_API_KEY"), "anthropic"), newDoor(program.ToOpenAI, "openai"),
+		Flags: program.Flags{
+			Args:    []string{"exec", "--output-format", "stream-json"},
+			Allow:   []string{"--skip-permissions-unsafe"},
+			Careful: []string{"--auto", "medium"},
+			// Without either flag it reads only.
+			ReadOnly: []string{},
+			Model:    "-m",
 		},
-		Pointing: agent.File{Path: "pawl-models.json", Content: `{"customModels":[{parts}]}`}, Prefix: "custom:",
-		Closed: []string{"FACTORY_API_KEY"}, // the models are Factory's then
-		Grace:  8 * time.Second, Quiet: 20 * time.Minute,
+		Env:   []string{"FACTORY_DROID_AUTO_UPDATE_ENABLED=false"},
+		State: program.State{Env: []string{"HOME={state}"}},
+		Gateway: program.Gateway{
+			Doors: []program.Door{
+				newDoor(program.ToAnthropic.With("ANTHROPIC_API_KEY"), "anthropic"),
+				newDoor(program.ToOpenAI, "openai"),
+			},
+			Pointing: agent.File{Path: "pawl-models.json", Content: `{"customModels":[{parts}]}`},
+			Prefix:   "custom:",
+			Closed:   []string{"FACTORY_API_KEY"}, // the models are Factory's then
+		},
+		Grace: 8 * time.Second, Quiet: 20 * time.Minute,
 		Parser: "droid", Structured: true,
-		Own:     program.Lines(NewParser),
-		Folders: []string{".factory"},
-		Moves: []program.Move{{Variable: "FACTORY_HOME_OVERRIDE", Below: ".factory",
-			Instead: []string{".factory"}}},
-		Variables: []string{"FACTORY_*", "DROID_*"}, Single: true,
-		Services: []program.Service{{Hosts: []string{"api.factory.ai"}}},
-		Install:  "npm install -g droid, then set FACTORY_API_KEY or log in once",
+		Own: program.Lines(NewParser),
+		Account: program.Account{
+			Folders: []string{".factory"},
+			Moves: []program.Move{{Variable: "FACTORY_HOME_OVERRIDE", Below: ".factory",
+				Instead: []string{".factory"}}},
+			Variables: []string{"FACTORY_*", "DROID_*"}, Single: true,
+			Services: []program.Service{{Hosts: []string{"api.factory.ai"}}},
+		},
+		Install: "npm install -g droid, then set FACTORY_API_KEY or log in once",
 	}
 }
 

@@ -62,12 +62,14 @@ const quiet = `
 func Program() program.Program {
 	return program.Program{
 		Name: "gemini", Binary: "gemini",
-		Args:     []string{"--output-format", "stream-json"},
-		Allow:    []string{"--approval-mode", "yolo", "--skip-trust"},
-		ReadOnly: []string{"--approval-mode", "plan", "--skip-trust"},
-		Model:    "--model",
-		Limit:    8 << 20,
-		Env:      []string{"GEMINI_CLI_NO_RELAUNCH=true", "GEMINI_TELEMETRY_ENABLED=false"},
+		Flags: program.Flags{
+			Args:     []string{"--output-format", "stream-json"},
+			Allow:    []string{"--approval-mode", "yolo", "--skip-trust"},
+			ReadOnly: []string{"--approval-mode", "plan", "--skip-trust"},
+			Model:    "--model",
+		},
+		Limit: 8 << 20,
+		Env:   []string{"GEMINI_CLI_NO_RELAUNCH=true", "GEMINI_TELEMETRY_ENABLED=false"},
 		State: program.State{
 			Env: []string{"GEMINI_CLI_HOME={state}"}, Keys: []string{"GEMINI_API_KEY"},
 			Unless:      []string{"GOOGLE_GEMINI_BASE_URL"},
@@ -75,22 +77,26 @@ func Program() program.Program {
 			Settings:    agent.File{Path: "pawl-defaults.json", Content: defaults},
 			Routed:      agent.File{Path: ".gemini/settings.json", Content: routed},
 		},
-		Doors:  []program.Door{program.ToGoogle.By("GOOGLE_GEMINI_BASE_URL={url}")},
-		Closed: []string{"GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_GCA"},
+		Gateway: program.Gateway{
+			Doors:  []program.Door{program.ToGoogle.By("GOOGLE_GEMINI_BASE_URL={url}")},
+			Closed: []string{"GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_GCA"},
+		},
 		Grace:  8 * time.Second,
 		Parser: "gemini", Structured: true,
-		Own:       program.Lines(NewParser),
-		Folders:   []string{".gemini"},
-		Login:     ".gemini/oauth_creds.json",
-		Moves:     []program.Move{{Variable: "GEMINI_CLI_HOME", Below: ".gemini", Instead: []string{".gemini"}}},
-		Variables: []string{"GEMINI_*", "GOOGLE_API_KEY", "GOOGLE_GEMINI_*", "GOOGLE_GENAI_*"}, Single: true,
-		Clouds: []program.Cloud{
-			{When: "GOOGLE_GENAI_USE_VERTEXAI", Needs: []string{"GOOGLE_*", "GCLOUD_*"}},
-			{When: "GOOGLE_GENAI_USE_GCA", Needs: []string{"GOOGLE_*"}},
+		Own: program.Lines(NewParser),
+		Account: program.Account{
+			Folders:   []string{".gemini"},
+			Login:     ".gemini/oauth_creds.json",
+			Moves:     []program.Move{{Variable: "GEMINI_CLI_HOME", Below: ".gemini", Instead: []string{".gemini"}}},
+			Variables: []string{"GEMINI_*", "GOOGLE_API_KEY", "GOOGLE_GEMINI_*", "GOOGLE_GENAI_*"}, Single: true,
+			Clouds: []program.Cloud{
+				{When: "GOOGLE_GENAI_USE_VERTEXAI", Needs: []string{"GOOGLE_*", "GCLOUD_*"}},
+				{When: "GOOGLE_GENAI_USE_GCA", Needs: []string{"GOOGLE_*"}},
+			},
+			Services: newServices(),
 		},
-		Services: newServices(),
-		Install:  "npm install -g @google/gemini-cli",
-		Exits:    exitErrors(),
+		Install: "npm install -g @google/gemini-cli",
+		Exits:   exitErrors(),
 	}
 }
 

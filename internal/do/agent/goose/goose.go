@@ -25,23 +25,29 @@ import (
 func Program() program.Program {
 	return program.Program{
 		Name: "goose", Binary: "goose",
-		Args:  []string{"run", "-i", "-", "--no-session", "--output-format", "stream-json"},
-		Model: "--model",
+		Flags: program.Flags{
+			Args:  []string{"run", "-i", "-", "--no-session", "--output-format", "stream-json"},
+			Model: "--model",
+		},
 		Env:   []string{"GOOSE_MODE=auto"},
 		State: program.State{Env: []string{"GOOSE_PATH_ROOT={state}"}},
-		Doors: []program.Door{
-			program.ToAnthropic.With("ANTHROPIC_API_KEY").By("ANTHROPIC_HOST={url}"),
-			program.ToOpenAI.By("OPENAI_HOST={url}", "OPENAI_BASE_PATH=chat/completions"),
+		Gateway: program.Gateway{
+			Doors: []program.Door{
+				program.ToAnthropic.With("ANTHROPIC_API_KEY").By("ANTHROPIC_HOST={url}"),
+				program.ToOpenAI.By("OPENAI_HOST={url}", "OPENAI_BASE_PATH=chat/completions"),
+			},
+			Closed: []string{"ANTHROPIC_HOST", "OPENAI_HOST", "OPENAI_BASE_PATH"}, // addresses in another form
 		},
-		Closed: []string{"ANTHROPIC_HOST", "OPENAI_HOST", "OPENAI_BASE_PATH"}, // addresses in another form
 		Grace:  8 * time.Second,
 		Parser: "goose", Structured: true,
-		Own:       program.Lines(NewParser),
-		Folders:   program.XDG("goose"),
-		Moves:     []program.Move{{Variable: "GOOSE_PATH_ROOT", Instead: program.XDG("goose")}},
-		Variables: []string{"GOOSE_*"},
-		Services:  program.Keyed(),
-		Install:   "install goose from github.com/aaif-goose/goose, then run goose configure",
+		Own: program.Lines(NewParser),
+		Account: program.Account{
+			Folders:   program.XDG("goose"),
+			Moves:     []program.Move{{Variable: "GOOSE_PATH_ROOT", Instead: program.XDG("goose")}},
+			Variables: []string{"GOOSE_*"},
+			Services:  program.Keyed(),
+		},
+		Install: "install goose from github.com/aaif-goose/goose, then run goose configure",
 	}
 }
 

@@ -31,24 +31,31 @@ const key = "KIMI_MODEL_API_KEY"
 func Program() program.Program {
 	return program.Program{
 		Name: "kimi", Binary: "kimi",
-		Args:   []string{"--output-format", "stream-json"},
-		Model:  "--model",
+		Flags: program.Flags{
+			Args:  []string{"--output-format", "stream-json"},
+			Model: "--model",
+		},
 		Prompt: program.Argument, PromptAt: "-p",
 		Env: []string{"KIMI_DISABLE_TELEMETRY=1", "KIMI_CODE_NO_AUTO_UPDATE=1"},
 		State: program.State{
 			Env: []string{"KIMI_CODE_HOME={state}"}, Keys: []string{key},
 		},
-		Doors:  []program.Door{newDoor()},
-		Closed: []string{"KIMI_MODEL_PROVIDER_TYPE"}, // Anthropic, Gemini or another one
+		Gateway: program.Gateway{
+			Doors:  []program.Door{newDoor()},
+			Closed: []string{"KIMI_MODEL_PROVIDER_TYPE"}, // Anthropic, Gemini or another one
+		},
 		Grace:  5 * time.Second,
 		Parser: "kimi", Structured: true, Live: false,
-		Own:       program.Lines(NewParser),
-		Folders:   []string{".kimi-code", ".kimi"},
-		Moves:     []program.Move{{Variable: "KIMI_CODE_HOME", Instead: []string{".kimi-code"}}},
-		Variables: []string{"KIMI_*", "MOONSHOT_*"}, Single: true,
-		Services: []program.Service{{
-			Hosts: []string{"api.kimi.com", "auth.kimi.com", "api.moonshot.ai"}, Base: []string{"KIMI_MODEL_BASE_URL"},
-		}},
+		Own: program.Lines(NewParser),
+		Account: program.Account{
+			Folders:   []string{".kimi-code", ".kimi"},
+			Moves:     []program.Move{{Variable: "KIMI_CODE_HOME", Instead: []string{".kimi-code"}}},
+			Variables: []string{"KIMI_*", "MOONSHOT_*"}, Single: true,
+			Services: []program.Service{{
+				Hosts: []string{"api.kimi.com", "auth.kimi.com", "api.moonshot.ai"},
+				Base:  []string{"KIMI_MODEL_BASE_URL"},
+			}},
+		},
 		Install: "npm install -g @moonshot-ai/kimi-code, then run kimi login or set KIMI_MODEL_NAME and " + key,
 	}
 }

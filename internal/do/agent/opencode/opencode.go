@@ -60,22 +60,28 @@ func Kilo() program.Program {
 func newVariant(name, npm, prefix string) program.Program {
 	return program.Program{
 		Name: name, Binary: name,
-		Args:     []string{"run", "--format", "json", "--auto"},
-		ReadOnly: []string{"--agent", "plan"},
-		Model:    "--model",
-		Warm:     []string{"session", "list"}, // makes the database
+		Flags: program.Flags{
+			Args:     []string{"run", "--format", "json", "--auto"},
+			ReadOnly: []string{"--agent", "plan"},
+			Model:    "--model",
+			Warm:     []string{"session", "list"}, // makes the database
+		},
 		Env: []string{prefix + "DISABLE_AUTOUPDATE=1", prefix + "DISABLE_MODELS_FETCH=1",
 			prefix + "DISABLE_LSP_DOWNLOAD=1"},
 		State: program.State{Env: []string{
 			"XDG_CONFIG_HOME={state}/config", "XDG_DATA_HOME={state}/data", "XDG_STATE_HOME={state}/state",
 			"XDG_CACHE_HOME={state}/cache",
 		}},
-		Doors:   newDoors(),
-		Pointer: prefix + `CONFIG_CONTENT={"provider":{{parts}}}`,
-		Closed:  []string{prefix + "CONFIG_CONTENT", prefix + "CONFIG"},
-		Grace:   5 * time.Second, Quiet: 30 * time.Minute,
+		Gateway: program.Gateway{
+			Doors:   newDoors(),
+			Pointer: prefix + `CONFIG_CONTENT={"provider":{{parts}}}`,
+			Closed:  []string{prefix + "CONFIG_CONTENT", prefix + "CONFIG"},
+		},
+		Grace: 5 * time.Second, Quiet: 30 * time.Minute,
 		Parser: "opencode", Structured: true, Live: true,
-		Folders: program.XDG(name),
+		Account: program.Account{
+			Folders: program.XDG(name),
+		},
 		Install: "npm install -g " + npm,
 	}
 }

@@ -14,23 +14,27 @@ import (
 func Crush() program.Program {
 	return program.Program{
 		Name: "crush", Binary: "crush",
-		Args:  []string{"run", "-q"},
-		Model: "-m",
-		Env:   []string{"CRUSH_DISABLE_METRICS=1", "CRUSH_DISABLE_PROVIDER_AUTO_UPDATE=1"},
+		Flags: program.Flags{
+			Args:  []string{"run", "-q"},
+			Model: "-m",
+		},
+		Env: []string{"CRUSH_DISABLE_METRICS=1", "CRUSH_DISABLE_PROVIDER_AUTO_UPDATE=1"},
 		State: program.State{
 			Always: []string{"--data-dir", "{state}"},
 			Env:    []string{"CRUSH_GLOBAL_CONFIG={state}", "CRUSH_GLOBAL_DATA={state}"},
 		},
 		Grace: 8 * time.Second, Quiet: 20 * time.Minute,
-		Parser:  "text",
-		Folders: []string{".config/crush", ".local/share/crush", ".cache/crush"},
-		Moves: []program.Move{
-			{Variable: "CRUSH_GLOBAL_CONFIG", Instead: []string{".config/crush"}},
-			{Variable: "CRUSH_GLOBAL_DATA", Instead: []string{".local/share/crush"}},
+		Parser: "text",
+		Account: program.Account{
+			Folders: []string{".config/crush", ".local/share/crush", ".cache/crush"},
+			Moves: []program.Move{
+				{Variable: "CRUSH_GLOBAL_CONFIG", Instead: []string{".config/crush"}},
+				{Variable: "CRUSH_GLOBAL_DATA", Instead: []string{".local/share/crush"}},
+			},
+			Variables: []string{"CRUSH_*"},
+			Services:  program.Keyed(),
 		},
-		Variables: []string{"CRUSH_*"},
-		Services:  program.Keyed(),
-		Install:   "npm install -g @charmland/crush",
+		Install: "npm install -g @charmland/crush",
 	}
 }
 
@@ -38,16 +42,20 @@ func Crush() program.Program {
 func Kiro() program.Program {
 	return program.Program{
 		Name: "kiro", Binary: "kiro-cli",
-		Args:  []string{"chat", "--no-interactive"},
-		Allow: []string{"--trust-all-tools"},
-		Model: "--model",
+		Flags: program.Flags{
+			Args:  []string{"chat", "--no-interactive"},
+			Allow: []string{"--trust-all-tools"},
+			Model: "--model",
+		},
 		Grace: 8 * time.Second, Quiet: 20 * time.Minute,
-		Parser:    "text",
-		Folders:   []string{".kiro", ".local/share/kiro-cli"},
-		Variables: []string{"KIRO_*"}, Single: true,
-		Services: []program.Service{{Hosts: []string{
-			"q.us-east-1.amazonaws.com", "oidc.us-east-1.amazonaws.com", "prod.us-east-1.auth.desktop.kiro.dev",
-		}}},
+		Parser: "text",
+		Account: program.Account{
+			Folders:   []string{".kiro", ".local/share/kiro-cli"},
+			Variables: []string{"KIRO_*"}, Single: true,
+			Services: []program.Service{{Hosts: []string{
+				"q.us-east-1.amazonaws.com", "oidc.us-east-1.amazonaws.com", "prod.us-east-1.auth.desktop.kiro.dev",
+			}}},
+		},
 		Install: "install the Kiro CLI from kiro.dev, then run kiro-cli login or set KIRO_API_KEY",
 	}
 }
@@ -59,28 +67,35 @@ func Kiro() program.Program {
 func Aider() program.Program {
 	return program.Program{
 		Name: "aider", Binary: "aider",
-		Args: []string{
-			"--no-stream", "--no-pretty", "--no-fancy-input", "--no-auto-commits", "--no-dirty-commits",
-			"--no-gitignore",
-			"--no-suggest-shell-commands", "--no-check-update", "--no-show-release-notes", "--no-analytics",
+		Flags: program.Flags{
+			Args: []string{
+				"--no-stream", "--no-pretty", "--no-fancy-input", "--no-auto-commits", "--no-dirty-commits",
+				"--no-gitignore",
+				"--no-suggest-shell-commands", "--no-check-update", "--no-show-release-notes", "--no-analytics",
+			},
+			Allow: []string{"--yes-always"},
+			Model: "--model",
 		},
-		Allow:  []string{"--yes-always"},
-		Model:  "--model",
 		Prompt: program.File, PromptAt: "--message-file",
 		Env: []string{"COLUMNS=1000"},
 		State: program.State{Always: []string{
 			"--chat-history-file", "{state}/chat.history.md", "--input-history-file", "{state}/input.history",
 		}},
-		Doors: []program.Door{
-			program.ToAnthropic.With("ANTHROPIC_API_KEY").By("ANTHROPIC_API_BASE={url}", "ANTHROPIC_BASE_URL={url}"),
-			openAI(),
+		Gateway: program.Gateway{
+			Doors: []program.Door{
+				program.ToAnthropic.With("ANTHROPIC_API_KEY").
+					By("ANTHROPIC_API_BASE={url}", "ANTHROPIC_BASE_URL={url}"),
+				openAI(),
+			},
 		},
 		Grace: 8 * time.Second, Quiet: 20 * time.Minute,
-		Parser:    "text",
-		Folders:   []string{".aider", ".aider.conf.yml"},
-		Variables: []string{"AIDER_*"},
-		Services:  program.Keyed(),
-		Install:   "python -m pip install aider-install && aider-install",
+		Parser: "text",
+		Account: program.Account{
+			Folders:   []string{".aider", ".aider.conf.yml"},
+			Variables: []string{"AIDER_*"},
+			Services:  program.Keyed(),
+		},
+		Install: "python -m pip install aider-install && aider-install",
 	}
 }
 

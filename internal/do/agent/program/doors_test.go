@@ -21,7 +21,11 @@ func looker(env ...string) func(string) string {
 
 func TestRoutes(t *testing.T) {
 	t.Parallel()
-	a := Adapter{Program: Program{Doors: []Door{ToAnthropic, ToOpenAI}, Closed: []string{"USE_CLOUD"}}}
+	a := Adapter{Program: Program{
+		Gateway: Gateway{
+			Doors: []Door{ToAnthropic, ToOpenAI}, Closed: []string{"USE_CLOUD"},
+		},
+	}}
 	if got, can := a.Routes(false, looker("HOME=/h")); got != nil || !can {
 		t.Errorf("without a key: %+v", got)
 	}
@@ -51,8 +55,12 @@ func TestRoutes(t *testing.T) {
 // the user's own configuration adds.
 func TestPointed(t *testing.T) {
 	t.Parallel()
-	a := Adapter{Program: Program{Binary: "x", Doors: []Door{ToAnthropic.By("ANTHROPIC_BASE_URL={url}"), {Name: "openai", Args: []string{"-c", "url={url}"}, Part: "p={url}"}},
-		Pointer: "CONFIG=[{parts}]"}}
+	a := Adapter{Program: Program{Binary: "x",
+		Gateway: Gateway{
+			Doors:   []Door{ToAnthropic.By("ANTHROPIC_BASE_URL={url}"), {Name: "openai", Args: []string{"-c", "url={url}"}, Part: "p={url}"}},
+			Pointer: "CONFIG=[{parts}]",
+		},
+	}}
 	env := []string{"ANTHROPIC_API_KEY=secret", "OPENAI_API_KEY=secret", "FOO=bar", "ANTHROPIC_BASE_URL=http://proxy"}
 	routes, _ := a.Routes(false, looker(env...))
 	in := agent.Invocation{Env: env, Routes: append(routes, agent.Route{Name: "openai", KeyIn: "OPENAI_API_KEY", Own: []string{"OPENAI_API_KEY"}})}

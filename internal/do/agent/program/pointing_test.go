@@ -15,8 +15,13 @@ func TestPointedByAFile(t *testing.T) {
 	anthropic, openai := ToAnthropic, ToOpenAI
 	anthropic.Part, anthropic.Env = `{"model":"{model}","url":"{url}/v1"}`, []string{"SETTINGS={state}/models.json"}
 	openai.Part = `{"model":"{model}","url":"{url}","other":1}`
-	a := Adapter{Program: Program{Binary: "x", Model: "-m", Doors: []Door{anthropic, openai}, Prefix: "custom:",
-		Pointing: agent.File{Path: "models.json", Content: `[{parts}]`}, State: State{Env: []string{"HOME={state}"}}}}
+	a := Adapter{Program: Program{Binary: "x",
+		Flags: Flags{Model: "-m"},
+		Gateway: Gateway{
+			Doors: []Door{anthropic, openai}, Prefix: "custom:",
+			Pointing: agent.File{Path: "models.json", Content: `[{parts}]`},
+		},
+		State: State{Env: []string{"HOME={state}"}}}}
 	see := looker("ANTHROPIC_API_KEY=secret", "OPENAI_API_KEY=secret")
 	if routes, can := a.Routes(false, see); routes != nil || !can {
 		t.Errorf("without isolation the routes are %+v", routes)

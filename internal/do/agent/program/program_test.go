@@ -13,7 +13,10 @@ import (
 )
 
 var sample = Program{
-	Name: "mine", Binary: "mine-cli", Args: []string{"run", "--json"}, Allow: []string{"--yolo"}, Careful: []string{"--edits"}, ReadOnly: []string{"--plan"}, Model: "-m", MaxCost: "--budget",
+	Name: "mine", Binary: "mine-cli",
+	Flags: Flags{
+		Args: []string{"run", "--json"}, Allow: []string{"--yolo"}, Careful: []string{"--edits"}, ReadOnly: []string{"--plan"}, Model: "-m", MaxCost: "--budget",
+	},
 	Env: []string{"QUIET=1"}, Unset: []string{"NESTED"}, Grace: time.Second, Quiet: time.Minute, Parser: "text", Limit: 100, Install: "get it",
 	State: State{Env: []string{"MINE_HOME={state}"}, Flag: "--data", Keys: []string{"MINE_KEY"}, WithKey: []string{"--auth", "key"}, Always: []string{"--log", "{state}/log"}},
 	Facts: agent.Facts{Package: "p", Problems: []string{"one"}},
