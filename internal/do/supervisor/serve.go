@@ -156,10 +156,11 @@ func (s *server) leaveRun() {
 	for i := len(s.release) - 1; i >= 0; i-- {
 		s.release[i]()
 	}
-	s.links.Range(func(l, _ any) bool {
-		l.(*link).closeLink()
-		return true
-	})
+	for l := range s.links.Range {
+		if l, ok := l.(*link); ok {
+			l.closeLink()
+		}
+	}
 	s.readers.Wait()
 }
 
@@ -367,10 +368,9 @@ func (s *server) acceptLinks(listener *net.UnixListener) {
 }
 
 func (s *server) countLinks() (n int) {
-	s.links.Range(func(_, _ any) bool {
+	for range s.links.Range {
 		n++
-		return true
-	})
+	}
 	return n
 }
 
