@@ -204,6 +204,11 @@ func (d *delivering) check() {
 			d.t.Errorf("the branch was moved to what no gate found green: %s", line)
 		}
 	}
+	for line := range strings.Lines(d.tryGit("log", "--format=%s", "main", "--", "mine*")) {
+		if strings.HasPrefix(line, "work ") {
+			d.t.Errorf("a commit of the agent has what the person had not committed: %s", line)
+		}
+	}
 	for what, text := range map[string]string{
 		"commits": d.tryGit("log", "--format=%s", "main"), "lines": d.read("shared"),
 	} {

@@ -3,6 +3,7 @@ package delivery
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/pawl-dev/pawl/internal/decide/deliver"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
@@ -15,7 +16,7 @@ import (
 // other files uncommitted: the branch gets a commit only if its own tree is green.
 
 // listLooseChanges compares a tree of all files with that of a commit, and leaves out
-// what the person has not committed: that was there before.
+// what the person has not committed, unless the agent's commits had it: that was there before.
 func (w *Workspace) listLooseChanges(ctx context.Context, commit, tree string) ([]git.Change, error) {
 	changes, err := w.changesSince(ctx, commit, tree)
 	if err != nil || len(changes) == 0 {
@@ -25,7 +26,7 @@ func (w *Workspace) listLooseChanges(ctx context.Context, commit, tree string) (
 	if err != nil {
 		return nil, err
 	}
-	run, persons := lists.Set(w.agreed.Loose), map[git.Change]bool{}
+	run, persons := lists.Set(slices.Concat(w.agreed.Loose, w.agreed.Withheld)), map[git.Change]bool{}
 	for _, ch := range before {
 		persons[ch] = !run[ch.Path]
 	}

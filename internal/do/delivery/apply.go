@@ -26,6 +26,9 @@ type Applied struct {
 // Apply puts the work together with what the person did since, and brings it into their
 // files. With check it only finds out what it would do.
 func (w *Workspace) Apply(ctx context.Context, check bool) (Applied, error) {
+	if !check && !w.kept { // an agent may have been cut off
+		w.AlignHead(ctx, w.o.Tell)
+	}
 	m, err := w.mergeSides(ctx, deliver.Facts{Requested: true})
 	if err != nil {
 		return Applied{}, err

@@ -85,7 +85,7 @@ func (w *Workspace) bringIn(ctx context.Context, n int) (in BroughtIn, err error
 	if err := w.repairClone(ctx); err != nil {
 		return in, err
 	}
-	if err := w.alignHead(ctx); err != nil {
+	if err := w.alignHead(ctx, w.o.Tell); err != nil {
 		return in, err
 	}
 	m, err := w.mergeSides(ctx, deliver.Facts{Green: true, When: deliver.Each, GoesOn: w.goesOn})
@@ -185,23 +185,6 @@ func (w *Workspace) repairClone(ctx context.Context) error {
 	return err
 }
 
-// alignHead has the next agent work on what is delivered: where one has rewritten commits
-// that were, or went back before them, its files stay and its commits are one on top.
-func (w *Workspace) alignHead(ctx context.Context) error {
-	head, err := w.tree.Head(ctx)
-	if err != nil {
-		return err
-	}
-	onTop, err := w.onTop(ctx, head.Commit)
-	if err != nil || onTop == head.Commit {
-		return err
-	}
-	if err := w.tree.Clone().Lend(ctx, w.o.Person.Store, w.agreed.Head, onTop); err != nil {
-		return err
-	}
-	return w.tree.Clone().SetHead(ctx, git.Head{Commit: onTop, Branch: head.Branch})
-}
-
 // placeOf is how what is checked out is to what was when both agreed.
 func (w *Workspace) placeOf(ctx context.Context, now git.Head) (deliver.Place, error) {
 	switch {
@@ -242,12 +225,8 @@ func (w *Workspace) takeMerged(ctx context.Context, n int, m merged) error {
 			return err
 		}
 	}
-	isPersons := func(path string) bool {
-		return slices.ContainsFunc(m.todo, func(ch git.Change) bool { return ch.Path == path })
-	}
 	next := Agreed{Run: w.run, Tree: m.now.Tree, Head: m.now.Head.Commit, Branch: m.now.Head.Branch,
-		Own:   slices.DeleteFunc(slices.Clone(w.agreed.Own), isPersons),
-		Loose: slices.DeleteFunc(slices.Clone(w.agreed.Loose), isPersons)}
+		Own: withoutChanged(w.agreed.Own, m.todo), Loose: withoutChanged(w.agreed.Loose, m.todo)}
 	if len(m.u.Changes) > 0 || m.u.Commits > 0 {
 		next.Unjudged = n
 	}
@@ -268,6 +247,11 @@ func (w *Workspace) takeMerged(ctx context.Context, n int, m merged) error {
 		return err
 	}
 	return files.UnlessGone(os.Remove(filepath.Join(w.at.Own, conflictsFile)))
+}
+
+func withoutChanged(paths []string, changes []git.Change) []string {
+	changed := lists.Set(lists.Each(changes, func(ch git.Change) string { return ch.Path }))
+	return lists.Pick(paths, func(path string) (string, bool) { return path, !changed[path] })
 }
 
 // carryIn changes the files of the workspace, and what it has checked out.
@@ -449,13 +433,9 @@ func (w *Workspace) mergedText(ctx context.Context, c Conflict) ([]byte, error) 
 // conflict; then there is no head.
 func (w *Workspace) putOnTop(ctx context.Context, head, onto string) (string, []string, error) {
 	store := w.o.Person.Store
-	commits, err := store.Since(ctx, w.agreed.Head, head)
+	commits, err := commitsTo(ctx, store, w.agreed.Head, head)
 	if err != nil {
 		return "", nil, err
-	}
-	linear := !slices.ContainsFunc(commits, func(c []string) bool { return len(c) > 2 })
-	if !linear {
-		commits = [][]string{{head, w.agreed.Head}}
 	}
 	at := onto
 	for _, c := range commits {

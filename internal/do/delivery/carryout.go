@@ -81,7 +81,7 @@ func (d Delivered) Text() string {
 	}
 	if d.AsFiles {
 		text += "; its commits stay in the workspace, since the gates judged them with " + deliver.Some(d.Paths) +
-			" only, which the agent did not commit"
+			" only, which is in no commit"
 	}
 	if len(d.Left) > 0 {
 		text += "; not changed, since you changed them at the same moment: " + deliver.Some(d.Left)
@@ -320,7 +320,14 @@ func (w carrier) carryFiles(ctx context.Context, d Delivered, changes []git.Chan
 	}
 	own := slices.Clone(w.agreed.Own)
 	own = append(own, lists.Pick(changes, func(ch git.Change) (string, bool) { return ch.Path, ch.OldObject == "" })...)
+	var persons uncommitted
 	loose, err := w.listLooseChanges(ctx, d.To, after)
+	if err == nil {
+		persons, err = findUncommitted(ctx, w.Workspace)
+	}
+	if err == nil {
+		_, loose, err = persons.splitChanges(ctx, loose)
+	}
 	if err != nil {
 		return d, err
 	}

@@ -81,6 +81,8 @@ type Agreed struct {
 	Unjudged int `json:"unjudged,omitempty"`
 	// Loose are the paths that deliveries of the run brought as files and in no commit.
 	Loose []string `json:"loose,omitempty"`
+	// Withheld paths of the person were in commits of the run's agents. The gates judge commits without them.
+	Withheld []string `json:"withheld,omitempty"`
 	// Green is a tree of the agent's commits alone that the gates found green, and Aside the
 	// tree of the workspace while they judge it; see [Workspace.SetAside].
 	Green string `json:"green,omitempty"`
@@ -225,11 +227,18 @@ func (w *Workspace) beginRun(ctx context.Context, run string) error {
 		return err
 	}
 	w.run = run
-	w.agreed.After, w.agreed.Last = nil, nil
+	var changed []git.Change
+	if len(w.agreed.Loose) > 0 { // what an earlier run left uncommitted is no work of the person's
+		if changed, err = w.tree.TreeChanges(ctx, w.agreed.Tree, now.Tree); err != nil {
+			return err
+		}
+	}
+	w.agreed.After, w.agreed.Last, w.agreed.Withheld = nil, nil, nil
 	if err := files.UnlessGone(os.Remove(filepath.Join(w.at.Own, conflictsFile))); err != nil { // of an earlier run
 		return err
 	}
-	agreed := Agreed{Run: run, Tree: now.Tree, Head: now.Head.Commit, Branch: now.Head.Branch, Base: now.Tree}
+	agreed := Agreed{Run: run, Tree: now.Tree, Head: now.Head.Commit, Branch: now.Head.Branch, Base: now.Tree,
+		Loose: withoutChanged(w.agreed.Loose, changed)}
 	if err := w.keepAgreed(ctx, 0, agreed); err != nil {
 		return err
 	}
@@ -298,7 +307,7 @@ func (w *Workspace) keepAgreed(ctx context.Context, n int, a Agreed) error {
 		after = map[int]Agreed{}
 	}
 	last := cmp.Or(a.Last, w.agreed.Last)
-	a.After, a.Last = nil, nil
+	a.After, a.Last, a.Withheld = nil, nil, w.agreed.Withheld
 	after[n] = a
 	a.Last = last
 	for _, old := range slices.Sorted(maps.Keys(after))[:max(0, len(after)-maxAfter)] {

@@ -240,11 +240,10 @@ func (w *judge) judgeAlone(ctx context.Context, c loop.Command) {
 	if err == nil && len(paths) == 0 {
 		return
 	}
-	var red string
-	var judged bool
+	red, judged := "", false
 	if err == nil {
 		w.notify(Notice{Kind: Note, Text: "the gates judge the agent's commits without " + deliver.Some(paths) +
-			" too, which it left uncommitted"})
+			" too, which is uncommitted"})
 		c.Attempt += aloneAttempt
 		red, judged = w.judgeAgain(ctx, c)
 	}
@@ -254,8 +253,8 @@ func (w *judge) judgeAlone(ctx context.Context, c loop.Command) {
 		w.warn(err.Error())
 	}
 	if red != "" {
-		w.redAgain = "Your commits are red without " + deliver.Some(paths) + ", which you left uncommitted: " + red
-		w.warn("without " + deliver.Some(paths) + ", which the agent left uncommitted, its commits are red, so they " +
+		w.redAgain = "Your commits are red without " + deliver.Some(paths) + ", which is uncommitted: " + red
+		w.warn("without " + deliver.Some(paths) + ", which is uncommitted, the agent's commits are red, so they " +
 			"are not delivered as commits: " + red)
 	}
 }
