@@ -55,8 +55,8 @@ func markerOf(line []byte, markerSize int) byte {
 
 // FindUnmerged finds a file of a resolution that still has markers, or a place where it kept one side's lines as
 // they were and nothing of what the other side had there. It names the file, and what is wrong; "" if there is
-// none. text returns the lines of a file of the resolution.
-func (c *Conflict) FindUnmerged(text func(path string) ([]string, error)) (string, error) {
+// none. text returns the lines of a file of the resolution. One that takes a landing back may keep one side.
+func (c *Conflict) FindUnmerged(takesBack bool, text func(path string) ([]string, error)) (string, error) {
 	for i := range c.Files {
 		f := &c.Files[i]
 		if f.Regenerate != "" || len(f.Hunks) == 0 {
@@ -71,6 +71,7 @@ func (c *Conflict) FindUnmerged(text func(path string) ([]string, error)) (strin
 		}
 		for _, h := range f.Hunks {
 			switch {
+			case takesBack:
 			case keepsOnly(lines, h.Ours, h.Theirs):
 				return f.Path + " lacks what the task has there", nil
 			case keepsOnly(lines, h.Theirs, h.Ours):

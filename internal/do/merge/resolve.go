@@ -135,7 +135,7 @@ func (q *Queue) keepSolved(ctx context.Context, p Problem, commit string) error 
 		return err
 	}
 	made := lists.ToMap(changes, func(ch git.Change) (string, git.Change) { return ch.Path, ch })
-	conflict := p.Problem.Conflict
+	conflict, takesBack := p.Problem.Conflict, p.Entry.Revert != ""
 	isMade := func(path string) bool { _, ok := made[path]; return ok }
 	isAnew := func(path string) bool {
 		return conflict != nil && slices.ContainsFunc(conflict.Files, func(f queue.File) bool {
@@ -146,11 +146,11 @@ func (q *Queue) keepSolved(ctx context.Context, p Problem, commit string) error 
 	switch {
 	case !slices.ContainsFunc(wanted, isMade):
 		return errors.New("the agent merged nothing of the task: all that it changed is as on the target")
-	case conflict == nil || p.Entry.Revert != "":
-	case len(dropped) > 0:
+	case conflict == nil:
+	case len(dropped) > 0 && !takesBack:
 		return fmt.Errorf("the agent dropped what the task changed in %s", deliver.Some(dropped))
 	default:
-		lost, err := conflict.FindUnmerged(func(path string) ([]string, error) {
+		lost, err := conflict.FindUnmerged(takesBack, func(path string) ([]string, error) {
 			return q.linesAt(ctx, made[path].NewObject)
 		})
 		if err != nil {

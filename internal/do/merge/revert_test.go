@@ -69,6 +69,33 @@ func TestALandingIsTakenBackOnce(t *testing.T) {
 	}
 }
 
+// What an agent merges of a landing that is taken back has no markers either.
+func TestARevertThatKeepsMarkersIsRefused(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	a := &resolver{}
+	a.make = func(p Problem, _ int) (string, error) {
+		return r.commit("marks", p.Tip, "a.txt", "one\n<<<<<<< HEAD\n2\n=======\ntwo\n>>>>>>> c0ffee\nthree\n"), nil
+	}
+	r.o.Resolve = a.resolve
+	q := r.queue()
+	first, commit := r.task("First", r.git("rev-parse", "main"), "a.txt", "one\nTWO\nthree\n")
+	r.add(q, first, commit, "First")
+	r.drain(q)
+	second, commit := r.task("Second", r.git("rev-parse", "main"), "a.txt", "one\n2\nthree\n")
+	r.add(q, second, commit, "Second")
+	r.drain(q)
+	askQueue(t, q, offerRevert(t, q, first, "wrong"))
+	r.drain(q)
+	left := r.left()
+	if len(left) != 1 || !strings.Contains(left[0], "the agent's merge is not whole: a.txt still has the markers") {
+		t.Errorf("left %q", left)
+	}
+	if got := r.read("a.txt"); got != "one\n2\nthree\n" {
+		t.Errorf("the target has %q", got)
+	}
+}
+
 // A task that a person puts on hold while its landing is to be taken back stays on hold afterwards.
 func TestHeldWhileTakenBack(t *testing.T) {
 	t.Parallel()
