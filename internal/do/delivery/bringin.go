@@ -305,7 +305,7 @@ func (w *Workspace) mergeFiles(ctx context.Context, mine []git.Change, u Undeliv
 		c := Conflict{Path: ch.Path, Base: sideBefore(ch), Mine: sideAfter(ch), Agent: sideAfter(other)}
 		result, ok := settled[c]
 		if !ok {
-			if result, ok, err = w.mergeFile(ctx, c); err != nil {
+			if result, ok, err = w.mergeFile(ctx, sinceChosen(c, settled)); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -318,7 +318,7 @@ func (w *Workspace) mergeFiles(ctx context.Context, mine []git.Change, u Undeliv
 	}
 	for _, path := range slices.Sorted(maps.Keys(clashes)) {
 		if side, ok := settled[clashes[path]]; ok {
-			todo = settleClash(todo, clashes[path], side, u.Changes)
+			todo = settleClash(todo, clashes[path], side, u.Changes, mine)
 		} else {
 			conflicts = append(conflicts, clashes[path])
 		}
@@ -326,14 +326,30 @@ func (w *Workspace) mergeFiles(ctx context.Context, mine []git.Change, u Undeliv
 	return todo, conflicts, nil
 }
 
-// settleClash has a file of the one side stay, or the folder that the other made there.
-func settleClash(todo []git.Change, c Conflict, chosen Side, agents []git.Change) []git.Change {
+// sinceChosen is what is left of a conflict after the person chose, and then changed their file further: that, and
+// what they chose.
+func sinceChosen(c Conflict, settled map[Conflict]Side) Conflict {
+	for was, chosen := range settled {
+		isEarlier := was.Path == c.Path && was.Base == c.Base && was.Agent == c.Agent
+		if isEarlier && was.Mine.Object != "" && chosen.Object != "" {
+			return Conflict{Path: c.Path, Base: was.Mine, Mine: c.Mine, Agent: chosen}
+		}
+	}
+	return c
+}
+
+// settleClash has a file of the one side stay, or the folder that the other has there.
+func settleClash(todo []git.Change, c Conflict, chosen Side, agents, mine []git.Change) []git.Change {
 	if chosen != c.Mine { // nothing of the person's comes there
 		return slices.DeleteFunc(todo, func(ch git.Change) bool { return strings.HasPrefix(ch.Path, c.Path+"/") })
 	}
 	for _, ch := range changesBelow(agents, c.Path) {
-		if putsSomething(ch) {
+		isMine := slices.ContainsFunc(mine, func(m git.Change) bool { return m.Path == ch.Path })
+		switch {
+		case putsSomething(ch):
 			todo = append(todo, git.Change{Path: ch.Path, OldMode: ch.NewMode, OldObject: ch.NewObject})
+		case !isMine: // the agent removed it for its file
+			todo = append(todo, reverseChange(ch))
 		}
 	}
 	return append(todo, git.Change{Path: c.Path, OldMode: c.Agent.Mode, OldObject: c.Agent.Object,
