@@ -197,7 +197,8 @@ func (s Statistics) ThroughputByDay(ctx context.Context, since, now time.Time, z
 				coalesce((SELECT sum(i.elapsed) FROM iterations i WHERE i.run = runs.id), 0) AS worked, elapsed AS wall
 			FROM runs WHERE ended_at >= $1 AND ended_at > 0
 			UNION ALL
-			SELECT at, 'landed', 0, 0, 0 FROM case_history WHERE at >= $1 AND action = 'land') AS ended
+			SELECT at, 'landed', 0, 0, 0 FROM case_history h WHERE at >= $1 AND action = 'land' AND NOT EXISTS (
+				SELECT 1 FROM case_history b WHERE b.id = h.id AND b.seq > h.seq AND b.action = 'reopen')) AS ended
 		GROUP BY day ORDER BY day`, since)
 }
 

@@ -329,6 +329,52 @@ func TestTallyOfWhatAPersonLanded(t *testing.T) {
 	}
 }
 
+// A landing that was reverted is not counted any more, neither on its own day nor for its task. One that follows is.
+func TestTallyOfALandingThatWasReverted(t *testing.T) {
+	t.Parallel()
+	s := fresh(t)
+	w := &teller{t: t, s: s, at: noon}
+	ids := addAll(t, s, draft("a"), draft("b"))
+	for _, id := range ids {
+		w.move(id, board.Start)
+		w.begin("r-"+id, "task", id, "script")
+		w.iterate(1, 1, loop.Success, time.Second)
+		r := w.r
+		r.Iteration, r.Agent = 1, ""
+		must(t, s.Commit(t.Context(), Step{Run: r, Event: event(r.ID, 3, "x")}))
+		w.move(id, board.Verify)
+		w.move(id, board.Land)
+	}
+	check := func(want int) {
+		t.Helper()
+		for _, by := range []stats.By{stats.All, stats.Day, stats.Agent, stats.Task} {
+			all := stats.Sum(tallies(t, s, by))
+			if all.Landed != want || all.TaskIterations != want || all.Worked != want {
+				t.Errorf("%q: %d landed, %d with a loop in %d iterations, want %d", by, all.Landed, all.Worked, all.TaskIterations, want)
+			}
+		}
+		days, err := s.ThroughputByDay(t.Context(), time.Time{}, noon, time.UTC)
+		must(t, err)
+		landed := 0
+		for _, d := range days {
+			landed += d.Landed
+		}
+		if landed != want {
+			t.Errorf("by day %d landed, want %d", landed, want)
+		}
+	}
+	check(2)
+	w.at = w.at.Add(24 * time.Hour)
+	w.move(ids[0], board.Revert)
+	check(2)
+	w.move(ids[0], board.Reopen)
+	check(1)
+	for _, a := range []board.Action{board.Start, board.Verify, board.Land} {
+		w.move(ids[0], a)
+	}
+	check(2)
+}
+
 // A wait begins when an iteration's end orders it; an event of its own has only the limit of another run.
 func TestTallyOfWaits(t *testing.T) {
 	t.Parallel()
