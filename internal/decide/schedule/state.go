@@ -32,7 +32,7 @@ const (
 type Settings struct {
 	MaxParallel    int  `json:"max_parallel"`    // slots; below 1 nothing starts
 	WIPLimit       int  `json:"wip_limit"`       // tasks that wait for a person's review; 0 is no limit
-	ErrorThreshold int  `json:"error_threshold"` // failed tasks in a row; 0 is off
+	ErrorThreshold int  `json:"error_threshold"` // tasks in a row that failed or that a guard stopped; 0 is off
 	Mode           Mode `json:"mode"`            // at the start
 	Keep           bool `json:"keep,omitempty"`  // stay when nothing is left to do
 	PauseOnError   bool `json:"pause_on_error"`  // any failed task pauses
@@ -142,7 +142,7 @@ type State struct {
 	Assigned []string `json:"assigned,omitempty"` // by a person, in order
 	Adopt    []string `json:"adopt,omitempty"`    // run already; their slots are to be taken first
 
-	// Errors counts tasks that failed in a row.
+	// Errors counts tasks in a row that failed or that a guard stopped.
 	Errors int   `json:"errors"`
 	Tally  Tally `json:"tally"`
 	// Environment is what may be wrong for all tasks.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 )
 
@@ -263,7 +264,8 @@ func (s *State) afterError(end Outcome, v Settlement) {
 	}
 	switch most := s.Settings.ErrorThreshold; {
 	case v.Failed && most > 0 && s.Errors >= most:
-		why := fmt.Sprintf("%d failed in a row, and error_threshold is %d", s.Errors, most)
+		why := fmt.Sprintf("%s in a row failed or hit a guard, and error_threshold is %d",
+			fault.Numbered(s.Errors, "task"), most)
 		if end.NotStarted {
 			why += ": " + end.Why
 		}

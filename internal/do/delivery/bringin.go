@@ -326,8 +326,7 @@ func (w *Workspace) mergeFiles(ctx context.Context, mine []git.Change, u Undeliv
 	return todo, conflicts, nil
 }
 
-// sinceChosen is what is left of a conflict after the person chose, and then changed their file further: that, and
-// what they chose.
+// sinceChosen leaves of a conflict what the person changed in their file after they chose, beside what they chose.
 func sinceChosen(c Conflict, settled map[Conflict]Side) Conflict {
 	for was, chosen := range settled {
 		isEarlier := was.Path == c.Path && was.Base == c.Base && was.Agent == c.Agent
