@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
 	"github.com/pawl-dev/pawl/internal/keep/store"
@@ -50,7 +52,7 @@ func ReadQueue(ctx context.Context, db *store.Store, target string, now time.Tim
 		}
 		return left, nil
 	}
-	n, held := 0, ""
+	n, held := 0, []queue.Entry(nil)
 	for _, a := range asks {
 		if a.Event.Kind == queue.Added {
 			n++
@@ -64,21 +66,36 @@ func ReadQueue(ctx context.Context, db *store.Store, target string, now time.Tim
 			e.Status == queue.Waiting && busy,
 			e.Status == queue.Waiting && e.Waits == 0 && e.Until.After(now):
 			n++
-		case e.Status != queue.Parked && held == "": // who is parked is blocked on the board
-			held = fmt.Sprintf("%s waits in the merge queue: %s", e.ID, e.Why)
+		case e.Status != queue.Parked: // who is parked is blocked on the board
+			held = append(held, *e)
 		}
 	}
 	if s.Unpushed != nil && !s.Unpushed.Stuck() {
 		n = max(n, 1)
 	}
-	if n > 0 {
-		held = ""
+	left.Queued = n
+	switch {
+	case n > 0:
+	case len(held) > 0:
+		left.Held = reasonHeld(held)
+	case s.Unpushed.Stuck():
+		left.Held = "what landed is only here, not pushed: " + s.Unpushed.Why
 	}
-	if n == 0 && held == "" && s.Unpushed.Stuck() {
-		held = "what landed is only here, not pushed: " + s.Unpushed.Why
-	}
-	left.Queued, left.Held = n, held
 	return left, nil
+}
+
+// reasonHeld names entries that do not land without a person, of many the first, and its reason.
+func reasonHeld(held []queue.Entry) string {
+	const named = 3
+	if len(held) == 1 {
+		return fmt.Sprintf("%s waits in the merge queue: %s", held[0].ID, held[0].Why)
+	}
+	ids := lists.Each(held[:min(len(held), named)], func(e queue.Entry) string { return e.ID })
+	text := strings.Join(ids, ", ")
+	if more := len(held) - named; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Sprintf("%s wait in the merge queue; %s: %s", text, ids[0], held[0].Why)
 }
 
 // HealthOf the target, by its queue.
