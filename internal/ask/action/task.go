@@ -175,7 +175,13 @@ func (p *Operator) moveTask(ctx context.Context, id string, action board.Action,
 	if err == nil && action == board.Block {
 		err = p.leaveQueues(ctx, id, c.Why)
 	}
-	return Done{c, fmt.Sprintf("%s is %s: %s", c.ID, State(&c), report.Line(c.Why, 200))}, err
+	text := fmt.Sprintf("%s is %s: %s", c.ID, State(&c), report.Line(c.Why, 200))
+	if err == nil && action == board.Retry {
+		if _, ok, werr := p.Store.Workspace(ctx, c.ID); ok && werr == nil {
+			text += "; it continues in its workspace. To start from the target as it is now: pawl case clean " + c.ID
+		}
+	}
+	return Done{c, text}, err
 }
 
 func staysPending(c board.Case) bool { return c.Status == board.Pending && c.Type == board.Task }
