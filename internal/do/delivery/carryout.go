@@ -80,8 +80,8 @@ func (d Delivered) Text() string {
 		text += ": " + d.Many
 	}
 	if d.AsFiles {
-		text += "; its commits stay in the workspace, since the gates judged them with " + deliver.Some(d.Paths) +
-			" only, which is in no commit"
+		text += "; its commits stay in the workspace, since they are not green without what is uncommitted: " +
+			deliver.Some(d.Paths)
 	}
 	if len(d.Left) > 0 {
 		text += "; not changed, since you changed them at the same moment: " + deliver.Some(d.Left)

@@ -77,8 +77,8 @@ func (w *Workspace) alignHead(ctx context.Context, say func(string)) error {
 	return w.tree.Clone().SetHead(ctx, git.Head{Commit: commit, Branch: head.Branch})
 }
 
-// withholdPersons makes the commits of an agent again without the files that the person has changed and
-// not committed, which the agent has left uncommitted then.
+// withholdPersons makes the commits of an agent again without what the person has changed and not
+// committed. Where both changed the same lines, the commits are without the file.
 func (w uncommitted) withholdPersons(ctx context.Context, head string, say func(string)) (string, error) {
 	commits, err := commitsTo(ctx, w.o.Person.Store, w.agreed.Head, head)
 	if err != nil {
@@ -95,15 +95,20 @@ func (w uncommitted) withholdPersons(ctx context.Context, head string, say func(
 			return "", err
 		}
 		held = lists.Union(held, lists.Each(persons, func(ch git.Change) string { return ch.Path })...)
-		if at, err = w.commitWithout(ctx, c, persons, at); err != nil {
+		for i := range persons {
+			if persons[i], err = w.onlyAgents(ctx, persons[i]); err != nil {
+				return "", err
+			}
+		}
+		if at, err = w.commitWith(ctx, c, persons, at); err != nil {
 			return "", err
 		}
 	}
 	if len(held) == 0 {
 		return at, nil
 	}
-	say("the agent committed " + deliver.Some(held) + ", which you have not committed: its commits are made again " +
-		"without it, and it stays uncommitted")
+	say("the agent committed your uncommitted " + deliver.Some(held) + ": its commits are made again without your " +
+		"changes, which stay uncommitted")
 	next := w.agreed
 	next.Withheld = lists.Union(next.Withheld, held...)
 	return at, w.storeAgreed(next)
@@ -118,9 +123,19 @@ func commitsTo(ctx context.Context, store *git.Repo, began, head string) ([][]st
 	return commits, err
 }
 
-// commitWithout makes a commit again, on another parent and without changes; one of which nothing is left
-// is left out.
-func (w uncommitted) commitWithout(ctx context.Context, c []string, changes []git.Change, at string,
+// onlyAgents changes a file of a commit to what the agent alone has changed there, or to what it was.
+func (w uncommitted) onlyAgents(ctx context.Context, ch git.Change) (git.Change, error) {
+	was := w.changes[ch.Path]
+	side, ok, err := w.mergeFile(ctx, Conflict{Base: sideAfter(was), Mine: sideBefore(was), Agent: sideAfter(ch)})
+	if !ok {
+		return reverseChange(ch), err
+	}
+	return git.Change{Path: ch.Path, NewMode: side.Mode, NewObject: side.Object}, nil
+}
+
+// commitWith makes a commit again, on another parent and with changes; one of which nothing is left is left
+// out.
+func (w uncommitted) commitWith(ctx context.Context, c []string, changes []git.Change, at string,
 ) (string, error) {
 	if len(changes) == 0 && append(c, "")[1] == at {
 		return c[0], nil
@@ -128,7 +143,7 @@ func (w uncommitted) commitWithout(ctx context.Context, c []string, changes []gi
 	store := w.o.Person.Store
 	tree, err := treeOf(ctx, store, c[0])
 	if err == nil && len(changes) > 0 {
-		tree, err = w.tree.TreeWith(ctx, w.run, tree, lists.Each(changes, reverseChange))
+		tree, err = w.tree.TreeWith(ctx, w.run, tree, changes)
 	}
 	if err != nil {
 		return "", err

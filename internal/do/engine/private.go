@@ -242,8 +242,8 @@ func (w *judge) judgeAlone(ctx context.Context, c loop.Command) {
 	}
 	red, judged := "", false
 	if err == nil {
-		w.notify(Notice{Kind: Note, Text: "the gates judge the agent's commits without " + deliver.Some(paths) +
-			" too, which is uncommitted"})
+		w.notify(Notice{Kind: Note, Text: "the gates judge the agent's commits too, without what is uncommitted: " +
+			deliver.Some(paths)})
 		c.Attempt += aloneAttempt
 		red, judged = w.judgeAgain(ctx, c)
 	}
@@ -253,9 +253,9 @@ func (w *judge) judgeAlone(ctx context.Context, c loop.Command) {
 		w.warn(err.Error())
 	}
 	if red != "" {
-		w.redAgain = "Your commits are red without " + deliver.Some(paths) + ", which is uncommitted: " + red
-		w.warn("without " + deliver.Some(paths) + ", which is uncommitted, the agent's commits are red, so they " +
-			"are not delivered as commits: " + red)
+		without := "without what is uncommitted (" + deliver.Some(paths) + ")"
+		w.redAgain = "Your commits are red " + without + ": " + red
+		w.warn(without + " the agent's commits are red, so they are not delivered as commits: " + red)
 	}
 }
 
