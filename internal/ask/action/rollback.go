@@ -59,7 +59,11 @@ func (p *Runs) Rollback(ctx context.Context, r store.Run, to BackTo) error {
 		return err
 	}
 	p.sayBack(back)
-	p.Say("To get back what was there before: pawl rollback %s --undo", r.ID)
+	undo := "To get back what was there before: pawl rollback %s --undo"
+	if back.isNothing() {
+		undo = "A resumed run continues from there. To undo that: pawl rollback %s --undo"
+	}
+	p.Say(undo, r.ID)
 	return nil
 }
 
@@ -220,9 +224,13 @@ func (p *Runs) lastRollback(ctx context.Context, run string) (last journal.Rollb
 	return last, to, ok, nil
 }
 
+func (b Back) isNothing() bool {
+	return len(b.Written)+len(b.Removed)+len(b.Left) == 0 && b.BranchTo == ""
+}
+
 func (p *Runs) sayBack(back Back) {
 	restored, removed := len(back.Written), len(back.Removed)
-	if restored+removed+len(back.Left) == 0 && back.BranchTo == "" {
+	if back.isNothing() {
 		p.Say("There was nothing to take back: your files have nothing newer than %s.", back.Where)
 	} else {
 		p.Say("Restored %s: %s restored, %d removed.", back.Where, fault.Numbered(restored, "file"), removed)
