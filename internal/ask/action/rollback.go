@@ -360,3 +360,5 @@ func SetupOf(r store.Run) (s Setup) {
 
 // PlaceOf is the folder in which the agents of a run worked.
 func PlaceOf(r store.Run) string { return cmp.Or(SetupOf(r).Place, r.Root) }
+
+func staysPending(c board.Case) bool { return c.Status == board.Pending && c.Type == board.Task }

@@ -176,15 +176,11 @@ func (p *Operator) moveTask(ctx context.Context, id string, action board.Action,
 		err = p.leaveQueues(ctx, id, c.Why)
 	}
 	text := fmt.Sprintf("%s is %s: %s", c.ID, State(&c), report.Line(c.Why, 200))
-	if err == nil && action == board.Retry {
-		if _, ok, werr := p.Store.Workspace(ctx, c.ID); ok && werr == nil {
-			text += "; it continues in its workspace. To start from the target as it is now: pawl case clean " + c.ID
-		}
+	if _, ok, _ := p.Store.Workspace(ctx, c.ID); ok && action == board.Retry {
+		text += "; it continues in its workspace. To start from the target as it is now: pawl case clean " + c.ID
 	}
 	return Done{c, text}, err
 }
-
-func staysPending(c board.Case) bool { return c.Status == board.Pending && c.Type == board.Task }
 
 // CheckRollback returns an error if the task cannot be rolled back in its present status.
 func (p *Operator) CheckRollback(ctx context.Context, id string) error {

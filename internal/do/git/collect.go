@@ -164,13 +164,12 @@ func (c *Clone) MoveHead(head Head, commit string) error {
 // detached, and gives it the index of that commit. The files stay as they are. An empty
 // commit is a branch before its first one.
 func (c *Clone) SetHead(ctx context.Context, to Head) error {
-	if err := c.writeAlternates(); err != nil {
-		return err
-	}
-	var err error
-	if to.Commit == "" {
+	err := c.writeAlternates()
+	switch {
+	case err != nil:
+	case to.Commit == "":
 		_, err = command.Run(ctx, c.newCall("read-tree", "--empty"))
-	} else {
+	default:
 		err = c.ResetIndex(ctx, to.Commit)
 	}
 	if err != nil {
@@ -180,6 +179,7 @@ func (c *Clone) SetHead(ctx context.Context, to Head) error {
 	case to.Branch == "":
 		return c.writeRefs([2]string{"HEAD", to.Commit})
 	case to.Commit == "":
+		_ = c.withGitDir(func(root *os.Root) error { return root.Remove(to.Branch) }) // it may not be there
 		return c.writeRefs([2]string{"HEAD", "ref: " + to.Branch})
 	}
 	return c.writeRefs([2]string{to.Branch, to.Commit}, [2]string{"HEAD", "ref: " + to.Branch})
