@@ -223,7 +223,7 @@ func (p *Operator) Extend(ctx context.Context, id string, l store.CaseLimits) (D
 		return Done{c, fmt.Sprintf("%s has new limits.", id)}, nil
 	}
 	c, err = p.Store.MoveCase(ctx, id,
-		board.Change{Action: board.Retry, By: board.Person, Why: "its limits were raised", At: time.Now()})
+		board.Change{Action: board.Retry, By: board.Person, Why: board.LimitsRaised, At: time.Now()})
 	return Done{c, fmt.Sprintf("%s is %s, and its run continues where it was.", c.ID, State(&c))}, err
 }
 

@@ -49,6 +49,9 @@ const (
 	Revert   Action = "revert"
 )
 
+// LimitsRaised is the reason of the [Retry] by which a task that has timed out continues with more room.
+const LimitsRaised = "its limits were raised"
+
 // Outcome ends a sentence about a task whose run ended: task-001 "is blocked".
 func (a Action) Outcome() string {
 	switch a {

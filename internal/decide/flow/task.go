@@ -96,6 +96,8 @@ type Begin struct {
 	Worker string         `json:"worker,omitempty"`
 	Last   *loop.Decision `json:"last,omitempty"`
 	Proof  string         `json:"proof,omitempty"` // of the event that Last follows from
+	// DecidedAt is when Last was decided, by the engine's clock. The times in Last are those of a worker's clock.
+	DecidedAt time.Time `json:"decided_at,omitzero"`
 	// Heartbeat is how long a worker may be silent; 0 is [Heartbeat].
 	Heartbeat time.Duration `json:"heartbeat,omitempty"`
 }
@@ -253,7 +255,7 @@ func (t *task) stepKernel(ctx workflow.Context, before *loop.State, e loop.Event
 		panic(err) // our own structs always decode
 	}
 	d.Event = e
-	t.Last, t.Proof = &d, proof
+	t.Last, t.Proof, t.DecidedAt = &d, proof, workflow.Now(ctx)
 }
 
 // stateOr is the state that a worker sent, or else the one that the workflow has.
@@ -288,7 +290,8 @@ func (t *task) checkUseful(h Request) error {
 // waitForOrder ends with the wait, or when something was asked of the run: then a worker
 // looks at it with the same order.
 func (t *task) waitForOrder(ctx workflow.Context, looks workflow.ReceiveChannel) {
-	c := t.Last.State.Command
+	c, decidedAt := t.Last.State.Command, t.Last.Event.At
+	workerNow := func() time.Time { return decidedAt.Add(workflow.Now(ctx).Sub(t.DecidedAt)) }
 	timing, stop := workflow.WithCancel(ctx)
 	over := false
 	s := workflow.NewSelector(ctx)
@@ -297,12 +300,12 @@ func (t *task) waitForOrder(ctx workflow.Context, looks workflow.ReceiveChannel)
 		}
 	})
 	if !c.Until.IsZero() {
-		s.AddFuture(workflow.NewTimer(timing, c.Until.Sub(workflow.Now(ctx))), func(workflow.Future) { over = true })
+		s.AddFuture(workflow.NewTimer(timing, c.Until.Sub(workerNow())), func(workflow.Future) { over = true })
 	}
 	s.Select(ctx)
 	stop()
 	if over {
-		now := workflow.Now(ctx)
+		now := workerNow()
 		seed := uint64(now.UnixNano()) //nolint:gosec // any number will do
 		t.stepKernel(ctx, nil, loop.Event{Kind: loop.WaitOver, At: now, Seed: seed, For: c.Seq}, "")
 	}

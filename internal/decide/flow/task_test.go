@@ -129,18 +129,23 @@ func TestTheWorkflowAsksTheKernel(t *testing.T) {
 	}
 }
 
-// A wait is a timer of the engine's: no order is open meanwhile.
+// A wait is a timer of the engine's: no order is open meanwhile. It lasts as long, and counts as long, however the
+// clocks of the engine and of the worker differ.
 func TestAWaitIsTheEngines(t *testing.T) {
-	s := newStory(t, started, throttled, waits, ended(signal.Complete), rested)
-	s.env.SetStartTime(began)
-	if r := s.play(); r.Outcome.Status != loop.Completed {
-		t.Errorf("the task ended as %+v", r)
-	}
-	if took := s.env.Now().Sub(began); took < 50*time.Second {
-		t.Errorf("the wait of 50 s took %s", took)
-	}
-	if e := s.orders[3].Decision.Event; e.Kind != loop.WaitOver {
-		t.Errorf("the order after the wait follows from %q", e.Kind)
+	for _, ahead := range []time.Duration{0, 10 * time.Minute, -10 * time.Minute} {
+		s := newStory(t, started, throttled, waits, ended(signal.Complete), rested)
+		engine := began.Add(ahead)
+		s.env.SetStartTime(engine)
+		if r := s.play(); r.Outcome.Status != loop.Completed {
+			t.Errorf("the task ended as %+v", r)
+		}
+		if took := s.env.Now().Sub(engine); took < 50*time.Second || took > time.Minute {
+			t.Errorf("with an engine that is %s ahead the wait of 50 s took %s", ahead, took)
+		}
+		d := s.orders[3].Decision
+		if wall := d.State.Spent.Wall; d.Event.Kind != loop.WaitOver || wall < 50*time.Second || wall > time.Minute {
+			t.Errorf("with an engine that is %s ahead %q follows, after %s of the run's time", ahead, d.Event.Kind, wall)
+		}
 	}
 }
 

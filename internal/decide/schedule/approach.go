@@ -62,7 +62,8 @@ func Approach(p Past, pol *loop.Policy) (mode StartMode, why string) {
 	if done && slices.Contains([]board.Action{board.Stop, board.Crash}, again) {
 		return Accept, "its work is complete, but was not collected"
 	}
-	raised := !p.RestedAt.IsZero() && p.RaisedAt.After(p.RestedAt)
+	afterRest := !p.RestedAt.IsZero() && p.RaisedAt.After(p.RestedAt)
+	raised := afterRest || why == board.LimitsRaised // the clock of the person's machine may differ
 	if slices.Contains([]board.Action{board.Retry, board.Redo, board.Rollback}, again) && !raised {
 		return Fresh, fmt.Sprintf("it starts over after %q", again)
 	}

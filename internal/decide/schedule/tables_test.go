@@ -292,15 +292,17 @@ func TestRecoveryTable(t *testing.T) {
 		mode   schedule.StartMode // how it is taken up then
 		run    loop.Status
 		raised bool
+		clock  bool
 	}{
-		{"failed, r", board.Failed, board.Retry, board.Pending, schedule.Fresh, loop.FailedRun, false},
-		{"failed, R", board.Failed, board.Rollback, board.Pending, schedule.Fresh, loop.FailedRun, false},
-		{"timeout, r", board.Timeout, board.Retry, board.Pending, schedule.Fresh, loop.TimedOut, false},
-		{"timeout, +", board.Timeout, board.Retry, board.Pending, schedule.GoOn, loop.TimedOut, true},
-		{"blocked, unblocked", board.Blocked, board.Unblock, board.Pending, schedule.GoOn, loop.Blocked, false},
-		{"blocked, r", board.Blocked, board.Retry, board.Pending, schedule.Fresh, loop.Blocked, false},
-		{"review, redo", board.Review, board.Redo, board.Pending, schedule.Fresh, loop.Completed, false},
-		{"review, rejected", board.Review, board.Reject, board.Blocked, "", loop.Completed, false},
+		{"failed, r", board.Failed, board.Retry, board.Pending, schedule.Fresh, loop.FailedRun, false, false},
+		{"failed, R", board.Failed, board.Rollback, board.Pending, schedule.Fresh, loop.FailedRun, false, false},
+		{"timeout, r", board.Timeout, board.Retry, board.Pending, schedule.Fresh, loop.TimedOut, false, false},
+		{"timeout, +", board.Timeout, board.Retry, board.Pending, schedule.GoOn, loop.TimedOut, true, false},
+		{"timeout, + on another machine", board.Timeout, board.Retry, board.Pending, schedule.GoOn, loop.TimedOut, true, true},
+		{"blocked, unblocked", board.Blocked, board.Unblock, board.Pending, schedule.GoOn, loop.Blocked, false, false},
+		{"blocked, r", board.Blocked, board.Retry, board.Pending, schedule.Fresh, loop.Blocked, false, false},
+		{"review, redo", board.Review, board.Redo, board.Pending, schedule.Fresh, loop.Completed, false, false},
+		{"review, rejected", board.Review, board.Reject, board.Blocked, "", loop.Completed, false, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			one := board.Case{ID: "task-001", Type: board.Task, Status: test.status}
@@ -316,6 +318,9 @@ func TestRecoveryTable(t *testing.T) {
 			pol := run.Policy
 			if test.raised {
 				pol.MaxIterations, past.RaisedAt = 9, start.Add(time.Minute)
+			}
+			if test.clock { // that of the machine on which they were raised is behind
+				past.RaisedAt, past.History[1].Why = start.Add(-10*time.Minute), board.LimitsRaised
 			}
 			if mode, why := schedule.Approach(past, &pol); mode != test.mode {
 				t.Errorf("it is taken up %q (%s), want %q", mode, why, test.mode)

@@ -154,3 +154,35 @@ func TestIdle(t *testing.T) {
 		t.Errorf("it says %q of %+v (%v)", idle.Lines(), idle.KeptOut, err)
 	}
 }
+
+// A person raises the limits of a task while it runs, on a machine whose clock is behind or ahead. Its run gets the
+// room once: what it was planned with already is no more room.
+func TestLimitsRaisedOnAnotherMachine(t *testing.T) {
+	t.Parallel()
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "pawl.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	_, err = db.AddCases(t.Context(), []board.Draft{{Case: board.Case{Title: "One"}}}, board.Person, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newAttempts(Options{Store: db}, 0)
+	l := newSlot(board.Case{ID: "task-001"}, false)
+	for n, skew := range []time.Duration{-10 * time.Minute, 10 * time.Minute} {
+		if _, err := p.readLimits(t.Context(), l); err != nil {
+			t.Fatal(err)
+		}
+		if p.hasMoreRoom(t.Context(), l) {
+			t.Errorf("before they are raised by a clock that is %s ahead it has more room", skew)
+		}
+		limits := store.CaseLimits{MaxIterations: 10 + n, At: time.Now().Add(skew)}
+		if err := db.SetCaseLimits(t.Context(), "task-001", limits); err != nil {
+			t.Fatal(err)
+		}
+		if !p.hasMoreRoom(t.Context(), l) {
+			t.Errorf("raised by a clock that is %s ahead it has no more room", skew)
+		}
+	}
+}

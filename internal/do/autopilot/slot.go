@@ -42,10 +42,10 @@ type slot struct {
 	// after the slot has ended.
 	result queue.Entry
 
-	planned time.Time // when its limits were read
-	allow   []string  // patterns of protected files that it may change
-	closed  bool      // its agents worked at the level paranoid
-	hold    string    // why a person has to review its work; "" the settings say
+	raisedAt time.Time // when the limits that its run was planned with were raised
+	allow    []string  // patterns of protected files that it may change
+	closed   bool      // its agents worked at the level paranoid
+	hold     string    // why a person has to review its work; "" the settings say
 
 	mu      sync.Mutex
 	run     string
@@ -220,10 +220,17 @@ func (p *attempts) reasonClaimed(ctx context.Context, l *slot) string {
 	return why
 }
 
+// readLimits reads the limits that the run of a slot is planned with.
+func (p *attempts) readLimits(ctx context.Context, l *slot) (store.CaseLimits, error) {
+	limits, err := p.o.Store.CaseLimits(ctx, l.task.ID)
+	l.raisedAt = limits.At
+	return limits, err
+}
+
 // hasMoreRoom reports whether a person raised the task's limits while it ran.
 func (p *attempts) hasMoreRoom(ctx context.Context, l *slot) bool {
 	limits, err := p.o.Store.CaseLimits(ctx, l.task.ID)
-	return err == nil && limits.At.After(l.planned)
+	return err == nil && !limits.At.Equal(l.raisedAt)
 }
 
 // takeWorkspace gives the workspace of a task.
@@ -296,7 +303,6 @@ func (p *workspaces) freeWorkspace(ctx context.Context, id string) error {
 
 // driveRun starts the task's run, or resumes it, and returns its state when it rests.
 func (p *attempts) driveRun(ctx, ready context.Context, l *slot, w pool.Workspace) (loop.State, error) {
-	l.planned = time.Now()
 	task, past, last, err := p.gatherTask(ctx, l, w)
 	if err != nil {
 		return loop.State{}, err
@@ -389,7 +395,7 @@ func (p *attempts) gatherTask(ctx context.Context, l *slot, w pool.Workspace) (T
 	if t.Case, err = p.o.Store.Case(ctx, l.task.ID); err != nil {
 		return t, past, last, err
 	}
-	if t.Limits, err = p.o.Store.CaseLimits(ctx, l.task.ID); err != nil {
+	if t.Limits, err = p.readLimits(ctx, l); err != nil {
 		return t, past, last, err
 	}
 	if past.History, err = p.o.Store.CaseHistory(ctx, l.task.ID); err != nil {

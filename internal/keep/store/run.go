@@ -98,8 +98,9 @@ const openRuns = `(ended_at = 0 OR (status = 'aborted' OR status = 'failed' AND 
 		AND (owner_pid <> 0 OR NOT EXISTS (SELECT 1
 		FROM cases c WHERE c.id = ` + taskOfRun + ` AND c.status = 'done')))`
 
+// lastOfName and laterOfName compare the numbers of rows: the clocks of machines that start runs differ.
 const lastOfName = `NOT EXISTS (SELECT 1 FROM runs l WHERE l.kind = runs.kind AND l.name = runs.name
-	AND (l.kind = 'task' OR l.root = runs.root) AND (l.started_at, l.rowid) > (runs.started_at, runs.rowid))`
+	AND (l.kind = 'task' OR l.root = runs.root) AND l.rowid > runs.rowid)`
 
 // taskOfRun is the SQL of what board.TaskOf says of the name of a row of runs.
 const taskOfRun = `CASE WHEN runs.name LIKE '%-race_' OR runs.name LIKE '%-merge'
@@ -269,7 +270,7 @@ func (s RunTables) Latest(ctx context.Context, root, name string) (Run, error) {
 	var r Run
 	var ok bool
 	var err error
-	if s.shared { // a task may be worked on any machine, and their clocks differ
+	if s.shared { // a task may be worked on any machine
 		r, ok, err = rows.FindFirst(ctx, &s.reads, wholeRunFields, wholeRun+` WHERE kind = 'task' AND name = $1
 			ORDER BY runs.rowid DESC LIMIT 1`, name)
 	}
@@ -279,7 +280,7 @@ func (s RunTables) Latest(ctx context.Context, root, name string) (Run, error) {
 			where, args = where+` AND root = $2`, append(args, root)
 		}
 		r, ok, err = rows.FindFirst(ctx, &s.reads, wholeRunFields,
-			wholeRun+where+` ORDER BY started_at DESC, runs.rowid DESC LIMIT 1`, args...)
+			wholeRun+where+` ORDER BY runs.rowid DESC LIMIT 1`, args...)
 	}
 	if err == nil && !ok {
 		err = fmt.Errorf("%w of %s in %s", ErrNotFound, name, root)
@@ -340,7 +341,7 @@ type EndedRun struct {
 
 const (
 	laterOfName = `EXISTS (SELECT 1 FROM runs l WHERE l.root = runs.root AND l.name = runs.name
-		AND l.started_at > runs.started_at)`
+		AND l.rowid > runs.rowid)`
 	onBoard = `EXISTS (SELECT 1 FROM cases c WHERE c.status <> 'done' AND c.id = ` + taskOfRun + `)`
 )
 

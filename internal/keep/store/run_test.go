@@ -309,3 +309,38 @@ func TestListings(t *testing.T) {
 		t.Errorf("latest of none: %v", err)
 	}
 }
+
+// The clock of the machine that started a run first is ahead. The later run is the last one of its name all the same:
+// it is open and found by name, and the earlier one counts as replaced.
+func TestTheLastRunIsNotByTheClock(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"task", "procedure"} {
+		s, ctx := fresh(t), t.Context()
+		addAll(t, s, draft("a"))
+		ahead, now := run("r1", "task-001"), run("r2", "task-001")
+		ahead.StartedAt = noon.Add(10 * time.Minute)
+		for _, r := range []Run{ahead, now} {
+			r.Kind = kind
+			must(t, s.Create(ctx, r, event(r.ID, 1, "x"), nobody))
+			end := stepOf(r, 2)
+			end.Run.Status = "aborted"
+			end.Run.EndedAt, end.Release = noon, true
+			must(t, s.Commit(ctx, end))
+		}
+		open, err := s.Runs(ctx, RunQuery{Active: true})
+		must(t, err)
+		if len(open) != 1 || open[0].ID != "r2" {
+			t.Errorf("of a %s %+v is open", kind, open)
+		}
+		if r, err := s.Latest(ctx, "/repo", "task-001"); err != nil || r.ID != "r2" {
+			t.Errorf("the last run of a %s is %s (%v)", kind, r.ID, err)
+		}
+		ended, err := s.EndedRuns(ctx)
+		must(t, err)
+		for _, r := range ended {
+			if r.Last != (r.ID == "r2") {
+				t.Errorf("run %s of a %s is the last one: %v", r.ID, kind, r.Last)
+			}
+		}
+	}
+}
