@@ -397,6 +397,7 @@ const (
 	ControlReply   = "reply"  // an answer to a step that asks: its id and the text, as JSON
 	ControlMessage = "message"
 	ControlLimits  = "limits" // JSON, for a run that works
+	ControlResume  = "resume" // for the record: it is taken by the process that resumes
 )
 
 // Control is one request to a run, until its owner takes it. It outlives both

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -102,6 +103,9 @@ func resumeByName(ctx context.Context, a *command.App, name string, f planner.Fl
 	if err != nil {
 		return err
 	}
+	if err := storeResume(ctx, s, run, e); err != nil {
+		return err
+	}
 	err = s.DriveOn(ctx, run.ID, e)
 	if err == nil && run.Name == planner.Sealing {
 		a.Say("Its checks are kept; add them to the task with: pawl seal TASK")
@@ -119,6 +123,16 @@ func resumeRun(ctx context.Context, a *command.App, run store.Run, f planner.Fla
 		return nil, err
 	}
 	return session.Open(ctx, a, c, plan, f.Unsandboxed)
+}
+
+// storeResume stores that a person resumes the run, unless that is about to be refused.
+func storeResume(ctx context.Context, s *session.Session, run store.Run, e loop.Event) error {
+	state, err := storedrun.StateOf(run)
+	continues := state.Status.Active() || e.Kind == loop.Answered || state.CanResume(e.Policy) == nil
+	if err == nil && continues && !storedrun.Alive(run.Owner) {
+		_, err = s.Store.AddControl(ctx, store.Control{Run: run.ID, Kind: store.ControlResume, At: time.Now()})
+	}
+	return err
 }
 
 // resumeEvent is Answered when an answer waits for the run, else Resumed.

@@ -16,7 +16,7 @@ import (
 // saidRow is a request of a person to a run, in show --json.
 type saidRow struct {
 	At     time.Time `json:"at"`
-	Kind   string    `json:"kind"` // stop, pause, answer, choice, reply, message or limits
+	Kind   string    `json:"kind"` // stop, pause, resume, answer, choice, reply, message or limits
 	Person string    `json:"person"`
 	Host   string    `json:"host"`
 	Text   string    `json:"text"`
