@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
+	"github.com/pawl-dev/pawl/internal/ask/cli/session"
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
@@ -233,13 +234,11 @@ func suggestCommands(r store.Run, task *board.Case, st loop.Status, q *loop.Ques
 	case loop.Paused, loop.Interrupted, loop.Stopped:
 		out = append(out, report.Advice{What: "Go on", Command: resume})
 	}
-	undo := report.Advice{What: "Undo what it changed", Command: "pawl rollback " + r.ID + " --to 0"}
+	undo := report.Advice{What: "Undo what it changed", Command: session.UndoCommand(r.ID, task)}
 	switch {
 	case task.Status == board.Done:
-		undo = report.Advice{What: "Take back what it landed", Command: "pawl revert " + task.ID}
-	case task.ID != "":
-		undo.Command = "pawl case rollback " + task.ID
-	case action.SetupOf(r).Undelivered != "":
+		undo.What = "Take back what it landed"
+	case task.ID == "" && action.SetupOf(r).Undelivered != "":
 		undo = report.Advice{What: "Apply it to your files", Command: "pawl apply " + r.ID}
 	}
 	switch {

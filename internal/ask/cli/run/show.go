@@ -219,7 +219,7 @@ func showRun(ctx context.Context, a *command.App, p *action.Operator, r store.Ru
 	showReviews(a, records)
 	showAsked(a, asked, p.Store.BoardName() != "")
 	if state.Question != nil && !state.Status.Active() {
-		session.PrintQuestion(a, r.ID, state.Status, state.Question, "", false)
+		session.PrintQuestion(a, r.ID, &task, state.Status, state.Question, "", false)
 	}
 	return nil
 }

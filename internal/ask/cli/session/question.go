@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/console"
+	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/control"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
@@ -103,8 +104,9 @@ func (s *Session) resumeAnswered(ctx context.Context, run string, rep action.Rep
 
 // PrintQuestion shows an escalation: what was tried, what the run changed, and
 // what can be done. It is a result: a person decides from it. here is true when
-// the answer is asked for below it.
-func PrintQuestion(a *command.App, run string, st loop.Status, q *loop.Question, changes string, here bool) {
+// the answer is asked for below it. task is the run's; of a procedure it has no id.
+func PrintQuestion(a *command.App, run string, task *board.Case, st loop.Status, q *loop.Question, changes string,
+	here bool) {
 	if asked := q.Asked(); len(asked) > 1 {
 		printAsked(a, run, asked, here)
 		return
@@ -139,11 +141,22 @@ func PrintQuestion(a *command.App, run string, st loop.Status, q *loop.Question,
 	}
 	choices = append(choices,
 		[2]string{"See all that happened", "pawl show " + run + ", pawl show " + run + " --diff"},
-		[2]string{"Undo the run's changes", "pawl rollback " + run + " --to 0"})
+		[2]string{"Undo the run's changes", UndoCommand(run, task)})
 	a.Result("\n")
 	for _, c := range choices {
 		a.Result("%-24s %s\n", c[0]+":", c[1])
 	}
+}
+
+// UndoCommand takes back what a run changed.
+func UndoCommand(run string, task *board.Case) string {
+	switch {
+	case task.Status == board.Done:
+		return "pawl revert " + task.ID
+	case task.ID != "":
+		return "pawl case rollback " + task.ID
+	}
+	return "pawl rollback " + run + " --to 0"
 }
 
 // printAsked shows the questions of several steps.

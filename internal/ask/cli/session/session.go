@@ -24,6 +24,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/ask/survey"
 	"github.com/pawl-dev/pawl/internal/ask/telemetry"
+	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
@@ -398,7 +399,7 @@ func (s *Session) reportEnd(ctx context.Context, d *engine.Driver, cause loop.Ca
 		}
 	} else if q := st.Question; q != nil && !s.App.Quiet {
 		here := s.App.Interactive() && cause == loop.NoCause
-		PrintQuestion(s.App, d.ID(), st.Status, q, s.shownChanges(d.ID(), q), here)
+		PrintQuestion(s.App, d.ID(), &board.Case{}, st.Status, q, s.shownChanges(d.ID(), q), here)
 		if here {
 			if rep, ok := askPerson(s.App, d.ID(), st); ok {
 				return s.resumeAnswered(ctx, d.ID(), rep)

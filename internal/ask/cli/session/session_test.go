@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
+	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/control"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
@@ -134,5 +135,24 @@ func TestWithheldWords(t *testing.T) {
 	}
 	if got := WithheldWords(strings.Fields("A B C D E F G H I J"), "the agent"); !strings.Contains(got, "10 variables are") || !strings.Contains(got, "H, 2 more (") {
 		t.Error(got)
+	}
+}
+
+// Below a question stands the command that takes back what the run changed: a run of a task is no procedure's.
+func TestAQuestionNamesItsUndo(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		task board.Case
+		want string
+	}{
+		{board.Case{}, "pawl rollback r1 --to 0"},
+		{board.Case{ID: "task-001", Status: board.Blocked}, "pawl case rollback task-001"},
+		{board.Case{ID: "task-001", Status: board.Done}, "pawl revert task-001"},
+	} {
+		var out strings.Builder
+		PrintQuestion(&command.App{Stdout: &out}, "r1", &c.task, loop.Pending, &loop.Question{Text: "which colour?"}, "", false)
+		if !strings.HasSuffix(out.String(), "Undo the run's changes:  "+c.want+"\n") {
+			t.Errorf("of %+v it says:\n%s", c.task, &out)
+		}
 	}
 }
