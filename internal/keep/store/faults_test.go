@@ -2,15 +2,19 @@ package store
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/test/pgtest"
@@ -24,7 +28,8 @@ func TestFaultsOfAServer(t *testing.T) {
 	server := pgtest.Start(t)
 	for name, try := range map[string]func(*testing.T, *pgtest.Server){
 		"a wrong password": wrongPassword, "a network that is cut": networkCut, "a server that is put back": putBack,
-		"a server without TLS": withoutTLS,
+		"a server without TLS": withoutTLS, "a server that is back soon": backSoon, "a lock that somebody holds": heldLock,
+		"a server that loses power": powerLost,
 	} {
 		t.Run(name, func(t *testing.T) { try(t, server) })
 	}
@@ -200,4 +205,132 @@ func putBack(t *testing.T, server *pgtest.Server) {
 		t.Errorf("a step of a run that does not exist: %v", err)
 	}
 	must(t, again(func() error { return s.Commit(ctx, stepOf(old, 2)) }))
+}
+
+// setting is what a connection of the store has for a parameter of the server.
+func setting(t *testing.T, s *Store, name string) (value string) {
+	t.Helper()
+	must(t, s.transact(t.Context(), crashSafe, func(ctx context.Context, _ *statements) error {
+		return s.write.conn.QueryRowContext(ctx, "SHOW "+name).Scan(&value)
+	}))
+	return value
+}
+
+func openShared(t *testing.T, address string) *Store {
+	t.Helper()
+	s, err := OpenShared(t.Context(), Shared{Address: address, Repository: "acme/shop", Place: "p"})
+	must(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// Who waits for its turn while the server is away goes on when that is back.
+func backSoon(t *testing.T, server *pgtest.Server) {
+	s := openShared(t, server.New(t))
+	addAll(t, s, draft("before"))
+	var said []string
+	s.OnWait(func(why string) {
+		said = append(said, why)
+		if err := server.Run(); err != nil {
+			t.Error(err)
+		}
+	})
+	server.Stop()
+	addAll(t, s, draft("after"))
+	if len(said) != 1 || !strings.HasPrefix(said[0], "which cannot be reached (postgres://") {
+		t.Errorf("it said %q", said)
+	}
+}
+
+// Somebody holds the lock of the board. Who waits says who it is, with the machine, and gives up after half a
+// minute. Who hangs in the middle of a transaction loses the lock.
+func heldLock(t *testing.T, server *pgtest.Server) {
+	address := server.New(t)
+	holder, waiter := openShared(t, address), openShared(t, address)
+	addAll(t, waiter, draft("before"))
+	patience, err := time.ParseDuration(setting(t, waiter, "lock_timeout"))
+	if must(t, err); patience != 1500*time.Millisecond || patience*attempts != 30*time.Second {
+		t.Errorf("it waits %d times for %s", attempts, patience)
+	}
+	if hang := setting(t, waiter, "idle_in_transaction_session_timeout"); hang != "1min" {
+		t.Errorf("who hangs loses the lock after %s", hang)
+	}
+	_, err = waiter.write.conn.ExecContext(t.Context(), "SET lock_timeout = 1")
+	must(t, err)
+	var said []string
+	waiter.OnWait(func(who string) { said = append(said, who) })
+	host, err := os.Hostname()
+	must(t, err)
+	who := fmt.Sprintf("process %d on %s", os.Getpid(), host)
+	must(t, holder.transact(t.Context(), crashSafe, func(ctx context.Context, _ *statements) error {
+		_, err := waiter.AddCases(ctx, []board.Draft{draft("never")}, board.Person, noon)
+		if !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), who+" has ") {
+			t.Errorf("who gives up says %v", err)
+		}
+		return nil
+	}))
+	if len(said) != 1 || said[0] != "which "+who+" has locked" {
+		t.Errorf("it said %q", said)
+	}
+
+	_, err = holder.write.conn.ExecContext(t.Context(), "SET idle_in_transaction_session_timeout = 1")
+	must(t, err)
+	err = holder.transact(t.Context(), crashSafe, func(ctx context.Context, _ *statements) error {
+		for {
+			_, err := waiter.AddCases(ctx, []board.Draft{draft("after")}, board.Person, noon)
+			if !errors.Is(err, ErrBusy) {
+				return err
+			}
+		}
+	})
+	if !errors.Is(holder.explainError(t.Context(), "hang", err), ErrAway) {
+		t.Errorf("who hung gets %v", err)
+	}
+	cases, err := waiter.Cases(t.Context(), CaseFilter{})
+	if must(t, err); len(cases) != 2 {
+		t.Errorf("the board has %+v", cases)
+	}
+}
+
+// The server loses what is not on disk: tasks, landings and what people decided are there, and of the steps of a run
+// the last ones may be missing, but no part of one.
+func powerLost(t *testing.T, server *pgtest.Server) {
+	s := openShared(t, server.New(t))
+	ctx, r := t.Context(), run("r1", "build")
+	must(t, s.Create(ctx, r, event("r1", 1, "x"), nobody))
+	steps := func(from, to int64) {
+		for n := from; n <= to; n++ {
+			step := stepOf(r, n)
+			step.Record = record(int(n), 1)
+			must(t, s.Commit(ctx, step))
+		}
+	}
+	steps(2, 5)
+	for _, move := range []board.Action{"", board.Start, board.Land} {
+		if move == "" {
+			addAll(t, s, draft("a"))
+			continue
+		}
+		_, err := s.MoveCase(ctx, "task-001", board.Change{Action: move, By: board.Pawl, At: noon})
+		must(t, err)
+	}
+	_, err := s.AddControl(ctx, Control{Run: "r1", Kind: ControlAnswer, Text: "blue", At: noon})
+	must(t, err)
+	steps(6, 30)
+	server.Stop()
+	must(t, server.Run())
+	after, err := s.Run(ctx, "r1")
+	for errors.Is(err, ErrAway) {
+		after, err = s.Run(ctx, "r1")
+	}
+	if must(t, err); after.N < 5 {
+		t.Errorf("of the steps before the answer only %d are there", after.N)
+	}
+	holds(t, s, after.N)
+	if c, err := s.Case(ctx, "task-001"); err != nil || c.Status != board.Done {
+		t.Errorf("the task that landed is %s (%v)", c.Status, err)
+	}
+	if asked, err := s.Controls(ctx, "r1"); err != nil || len(asked) != 1 || asked[0].Text != "blue" {
+		t.Errorf("the run was asked %+v (%v)", asked, err)
+	}
 }

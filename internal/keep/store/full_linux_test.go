@@ -1,6 +1,7 @@
 package store
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/test/pgtest"
 )
 
 // On a disk without room a commit is refused with a clear error, nothing
@@ -77,4 +79,54 @@ func TestAnImportOnAFullDisk(t *testing.T) {
 		t.Errorf("with room again: %d, %v", len(added), err)
 	}
 	must(t, s.Check(t.Context()))
+}
+
+// The disk of a shared board is full: that is said, with what to do, and nothing is stored partially.
+func TestAFullServer(t *testing.T) {
+	t.Parallel()
+	if another() != "" {
+		t.Skip("it has a server of its own")
+	}
+	server := pgtest.Start(t)
+	info, err := os.Stat(server.SQL(t, "postgres", `SHOW data_directory`))
+	must(t, err)
+	owner, _ := info.Sys().(*syscall.Stat_t)
+	dir, err := os.MkdirTemp("/tmp", "full") //nolint:usetesting // the server's user has to reach it
+	must(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=16m,uid=%d,gid=%d", owner.Uid, owner.Gid)); err != nil {
+		t.Skipf("cannot mount a small disk here: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
+	server.SQL(t, "postgres", `CREATE TABLESPACE small LOCATION '`+dir+`'`)
+	server.SQL(t, "postgres", `CREATE DATABASE small TABLESPACE small`)
+	s := openShared(t, server.Address("small"))
+	r := run("r1", "build")
+	must(t, s.Create(t.Context(), r, event("r1", 1, "x"), nobody))
+	n, err := int64(0), error(nil)
+	for ; err == nil; n++ {
+		step := stepOf(r, n+2)
+		step.Record, step.Run.Why = record(int(n+2), 1), manyWords(100_000)
+		err = s.Commit(t.Context(), step)
+	}
+	if !errors.Is(err, ErrUnwritable) || !strings.Contains(err.Error(), "make room on the server's disk") {
+		t.Errorf("full: %v", err)
+	}
+	stored, err := s.Run(t.Context(), "r1")
+	if must(t, err); stored.N != n {
+		t.Errorf("it is at %d, want %d", stored.N, n)
+	}
+	records, err := s.Iterations(t.Context(), "r1")
+	if must(t, err); int64(len(records)) != n-1 {
+		t.Errorf("it has %d iterations, want %d", len(records), n-1)
+	}
+}
+
+// manyWords is a text that cannot be compressed.
+func manyWords(length int) string {
+	var all strings.Builder
+	for all.Len() < length {
+		all.WriteString(rand.Text())
+	}
+	return all.String()
 }
