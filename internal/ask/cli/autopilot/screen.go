@@ -33,6 +33,7 @@ type autopilotScreen struct {
 
 	rests   map[string]int  // how often in a row a task's run rested for a provider
 	said    map[string]said // what a person should see
+	stopped string          // why the queue stopped, as it was printed last
 	covered bool            // by the dashboard
 	kept    []string        // the last lines, for afterwards
 }
@@ -99,7 +100,8 @@ func (s *autopilotScreen) showNotice(n autopilot.Notice) {
 	case autopilot.Told:
 		s.printLine(n.At, "%s", report.Line(n.Text, 300))
 	case autopilot.TargetRed:
-		s.printLine(n.At, "Waits: %s", report.Line(n.Text, 600))
+		rest, _ := strings.CutPrefix(n.Text, s.stopped+"; ")
+		s.printLine(n.At, "Waits: %s", report.Line(rest, 600))
 	case autopilot.Over:
 		s.printLine(n.At, "Autopilot ends: %s", report.Line(n.Text, 600))
 	}
@@ -192,6 +194,9 @@ func (s *autopilotScreen) showQueueNote(n autopilot.Notice) {
 	switch k := n.Note.Kind; k {
 	case queue.NoteLanded, queue.NoteEmpty:
 	case queue.NoteEscalated, queue.NoteStopped, queue.NoteTrouble:
+		if k == queue.NoteStopped {
+			s.stopped = n.Text
+		}
 		s.printLine(n.At, "ATTENTION: %s", report.Line(prefixLines(n.Case, n.Text), 500))
 	default:
 		if k != queue.NoteConflict || !n.Note.Parked {
