@@ -333,7 +333,7 @@ func (s turn) endByLimits(r *Record) *Command {
 	p := &s.Policy
 	used := s.Limit > 0 && s.Iteration >= s.Limit && s.PendingReview == nil
 	if used && !p.Once {
-		return s.atMaximum(r)
+		return cmp.Or(s.endIfPermanent(r), s.atMaximum(r))
 	}
 	if p.Timeout > 0 && s.Spent.Wall >= p.Timeout {
 		return timedOut("Iterate timeout exceeded: %s of %s", Duration(s.Spent.Wall), Duration(p.Timeout))
