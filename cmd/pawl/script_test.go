@@ -81,7 +81,7 @@ var programs = map[string]func(){"pawl": func() {
 	noteExit(code, os.Args[1:])
 	tryPrinted(printed.String())
 	os.Exit(code)
-}, "fetch": fetch, "tools": tools, "gh": gh, "download": download, "lowly": lowly, "nolinks": noLinks}
+}, "fetch": fetch, "tools": tools, "gh": gh, "download": download, "callmodel": callModel, "lowly": lowly, "nolinks": noLinks}
 
 var proofTasks = flag.Int("proof-tasks", 8, "how many tasks the board of the script proof_board has; 'make proof' gives it 40")
 
