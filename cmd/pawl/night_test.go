@@ -381,11 +381,12 @@ func (n *night) checkMorning() {
 			n.t.Errorf("%s was paid for %d times, and %d are its own:\n%s", id, got, n.allowed[id], calls)
 		}
 	}
+	n.providerWaited()
 	if remote, here := n.must(n.git("rev-parse", "origin/main")), n.must(n.git("rev-parse", "main")); remote != here {
 		n.t.Errorf("the remote has %s, and here is %s", remote, here)
 	}
 	for _, f := range nightFaults {
-		if met, _ := filepath.Glob(filepath.Join(n.faults, "met-*-"+f.name)); len(met) == 0 && n.has(f) {
+		if n.met("*", f) == 0 && n.has(f) {
 			n.t.Errorf("no agent met %s", f.name)
 		}
 	}
@@ -402,6 +403,50 @@ func (n *night) checkMorning() {
 	n.eachThingOnce()
 	for _, p := range left(n.dir) {
 		n.t.Errorf("left running: %s", p.text)
+	}
+}
+
+// met counts the calls of a task that met a fault.
+func (n *night) met(id string, f nightFault) int {
+	all, _ := filepath.Glob(filepath.Join(n.faults, "met-"+id+"-?????-"+f.name))
+	return len(all)
+}
+
+// providerWaited looks at what each task recorded of its provider's faults: it waited, and used up no iteration. Of runs
+// that a kill cut off something is missing.
+func (n *night) providerWaited() {
+	n.t.Helper()
+	for i := range n.tasks {
+		id := n.task(i)
+		met := 0
+		for _, f := range nightFaults {
+			if f.waits {
+				met += n.met(id, f)
+			}
+		}
+		if met == 0 {
+			continue
+		}
+		var run struct {
+			Iterations []struct {
+				Outcome, Ended string
+				Failure        *struct{ Class, Kind, Summary string }
+			}
+		}
+		out := n.must(n.command("show", id, "--json"))
+		if err := json.Unmarshal([]byte(out), &run); err != nil {
+			n.t.Fatal(err)
+		}
+		waited, cut := 0, false
+		for _, r := range run.Iterations {
+			if r.Outcome == "waited" {
+				waited++
+			}
+			cut = cut || r.Ended != "" || r.Failure != nil && r.Failure.Class == "crash"
+		}
+		if !cut && waited < met {
+			n.t.Errorf("%s met %d faults of its provider, and waited %d times:\n%s", id, met, waited, out)
+		}
 	}
 }
 

@@ -21,6 +21,7 @@ type nightFault struct {
 	slow    bool // seconds go by, so a small night has none
 	gateway bool // it happens between the gateway and the provider: only in a night that has them
 	ends    bool // the agent has done its work in this call
+	waits   bool // it is the provider's: waited for, and no iteration of the task
 }
 
 // nightFaults are the words of nightAgent. What else can go wrong in a night is tried elsewhere:
@@ -35,18 +36,18 @@ type nightFault struct {
 //	requests at a forge under kills          TestStoryUnderKills
 //	what a month keeps on the disk           BenchmarkKeep
 var nightFaults = []nightFault{
-	{name: "no-name"},
-	{name: "refused"},
-	{name: "reset-before"},
-	{name: "reset-middle"},
+	{name: "no-name", waits: true},
+	{name: "refused", waits: true},
+	{name: "reset-before", waits: true},
+	{name: "reset-middle", waits: true},
 	{name: "hang", slow: true},
-	{name: "garbage"},
+	{name: "garbage", waits: true},
 	{name: "half"},
-	{name: "429-in-2s"},
-	{name: "429"},
-	{name: "500"},
-	{name: "503"},
-	{name: "529"},
+	{name: "429-in-2s", waits: true},
+	{name: "429", waits: true},
+	{name: "500", waits: true},
+	{name: "503", waits: true},
+	{name: "529", waits: true},
 	{name: "credits"},
 	{name: "model"},
 	{name: "key"},
@@ -58,13 +59,13 @@ var nightFaults = []nightFault{
 	{name: "idle"},
 	{name: "flip", paid: true},
 	{name: "red", paid: true},
-	{name: "gateway-cut", gateway: true},
-	{name: "gateway-swallowed", gateway: true},
+	{name: "gateway-cut", gateway: true, waits: true},
+	{name: "gateway-swallowed", gateway: true, waits: true},
 	{name: "gateway-429-in-1s", paid: true, gateway: true, ends: true},
 	{name: "gateway-429", gateway: true, paid: true, ends: true},
 	{name: "gateway-529", gateway: true, paid: true, ends: true},
 	{name: "gateway-hang", gateway: true, slow: true},
-	{name: "gateway-garbage", gateway: true},
+	{name: "gateway-garbage", gateway: true, waits: true},
 	{name: "gateway-credits", gateway: true},
 	{name: "gateway-key", gateway: true},
 	{name: "gateway-model", gateway: true},
@@ -92,9 +93,9 @@ broken() {
   exit 1
 }
 answered() {
-  sleep 0.4
-  test -e FAULTS/gateway || { echo "$PAWL_CASE" >>FAULTS/paid; return; }
-  said=$(callmodel "$PAWL_CASE $fault") && return
+  sleep 0.1
+  test -e FAULTS/gateway || { echo "$PAWL_CASE" >>FAULTS/paid; sleep 0.4; return; }
+  said=$(callmodel "$PAWL_CASE $fault") && { sleep 0.4; return; }
   test "$fault" != gateway-swallowed || { said 'I will now'; result 'I will now'; exit 0; }
   broken "API Error: $said"
 }
@@ -157,7 +158,9 @@ func callingModel(words string) (why string) {
 	if os.Getenv("ANTHROPIC_API_KEY") == nightKey {
 		return "the key is in the environment, and the gateway is not between"
 	}
-	body := fmt.Sprintf(`{"model": "claude-sonnet-4-5", "max_tokens": 100, "stream": true, "messages": [{"role": "user", "content": %q}]}`, words)
+	body := fmt.Sprintf(`{"model": "claude-sonnet-4-5", "max_tokens": 100, "stream": true,
+		"tools": [{"name": "Bash", "description": "Runs a command.", "input_schema": {"type": "object"}}],
+		"messages": [{"role": "user", "content": %q}]}`, words)
 	res, err := request(os.Getenv("ANTHROPIC_API_KEY"), http.MethodPost, os.Getenv("ANTHROPIC_BASE_URL")+"/v1/messages", body)
 	if err != nil {
 		return "Unable to connect to API: " + err.Error()
