@@ -258,7 +258,8 @@ func (n *night) lookAtPause() {
 	}
 	n.ask(status.Why)
 	if out, err := n.command("autopilot", "resume").CombinedOutput(); err != nil {
-		n.t.Logf("pawl autopilot resume: %v\n%s", err, out) // it was killed meanwhile
+		n.asked = n.asked[:len(n.asked)-1] // it was killed meanwhile
+		n.t.Logf("pawl autopilot resume: %v\n%s", err, out)
 	}
 }
 
@@ -312,12 +313,7 @@ func (n *night) strike() {
 		s := &soak{chaosRun: n.chaosRun, disk: n.disk}
 		happened = s.fillDisk()
 		for _, r := range s.repairs {
-			n.lasts(3*time.Second, r.end)
-		}
-		if happened { // an agent could not write its work
-			for i := range n.tasks {
-				n.allowed[n.task(i)]++
-			}
+			n.lasts(3*time.Second, func() bool { return r.end() && n.mayRepeat() })
 		}
 	}
 	if happened {
@@ -328,11 +324,39 @@ func (n *night) strike() {
 	}
 }
 
+// mayRepeat allows every task that has begun and not landed to be paid for once more: its work or its record may not have
+// been written.
+func (n *night) mayRepeat() bool {
+	n.t.Helper()
+	calls, err := os.ReadFile(filepath.Join(n.faults, "calls"))
+	if err != nil {
+		n.t.Error(err)
+	}
+	landed := n.must(n.git("log", "--merges", "--grep=: Task ", "--format=%(trailers:key=Pawl-Task,valueonly)", "main"))
+	for i := range n.tasks {
+		if id := n.task(i); strings.Contains(string(calls), id) && !strings.Contains(landed, id) {
+			n.allowed[id]++
+		}
+	}
+	return true
+}
+
 func (n *night) lasts(d time.Duration, end func() bool) {
 	n.repairs = append(n.repairs, repair{at: time.Now().Add(d), end: end})
 }
 
-// killOne kills an agent or a supervisor of the night. What its task was doing may be paid for once more.
+var caseOf = regexp.MustCompile(`\x00PAWL_CASE=(task-\d{3})\x00`)
+
+func childrenOf(proc string) (pids []string) {
+	lists, _ := filepath.Glob(filepath.Join(proc, "task/*/children"))
+	for _, list := range lists {
+		data, _ := os.ReadFile(list)
+		pids = append(pids, strings.Fields(string(data))...)
+	}
+	return pids
+}
+
+// killOne kills an agent, or a supervisor with an agent. What its task was doing may be paid for once more.
 func (n *night) killOne(words string) bool {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	slices.Sort(dirs)
@@ -344,17 +368,16 @@ func (n *night) killOne(words string) bool {
 		if !mine || !bytes.Contains(line, []byte(words)) {
 			continue
 		}
+		for _, child := range childrenOf(dir) { // a supervisor is of a run whose task its own environment does not name
+			more, _ := os.ReadFile(filepath.Join("/proc", child, "environ"))
+			environ = append(environ, more...)
+		}
+		id := caseOf.FindSubmatch(environ)
 		pid := 0
-		if _, err := fmt.Sscan(filepath.Base(dir), &pid); err != nil || syscall.Kill(pid, syscall.SIGKILL) != nil {
+		if _, err := fmt.Sscan(filepath.Base(dir), &pid); err != nil || id == nil || syscall.Kill(pid, syscall.SIGKILL) != nil {
 			continue
 		}
-		id := regexp.MustCompile(`task-\d{3}`).FindString(string(line) + string(environ))
-		if id == "" { // a supervisor is of a run whose task its command line does not name
-			for i := range n.tasks {
-				n.allowed[n.task(i)]++
-			}
-		}
-		n.allowed[id]++
+		n.allowed[string(id[1])]++
 		return true
 	}
 	return false

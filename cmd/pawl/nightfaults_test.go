@@ -92,10 +92,10 @@ broken() {
   printf '{"type":"result","subtype":"success","is_error":true,"num_turns":1,"result":"%s","total_cost_usd":0,"usage":{"input_tokens":0,"output_tokens":0},"session_id":"s"}\n' "$text"
   exit 1
 }
+works() { case $PAWL_CASE in *[05]) sleep 3 ;; *) sleep 0.4 ;; esac; }
 answered() {
-  sleep 0.1
-  test -e FAULTS/gateway || { echo "$PAWL_CASE" >>FAULTS/paid; sleep 0.4; return; }
-  said=$(callmodel "$PAWL_CASE $fault") && { sleep 0.4; return; }
+  test -e FAULTS/gateway || { echo "$PAWL_CASE" >>FAULTS/paid; works; return; }
+  said=$(callmodel "$PAWL_CASE $fault") && { works; return; }
   test "$fault" != gateway-swallowed || { said 'I will now'; result 'I will now'; exit 0; }
   broken "API Error: $said"
 }

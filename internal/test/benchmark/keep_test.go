@@ -24,7 +24,7 @@ type keeping struct {
 // keepAgent prints as much as an agent at work does, and lands a file.
 const keepAgent = `cat >/dev/null
 seq -f 'I look at line %06.0f of the file, and then at the next one.' 400
-mkdir -p work && echo $PAWL_CASE >work/$(expr ${PAWL_CASE#task-} % 16)
+mkdir -p work && echo $PAWL_CASE >work/$(expr ${PAWL_CASE#task-} % 500)
 echo '<promise>COMPLETE</promise>'
 `
 
