@@ -328,10 +328,7 @@ func (n *night) strike() {
 // been written.
 func (n *night) mayRepeat() bool {
 	n.t.Helper()
-	calls, err := os.ReadFile(filepath.Join(n.faults, "calls"))
-	if err != nil {
-		n.t.Error(err)
-	}
+	calls, _ := os.ReadFile(filepath.Join(n.faults, "calls")) // none: no agent was called yet
 	landed := n.must(n.git("log", "--merges", "--grep=: Task ", "--format=%(trailers:key=Pawl-Task,valueonly)", "main"))
 	for i := range n.tasks {
 		if id := n.task(i); strings.Contains(string(calls), id) && !strings.Contains(landed, id) {
