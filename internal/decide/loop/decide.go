@@ -19,8 +19,7 @@ func (s turn) decideIteration(e *Event) {
 	r.Failure = cmp.Or(r.Failure, r.Review.Rejection())
 	r.Outcome = r.Judge()
 	e.judged = &r
-	stopped := s.StopAsked != NoCause
-	if r.Outcome == Waited && stopped { // no attempt follows: the iteration is used up
+	if r.Outcome == Waited && s.StopAsked != NoCause { // no attempt follows: the iteration is used up
 		r.Outcome = Neutral
 	}
 	if r.Outcome != Waited {
@@ -333,7 +332,7 @@ func (s turn) endByLimits(r *Record) *Command {
 	p := &s.Policy
 	used := s.Limit > 0 && s.Iteration >= s.Limit && s.PendingReview == nil
 	if used && !p.Once {
-		return cmp.Or(s.endIfPermanent(r), s.atMaximum(r))
+		return cmp.Or(s.endIfPermanent(cmp.Or(r, &Record{})), s.atMaximum(r))
 	}
 	if p.Timeout > 0 && s.Spent.Wall >= p.Timeout {
 		return timedOut("Iterate timeout exceeded: %s of %s", Duration(s.Spent.Wall), Duration(p.Timeout))

@@ -372,11 +372,8 @@ func CheckHistory(next int, t Thresholds, history []Entry) (Trip, bool) {
 // endIfPermanent ends a run whose failure only a person can cure, instead of
 // burning iterations on it.
 func (s turn) endIfPermanent(r *Record) *Command {
-	if r == nil || r.Outcome != Failed || r.Failure == nil {
-		return nil
-	}
 	f := r.Failure
-	if f.Kind != failure.Permanent || s.fallbackCures(f) {
+	if r.Outcome != Failed || f == nil || f.Kind != failure.Permanent || s.fallbackCures(f) {
 		return nil
 	}
 	// A guard's own words say what to do as well.

@@ -33,7 +33,7 @@ type autopilotScreen struct {
 
 	rests   map[string]int  // how often in a row a task's run rested for a provider
 	said    map[string]said // what a person should see
-	stopped string          // why the queue stopped, as it was printed last
+	alarm   string          // of the queue, the last
 	covered bool            // by the dashboard
 	kept    []string        // the last lines, for afterwards
 }
@@ -100,8 +100,7 @@ func (s *autopilotScreen) showNotice(n autopilot.Notice) {
 	case autopilot.Told:
 		s.printLine(n.At, "%s", report.Line(n.Text, 300))
 	case autopilot.TargetRed:
-		rest, _ := strings.CutPrefix(n.Text, s.stopped+"; ")
-		s.printLine(n.At, "Waits: %s", report.Line(rest, 600))
+		s.printLine(n.At, "Waits: %s", report.Line(strings.TrimPrefix(n.Text, s.alarm+"; "), 600))
 	case autopilot.Over:
 		s.printLine(n.At, "Autopilot ends: %s", report.Line(n.Text, 600))
 	}
@@ -194,9 +193,7 @@ func (s *autopilotScreen) showQueueNote(n autopilot.Notice) {
 	switch k := n.Note.Kind; k {
 	case queue.NoteLanded, queue.NoteEmpty:
 	case queue.NoteEscalated, queue.NoteStopped, queue.NoteTrouble:
-		if k == queue.NoteStopped {
-			s.stopped = n.Text
-		}
+		s.alarm = n.Text
 		s.printLine(n.At, "ATTENTION: %s", report.Line(prefixLines(n.Case, n.Text), 500))
 	default:
 		if k != queue.NoteConflict || !n.Note.Parked {
@@ -214,8 +211,7 @@ func prefixLines(id, text string) string {
 
 // showRunNotice shows what a person should see of a task's run.
 func (s *autopilotScreen) showRunNotice(n autopilot.Notice) {
-	e := n.Engine
-	id := n.Case
+	e, id := n.Engine, n.Case
 	// The names of a task's own checks begin with its ID, as the line does.
 	short := func(text string, most int) string {
 		return report.Line(strings.Replace(" "+text, " "+id+": ", " ", 1), most)
@@ -232,8 +228,7 @@ func (s *autopilotScreen) showRunNotice(n autopilot.Notice) {
 	case engine.IterationStarted:
 		s.printLine(n.At, "%s: iteration %d/%d starts", n.Case, e.Command.Iteration, e.State.Limit)
 	case engine.IterationEnded:
-		r := e.Record
-		what := string(r.Outcome)
+		r, what := e.Record, string(e.Record.Outcome)
 		if f := r.Failure; f != nil && f.Step != "" && !strings.Contains(e.Summary, f.Step) {
 			what += ": gate " + f.Step
 		}
