@@ -21,10 +21,11 @@ type keeping struct {
 	tasks      int
 }
 
-// keepAgent prints as much as an agent at work does, and lands a file.
+// keepAgent prints as much as an agent at work does, and lands a file in place of an older one.
 const keepAgent = `cat >/dev/null
 seq -f 'I look at line %06.0f of the file, and then at the next one.' 400
-mkdir -p work && echo $PAWL_CASE >work/$(expr ${PAWL_CASE#task-} % 500)
+n=$(expr ${PAWL_CASE#task-} + 0)
+mkdir -p work && echo $PAWL_CASE >work/$n && rm -f work/$(expr $n - 60)
 echo '<promise>COMPLETE</promise>'
 `
 
