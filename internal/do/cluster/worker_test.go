@@ -269,6 +269,43 @@ func TestAnOrderIsNoMore(t *testing.T) {
 	}
 }
 
+// The engine stays away. The agent goes on for two and a half minutes of the real engine's patience, and is ended then.
+func TestTheEngineStaysAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		d.worker.o.Heartbeat = flow.Heartbeat
+		order := openOrder{Order: flow.Order{Case: "task-001", Run: "run", Decision: decided(d.order(nil), 1)}}
+		d.worker.o.Engine = away{until: time.Now().Add(time.Hour)}
+		d.become(10*time.Minute, false)
+		began := time.Now()
+		d.worker.sessionFor(t.Context(), order, false)
+		s := d.worker.open["task-001"]
+		d.worker.beatOrder(t.Context(), s, order)
+		if took := time.Since(began); took != 150*time.Second || !errors.Is(context.Cause(s.ctx), errLost) {
+			t.Errorf("it was given up after %s: %v", took, context.Cause(s.ctx))
+		}
+		pass(time.Hour)
+	})
+}
+
+// The whole disk of the database's server is put back, which the board shows when a worker says that it lives: the
+// worker knows it within 20 seconds, and ends.
+func TestTheBoardForgotAWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, began := 0, time.Now()
+		w := Worker{o: Options{Seen: func(context.Context, int, bool) error {
+			if n++; n < 2 {
+				return nil
+			}
+			return store.ErrGone
+		}}, slots: newSlots(1)}
+		err := w.showRepeatedly(t.Context())
+		if took := time.Since(began); !errors.Is(err, store.ErrGone) || took > 20*time.Second || w.slots.takeSlot(true) {
+			t.Errorf("it ended after %s with %v", took, err)
+		}
+	})
+}
+
 // A second worker of a folder is refused with the process that it is in the way of, and
 // takes nothing from that.
 func TestASecondWorker(t *testing.T) {

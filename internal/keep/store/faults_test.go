@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/keep/store/database"
 	"github.com/pawl-dev/pawl/internal/test/pgtest"
 )
 
@@ -292,11 +294,29 @@ func heldLock(t *testing.T, server *pgtest.Server) {
 	}
 }
 
+// noted keeps how the last transaction was begun, and what the server makes of that.
+type noted struct {
+	database.Database
+	last    bool
+	commits string
+}
+
+func (d *noted) Begin(ctx context.Context, c *sql.Conn, durable bool) error {
+	d.last = durable
+	err := d.Database.Begin(ctx, c, durable)
+	if err == nil {
+		err = c.QueryRowContext(ctx, "SHOW synchronous_commit").Scan(&d.commits)
+	}
+	return err
+}
+
 // The server loses what is not on disk: tasks, landings and what people decided are there, and of the steps of a run
 // the last ones may be missing, but no part of one.
 func powerLost(t *testing.T, server *pgtest.Server) {
 	s := openShared(t, server.New(t))
 	ctx, r := t.Context(), run("r1", "build")
+	d := &noted{Database: s.db}
+	s.db = d
 	must(t, s.Create(ctx, r, event("r1", 1, "x"), nobody))
 	steps := func(from, to int64) {
 		for n := from; n <= to; n++ {
@@ -309,13 +329,18 @@ func powerLost(t *testing.T, server *pgtest.Server) {
 	for _, move := range []board.Action{"", board.Start, board.Land} {
 		if move == "" {
 			addAll(t, s, draft("a"))
-			continue
+		} else {
+			_, err := s.MoveCase(ctx, "task-001", board.Change{Action: move, By: board.Pawl, At: noon})
+			must(t, err)
 		}
-		_, err := s.MoveCase(ctx, "task-001", board.Change{Action: move, By: board.Pawl, At: noon})
-		must(t, err)
+		if move != board.Start && (!d.last || d.commits != "on") {
+			t.Errorf("%q does not wait for the disk", move)
+		}
 	}
 	_, err := s.AddControl(ctx, Control{Run: "r1", Kind: ControlAnswer, Text: "blue", At: noon})
-	must(t, err)
+	if must(t, err); !d.last || d.commits != "on" {
+		t.Error("an answer does not wait for the disk")
+	}
 	steps(6, 30)
 	server.Stop()
 	must(t, server.Run())
