@@ -116,16 +116,17 @@ func (d *Driver) flushAll(ctx context.Context) {
 }
 
 // reasonNoFolder returns why the run cannot continue when its folder or its storage was
-// removed; "" when both are there.
+// removed; "" when both are there. A shared board keeps no files of the run: without it the run continues.
 func (s *session) reasonNoFolder() (why string) {
 	if _, err := os.Stat(s.watched); errors.Is(err, fs.ErrNotExist) {
 		return "the folder " + s.watched + " was removed during the run, with work that had not landed; a task " +
 			"starts over in a new folder with 'pawl case retry'"
 	}
-	if _, err := s.o.Store.DataVersion(context.Background()); errors.Is(err, store.ErrGone) {
-		return err.Error() + "; what the agent did is in " + s.watched
+	_, err := s.o.Store.DataVersion(context.Background())
+	if isShared := s.o.Store.BoardName() != ""; isShared || !errors.Is(err, store.ErrGone) {
+		return ""
 	}
-	return ""
+	return err.Error() + "; what the agent did is in " + s.watched
 }
 
 // lostFolder makes the record that of a run without a folder, if it is one. Nothing is

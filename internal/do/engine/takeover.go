@@ -56,8 +56,7 @@ func (d *Driver) takeOver(ctx context.Context, run store.Run, e loop.Event) erro
 		}
 		d.setState(raised)
 	}
-	now := time.Now()
-	d.store(ctx, d.newEvent(journal.RunResumed, now, journal.Resumed{From: run.Status, PID: d.owner.PID,
+	d.store(ctx, d.newEvent(journal.RunResumed, time.Now(), journal.Resumed{From: run.Status, PID: d.owner.PID,
 		Adopted: adopted}), nil, nil)
 	if d.lost == nil {
 		d.saveStateFile(false)
