@@ -92,6 +92,9 @@ func judgeOutput(e Evidence, h *hits, out printed.Reading) verdict {
 	if formed := byForm(h); formed.weight > 0 {
 		return formed
 	}
+	if v.class == Unknown && e.Source != "agent" {
+		return guessClass(h)
+	}
 	return v
 }
 

@@ -9,51 +9,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
 )
 
-// block follows output over several lines: the fields of an object that an error prints behind
-// itself, and the source that Python shows below a frame.
-type block struct {
-	object bool
-	frame  bool
-	advice bool
-	source bool
-}
-
-// adviceHead stands above advice.
-var adviceHead = lazy.Regexp(`^\W*(?i:tips?|(?:configuration )?hints?|help|next steps?|how to fix(?: it| this)?` +
-	`|see also|references|suggestions?|possible (?:reasons|causes|fixes))(?: \(\d+\))?\W*$`)
-
-// includesLine reports whether l belongs to such a block, or to none of its own.
-func (b *block) includesLine(l, said string) bool {
-	indented := l != said && said != ""
-	switch {
-	case said == "Failure/Error:": // rspec shows the source below
-		b.source = true
-		return true
-	case b.source && indented:
-		return true
-	case b.frame && strings.HasPrefix(l, "    "):
-		b.frame = false
-		return true
-	case b.object && (strings.HasPrefix(said, "[cause]: ") || exception().MatchString(said)):
-		return false
-	case b.object && indented, b.object && strings.Trim(said, "}]),") == "":
-		b.object = indented || said == ""
-		return true
-	}
-	b.source = false
-	if b.advice = said != "" && (b.advice || adviceHead().MatchString(said)); b.advice {
-		return true
-	}
-	b.frame = strings.HasPrefix(said, `File "`) && indented
-	stack := strings.HasPrefix(said, "at ")
-	opens := stack || exception().MatchString(l) || strings.HasPrefix(said, "[")
-	b.object = opens && strings.HasSuffix(said, " {")
-	if b.frame {
-		return true
-	}
-	return b.object && stack
-}
-
 // This file reads the forms of lines that many programs share. They count only
 // where no rule knows a word of what was said.
 

@@ -20,6 +20,9 @@ import (
 // outlineLines bounds the lines at the end that are looked at.
 const outlineLines = 400
 
+// rankedLines bounds how many of them at the end are ranked, and how many with a word for an error before.
+const rankedLines = 150
+
 // part is the role of a line in an output, the most informative last.
 type part int8
 
@@ -37,6 +40,8 @@ const (
 type outline struct {
 	t      printed.Text
 	parts  []part
+	shown  []int     // the lines that are ranked
+	scores []float64 // how well each of them says what went wrong; nil until it is asked for
 	usual  usual
 	strict bool // warnings are errors here
 }
@@ -54,6 +59,12 @@ func outlineOf(h *hits, green string) *outline {
 		o.classifyLine(h, i)
 	}
 	o.readBlocks(h, end)
+	end = max(0, t.LineCount()-rankedLines)
+	before, _ = slices.BinarySearch(h.alarms, end)
+	o.shown = slices.Clone(h.alarms[max(0, before-rankedLines):before])
+	for i := end; i < t.LineCount(); i++ {
+		o.shown = append(o.shown, i)
+	}
 	return o
 }
 
@@ -63,17 +74,15 @@ var strictly = lazy.Regexp(`(?i)\b(?:in strict mode|warnings found and -Werror s
 // readBlocks looks at the lines from the given one on.
 func (o *outline) readBlocks(h *hits, end int) {
 	t := o.t
-	var b block
 	for i := end; i < t.LineCount(); i++ {
 		l := t.LineAt(i)
 		said := strings.TrimSpace(l)
-		switch {
-		case b.includesLine(l, said), said == "":
-		default:
-			o.classifyLine(h, i)
-			if i > 0 && o.parts[i-1] == result && strings.HasPrefix(said, "> ") { // Gradle's cause
-				o.parts[i] = hinting
-			}
+		if said == "" {
+			continue
+		}
+		o.classifyLine(h, i)
+		if i > 0 && o.parts[i-1] == result && strings.HasPrefix(said, "> ") { // Gradle's cause
+			o.parts[i] = hinting
 		}
 	}
 }
@@ -121,43 +130,22 @@ var notice = lazy.Regexp(`^(?:` + noticeForm + `)`)
 var forms = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:npm (?:ERR!|error) +|\[(?:ERROR|error)\] +)?(?:` + strings.Join([]string{
 		`[^\pL\d]*(?:\d+ ?/ ?\d+[^\pL\d]*)?$|⎯|<promise>|… \d+ bytes in all |[\x{2800}-\x{28ff}]`, // decoration, spinners
-		// what a runner is about to run, and what it says when that failed
 		`> (?:[^A-Z]|[A-Z_\d]+=|Task |Configure )|\$ |\+\+? `,
-		`g?make(?:\[\d+\])?: (?:\*\*\*|Enter|Leav)|\S+:\d+: recipe for target |(?:[✗✘✖×❌] )?Command failed: `,
-		`npm (?:ERR!|error) *(?:$|/|(?:code|errno|syscall|path|command|workspace|location|Lifecycle|Exit` +
-			`|A complete|This is)\b)`,
 		noticeForm,
-		`(?:duration_ms|location|failureType|exitCode|signal): |(?:code|url): '`, // fields of TAP and of node's errors
+		`(?:duration_ms|location|failureType|exitCode|signal): |(?:code|url|errno|syscall|address|port` +
+			`|path): ?\S+,?$`, // fields of TAP and of node's errors
 		`(?:Bash|PowerShell|Cmd\.exe|Process|Script|script|The (?:process|command)\b.{0,99}` +
 			`|Exited) .{0,20}with (?:exit )?(?:code|status)`, // CI
-		`script returned exit code|Build step '.*' marked build as|Finished: [A-Z]+$|The (?:build could not read` +
-			`|project  ?\S* ?\(.*\) has) \d+`,
-		`(?:× |error: )?.{0,60}(?:did not run successfully\.|subprocess-exited-with-error)$`, // pip around a tool
-		`[│╰]─?>? (?:exit code: |See above )`,
-		`-> \[Help \d\]$|error during build:?$|-- Configuring incomplete|Build failed with \d+ weighted issues` +
-			`|npm (?:ERR!|error) +<https?://\S+$|> Compilation error\. See |\[signal ` +
-			`|Vitest caught |error: failed to push `,
-		`For full logs|error: builder for |error: \d+ dependenc(?:y|ies) of derivation`,
-		`(?:fatal: clone of|Failed to clone) .*`,
 		`ELIFECYCLE| ELIFECYCLE|error: \w+ failed, to rerun |ninja: build stopped|Node\.js v\d|info Visit `,
 		frameForm, `File ".*", line \d+|Traceback |created by |\w[\w./*()-]*\((?:.*0x[0-9a-f]+|\.*\)$)`,
-		`\.\.\. \d+ more|(?i:stack )?(?i:backtrace|stack trace|traceback)\b|(?i:time|duration|elapsed|took` +
-			`|(?:finished|ran|total time) in):? *[\d.]|--- \S|\+\+\+ \S|@@ `,
 		`\(?(?:file://)?[\w./\\@-]*[/.][\w./\\@:-]*:\d+(?::\d+)?\)?$`,                            // nothing but a place
 		`[>→➜]? *\d+ *[|┆│▕]|\|(?: *$| *[^\pL\d"'\x60 ]| {8})`,                                   // source
 		`(?:\S+ )?(?:\d+ +){3}(?:\d*[^\d:]|$)|% Total |\d+(?:\.\d+)? ?%|.{0,40}\[[=#>. -]{3,}\]`, // meters
-		`[.EFPSsx]*\.[.EFPSsx]*$`,     // a mark for each test
+		`cache (?:hit|miss)|(?:heap|rss|peak memory|memory)[ :=]+\d`,
+		`(?i:time|duration|elapsed|took|(?:finished|ran|total time) in):? *[\d.]` +
+			`|(?:Container|Network|Volume) \S+ +[A-Z]\w+$`,
+		`[.EFPSsx]*\.[.EFPSsx]*$|[✓✔√☑]|ok \d|ok\b|OK\b|PASS|\[ *(?:ok|OK|PASS|done) *\]`, // what went well
 		`.*[-~^]\^$|\^-+ error here$`, // what points at a place of the line above
-		`[✓✔√☑]|ok \d|ok\b|OK\b|PASS|\[ *(?:ok|OK|PASS|pass|done|DONE) *\]`,
-		`(?i:(?:error: )?usage: |options:|hint|see |for more |(?:\* )?try[ :]|run |use -` +
-			`|please report |\[\*\] \d+ fixable|did you mean|learn more|documentation|if you |you can |https?://)`,
-		`(?i:please (?:refer|check|try)|to correct this|when the exception was thrown)`,
-		`(?i:done|finished|completed)[.!]?$`,
-		`\S+ [\d.]+ (?:bytes|[KM]iB) \[|For more information|To see the full|Re-run |Total time` +
-			`|To address |\[Help \d\]|--[a-z]|\[--?[a-z]`,
-		`.{0,60}: for help visit |(?i:for (?:the )?(?:full|complete|all) )|` +
-			`'[^']*': ?(?:['"\[{(\d]|True|False|None|null)|cache (?:hit` +
-			`|miss)|(?:heap|rss|peak memory|memory)[ :=]+\d|(?:Container|Network|Volume) \S+ +[A-Z]\w+$|[iℹ] |══`,
 	}, "|") + `)`)
 })
 
@@ -278,60 +266,6 @@ func saysOnlyFailed(said string) bool {
 		return len(w) > 1 && !emptyWords()[w]
 	})
 }
-
-// headline returns the number of the line that a person would pick: the first of the last ones that
-// speak of an error; -1 when the text is empty. Among lines of equal weight the later counts, and a
-// clear one more than a vague one that is not much nearer to the end.
-func (o *outline) headline() int {
-	weights := [...]int{aside: -1000, doing: -5, plain: 0, result: -4, hinting: 10, erring: 20, raising: 30}
-	best, most, behind := -1, 0, 0
-	for i, p := range slices.Backward(o.parts) {
-		if p == aside {
-			continue
-		}
-		w := weights[p] - behind
-		if strings.Trim(o.textAt(i), "0123456789 .,:_-") == "" { // a bare number names nothing
-			w -= 8
-		}
-		if best < 0 || w > most {
-			best, most = i, w
-		}
-		behind++
-	}
-	if best >= 0 {
-		return o.firstOfGroup(best)
-	}
-	for i := range slices.Backward(o.parts) {
-		if said := o.textAt(i); said != "" && !notice().MatchString(said) {
-			return i
-		}
-	}
-	return lastLine(o.t)
-}
-
-// firstOfGroup returns the first of the lines that belong together with line i: they stand above
-// each other, or each names a place.
-func (o *outline) firstOfGroup(i int) int {
-	for j := i - 1; j >= 0 && j >= i-6 && o.parts[i] >= hinting; j-- {
-		if o.parts[j] == aside {
-			continue
-		}
-		alike := o.parts[j] == o.parts[i] && o.parts[i] >= erring
-		if j == i-1 && alike || isLocated(o.textAt(j)) && isLocated(o.textAt(i)) && o.parts[j] >= o.parts[i] {
-			i = j
-			continue
-		}
-		break
-	}
-	for i > 0 && words.Indent(o.t.LineAt(i)) > 0 && valued().MatchString(o.textAt(i)) {
-		i-- // what they belong to stands above
-	}
-	return i
-}
-
-// valued is a line that says one of two values.
-var valued = lazy.Regexp(`^(?i:(?:but )?(?:was|got)|expected|want|got|have|actual|received|(?:result )?(?:was` +
-	`|should be))\b`)
 
 // subjectAbove returns the line above that names the subject of one that says only that something
 // failed: a bare exception's source, the step before "failed after 3 s".

@@ -41,7 +41,6 @@ type problems struct {
 	file     string       // the header that eslint's and others' lines stand under
 	under    int          // the first line that stands under one
 	user     places.Place // in the project, of a library's template
-	list     string       // the heading of the list of things that is read: "Unused files"
 	issue    string       // bandit says what above where
 }
 
@@ -62,7 +61,6 @@ func (p *problems) readLine(l string) {
 	}
 	switch m := ruled().FindStringSubmatch(said); {
 	case said == "":
-		p.list = ""
 		return
 	case m != nil:
 		it := Item{File: m[2], Message: strings.TrimSpace(m[1] + " " + p.messageBelow())}
@@ -85,40 +83,10 @@ func (p *problems) readLine(l string) {
 		}
 		p.issue = ""
 		return
-	case p.readList(said), p.readRust(said), p.underFile(l, said), p.readLocated(l, said):
+	case p.readRust(said), p.underFile(l, said), p.readLocated(l, said):
 		return
 	}
 	p.readPlaceless(said)
-}
-
-var (
-	// thingsHead stands above a list of things that are not as they should be: "Unused files (2)".
-	thingsHead = lazy.Regexp(`^[^\pL]*((?i:unused|unlisted|unresolved|duplicate|missing|circular|invalid` +
-		`|extraneous|outdated|orphan)[\w ]*?(?: [\w ]+)?)(?: \(\d+\))?:?$`)
-	otherHead = lazy.Regexp(`^[A-Z][\w ]+ \(\d+\)$`)
-)
-
-// readList reads a list of things below a heading, as knip and depcheck print them.
-func (p *problems) readList(said string) bool {
-	if m := thingsHead().FindStringSubmatch(said); m != nil &&
-		(strings.Contains(said, "(") || strings.HasPrefix(p.nextLine(), "* ")) {
-		p.list = m[1]
-		return true
-	}
-	if p.list == "" || otherHead().MatchString(said) {
-		p.list = ""
-		return false
-	}
-	said = strings.TrimPrefix(said, "* ")
-	p.addItem(Item{File: places.FileIn(said), Message: p.list + ": " + strings.Join(strings.Fields(said), " ")}, false)
-	return true
-}
-
-func (p *problems) nextLine() string {
-	if p.i+1 >= p.t.LineCount() {
-		return ""
-	}
-	return p.t.LineAt(p.i + 1)
 }
 
 var (

@@ -35,9 +35,15 @@ func makeAnalysis(e Evidence, h *hits, v verdict) Analysis {
 	a.Severity = severityOf(v.class, a.Kind)
 	a.Actions = actionsFor(v, a.Kind, e.Source, about, t)
 	o := outlineOf(h, e.Green)
-	v.line = o.decisiveLine(h, v)
+	v.line = o.decisiveLine(v)
 	var tests Tests
 	a.Items, tests = itemsOf(h, o, v)
+	if v.typed == nil && v.class != Tampering && v.class != LimitExceeded {
+		if !o.isCertain(v, a.Items) {
+			a.Items, v.line = o.leadItems(a.Items, v.line)
+		}
+		a.Items = o.addGeneral(a.Items, v)
+	}
 	if a.Severity == Low && slices.ContainsFunc(a.Items, Item.IsCompilerError) {
 		a.Severity = Medium
 	}
@@ -92,12 +98,6 @@ func itemsOf(h *hits, o *outline, v verdict) ([]Item, Tests) {
 		}
 	default:
 		items = append(noteItems(h, o, v), items...)
-	}
-	for i := range max(0, t.LineCount()-2) { // BuildKit shows where in the Dockerfile a step failed
-		shown := strings.HasPrefix(t.LineAt(i+1), "-----") && strings.Contains(t.LineAt(i), "file")
-		if p, ok := places.In(t.LineAt(i)); ok && shown && p.Rest == "" {
-			items = append(items, Item{File: p.File, Line: p.Line, Message: "this step of the build failed"})
-		}
 	}
 	return boundItems(items), tests
 }
@@ -327,8 +327,10 @@ func summaryOf(e Evidence, t printed.Text, v verdict, a Analysis, tests Tests) s
 		}
 	case tests.Failed > 0:
 		said = failedTests(tests) + testNames(tests.Items)
-		if first, _, _ := strings.Cut(a.Items[0].Message, "\n"); first != "" {
-			said += ": " + first
+		if len(a.Items) > 0 {
+			if first, _, _ := strings.Cut(a.Items[0].Message, "\n"); first != "" {
+				said += ": " + first
+			}
 		}
 	case e.TimedOut && v.class == Timeout:
 		said = "ended at its time limit"
