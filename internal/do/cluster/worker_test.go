@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -20,6 +22,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/flow"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
@@ -302,6 +305,47 @@ func TestTheBoardForgotAWorker(t *testing.T) {
 		err := w.showRepeatedly(t.Context())
 		if took := time.Since(began); !errors.Is(err, store.ErrGone) || took > 20*time.Second || w.slots.takeSlot(true) {
 			t.Errorf("it ended after %s with %v", took, err)
+		}
+	})
+}
+
+// ending is an engine on which somebody ends each workflow as soon as it is there.
+type ending struct {
+	client.Client
+	client.WorkflowRun
+	began int
+}
+
+func (e *ending) ExecuteWorkflow(context.Context, client.StartWorkflowOptions, any, ...any) (client.WorkflowRun, error) {
+	e.began++
+	return e, nil
+}
+
+func (e *ending) GetRunID() string                                               { return fmt.Sprint("run", e.began) }
+func (e *ending) GetWorkflow(context.Context, string, string) client.WorkflowRun { return e }
+func (e *ending) Get(context.Context, any) error                                 { return nil }
+
+// A task whose workflow somebody keeps ending is ordered five times. Then it counts as not begun, and the reason says
+// what to do.
+func TestSomebodyKeepsEndingATask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "pawl.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = db.Close() }()
+		_, err = db.AddCases(t.Context(), []board.Draft{{Case: board.Case{Title: "One"}}}, board.Person, time.Now())
+		if err == nil {
+			_, err = db.MoveCase(t.Context(), "task-001", board.Change{Action: board.Start, By: board.Pawl, At: time.Now()})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := &ending{}
+		b := &Board{client: e, repo: "repo", store: db, log: slog.New(slog.DiscardHandler)}
+		_, _, err = b.Work(t.Context(), board.Case{ID: "task-001"}, "", "", nil)
+		if e.began != 5 || err == nil || !strings.Contains(err.Error(), "restrict access to the engine") {
+			t.Errorf("it was ordered %d times: %v", e.began, err)
 		}
 	})
 }

@@ -70,6 +70,25 @@ func TestALeaseIsOver(t *testing.T) {
 	}
 }
 
+// The same procedure works in the clones of several machines at once, in each of them once. A task works on one only.
+func TestAProcedureOnSeveralMachines(t *testing.T) {
+	t.Parallel()
+	if another() != "" {
+		t.Skip("it has a server of its own")
+	}
+	s := openShared(t, pgtest.Start(t).New(t))
+	for _, kind := range []string{"procedure", "task"} {
+		for i, host := range []string{"m1", "m2", "m1"} {
+			r := run(fmt.Sprint(kind, i), kind)
+			r.Kind, r.Owner = kind, Owner{PID: 7, Start: "1", Boot: "b", Host: host}
+			err := s.Create(t.Context(), r, event(r.ID, 1, "x"), everybody)
+			if isFirst := i == 0 || i == 1 && kind == "procedure"; isFirst == errors.Is(err, ErrRunning) {
+				t.Errorf("run %d of a %s, on %s: %v", i, kind, host, err)
+			}
+		}
+	}
+}
+
 // A container that is started again, and another machine with the same name, are told
 // apart from this one: only their leases say whether they live.
 func TestAnOwnerWithTheSameHostName(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
+	"github.com/pawl-dev/pawl/internal/ask/config"
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
@@ -293,3 +294,23 @@ ATTENTION: task-1: trouble
 {"event":"iteration ended","case":"task-1","run":"abc123"}
 `
 )
+
+// The workers drive the autopilot only where what they land leaves their machine.
+func TestWorkersDriveWhatIsPushed(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		push bool
+		mode string
+		says string
+	}{
+		{false, "local", "merge.push is not set"}, {true, "local", ""}, {false, "pull-request", ""},
+	} {
+		cfg := &config.Config{}
+		cfg.Cluster.Store, cfg.Cluster.Engine = "postgres://db/pawl", "temporal://engine/pawl"
+		cfg.Merge.Push, cfg.Merge.Mode = c.push, c.mode
+		err := mayDetach(cfg)
+		if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
