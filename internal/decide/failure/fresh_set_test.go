@@ -289,9 +289,9 @@ func TestFreshSet(t *testing.T) {
 		t.Parallel()
 		holds(t, "eleventh-kept.jsonl", floors{headline: 85, class: 92, transient: 97, fault: 97, places: 84})
 	})
-	t.Run("twelfth", func(t *testing.T) { // nothing was changed for it
+	t.Run("twelfth", func(t *testing.T) { // blind: headline 80.5, class 67.5, fault 98.7, places and values 88.5
 		t.Parallel()
-		holds(t, "twelfth.jsonl", floors{headline: 79, class: 67, transient: 100, fault: 98, places: 88})
+		holds(t, "twelfth.jsonl", floors{headline: 79, class: 71, transient: 100, fault: 98, places: 88})
 	})
 	t.Run("loads", func(t *testing.T) {
 		t.Parallel()

@@ -52,12 +52,12 @@ func classFeatures(texts []string) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// Other stands for the classes that are not guessed: what needs a person or passes by itself has to be said
+// other stands for the classes that are not guessed: what needs a person or passes by itself has to be said
 // in so many words.
-const Other = "other"
+const other = "other"
 
-// Class guesses the class of a failure from the words of its output, and returns how probable it is,
-// from 0 to 1. The class is [Other] or one that an agent repairs.
+// Class returns the most probable class of a failure that an agent repairs, by the words of its output, and
+// how probable it is, from 0 to 1, that it is one of these classes at all.
 func Class(texts []string) (class string, probability float64) {
 	scores := map[string]float64{}
 	for _, name := range classFeatures(texts) {
@@ -68,12 +68,12 @@ func Class(texts []string) (class string, probability float64) {
 	sum := 0.0
 	for _, candidate := range slices.Sorted(maps.Keys(scores)) {
 		sum += math.Exp(scores[candidate])
-		if class == "" || scores[candidate] > scores[class] {
+		if candidate != other && (class == "" || scores[candidate] > scores[class]) {
 			class = candidate
 		}
 	}
 	if class == "" {
 		return "", 0
 	}
-	return class, math.Exp(scores[class]) / sum
+	return class, 1 - math.Exp(scores[other])/sum
 }

@@ -107,12 +107,12 @@ func writeClasses(t *testing.T, table map[string]map[string]float64) {
 	}
 }
 
-// guessable is the class, or [Other] for one that is never guessed.
+// guessable is the class, or other for one that is never guessed.
 func guessable(class string) string {
 	if slices.Contains(strings.Fields("test_failure compile_error lint dependency validation"), class) {
 		return class
 	}
-	return Other
+	return other
 }
 
 // readTexts reads the texts of ../testdata/labelled, of which only the class is known.
