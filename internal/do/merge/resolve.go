@@ -157,7 +157,8 @@ func (q *Queue) keepSolved(ctx context.Context, p Problem, commit string) error 
 			return err
 		}
 		if lost != "" {
-			return fmt.Errorf("the agent's merge is not whole: %s; resolve it by hand if that is right", lost)
+			return fmt.Errorf("the agent's merge is not whole: %s; if one side is right there, take it in the "+
+				"browser, or merge on a branch: pawl queue add %s --commit BRANCH", lost, p.Entry.ID)
 		}
 	}
 	return q.o.Repo.UpdateRef(ctx, taskRef(p.Entry.ID), commit, "", "pawl: merged with the target")
