@@ -39,7 +39,8 @@ func makeAnalysis(e Evidence, h *hits, v verdict) Analysis {
 	var tests Tests
 	a.Items, tests = itemsOf(h, o, v)
 	if v.typed == nil && v.class != Tampering && v.class != LimitExceeded {
-		if !o.isCertain(v, a.Items) {
+		isEnding := e.CutOff && len(a.Items) == 0 // what it wrote last is said with that
+		if !isEnding && !o.isCertain(v, a.Items) {
 			a.Items, v.line = o.leadItems(a.Items, v.line)
 		}
 		a.Items = o.addGeneral(a.Items, v)
