@@ -83,6 +83,10 @@ func (d Delivered) Text() string {
 		text += "; its commits stay in the workspace, since they are not green without what is uncommitted: " +
 			deliver.Some(d.Paths)
 	}
+	if len(d.Staged) > 0 {
+		paths := lists.Each(d.Staged, func(s Staged) string { return s.Path })
+		text += "; no longer staged, since its commits change it too: " + deliver.Some(paths)
+	}
 	if len(d.Left) > 0 {
 		text += "; not changed, since you changed them at the same moment: " + deliver.Some(d.Left)
 	}

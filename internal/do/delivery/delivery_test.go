@@ -383,11 +383,13 @@ func TestSettleWhole(t *testing.T) {
 			d.put("repo/run", "1\n2\n3\n")
 			d.put("repo/gone", "old\n")
 			d.put("repo/linked", "1\n")
+			repo := filepath.Join(d.dir, "repo")
+			gittest.Git(t, repo, "add", "-A")
+			gittest.Git(t, repo, "commit", "-qm", "files")
 			if err := d.w.Begin(ctx, "r1"); err != nil {
 				t.Fatal(err)
 			}
 			d.agent(nil, "run", "1\nagent\n3\n", "gone", "-", "linked", "1\nagent\n")
-			repo := filepath.Join(d.dir, "repo")
 			d.put("repo/run", "1\nmine\n3\n")
 			d.put("repo/gone", "mine\n")
 			err := errors.Join(os.Chmod(filepath.Join(repo, "run"), 0o700), os.Remove(filepath.Join(repo, "linked")),

@@ -3,6 +3,7 @@ package delivery
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/pawl-dev/pawl/internal/decide/deliver"
@@ -57,14 +58,22 @@ func (w *Workspace) AlignHead(ctx context.Context, say func(string)) {
 
 func (w *Workspace) alignHead(ctx context.Context, say func(string)) error {
 	head, err := w.tree.Head(ctx)
+	if err != nil {
+		return err
+	}
+	committed, err := treeOf(ctx, w.o.Person.Store, w.agreed.Head)
+	isAligned := head.Commit == w.agreed.Head && committed == w.agreed.Tree
+	if err != nil || isAligned {
+		return err
+	}
+	persons, err := findUncommitted(ctx, w)
+	if err == nil {
+		err = persons.putBackDiscarded(ctx, say)
+	}
 	if err != nil || head.Commit == w.agreed.Head {
 		return err
 	}
 	commit, err := w.onTop(ctx, head.Commit)
-	var persons uncommitted
-	if err == nil {
-		persons, err = findUncommitted(ctx, w)
-	}
 	if err == nil {
 		commit, err = persons.withholdPersons(ctx, commit, say)
 	}
@@ -77,6 +86,55 @@ func (w *Workspace) alignHead(ctx context.Context, say func(string)) error {
 	return w.tree.Clone().SetHead(ctx, git.Head{Commit: commit, Branch: head.Branch})
 }
 
+// putBackDiscarded writes anew what an agent removed of what the person has not committed, and where it undid
+// all of that, as 'git stash' and 'git reset --hard' do, the rest too. One file that is as it was committed may
+// be the agent's answer: it stays so, and say names it.
+func (w uncommitted) putBackDiscarded(ctx context.Context, say func(string)) error {
+	if len(w.changes) == 0 {
+		return nil
+	}
+	now, err := w.tree.See(ctx, w.run)
+	if err != nil {
+		return err
+	}
+	changes, err := w.tree.TreeChanges(ctx, w.agreed.Tree, now.Tree)
+	if err != nil {
+		return err
+	}
+	var removed, undone []git.Change
+	for _, ch := range changes {
+		was, isPersons := w.changes[ch.Path]
+		switch {
+		case !isPersons:
+		case ch.NewObject == "" && was.NewObject != "":
+			removed = append(removed, reverseChange(ch))
+		case sideAfter(ch) == sideBefore(was):
+			undone = append(undone, reverseChange(ch))
+		}
+	}
+	if all := len(removed) + len(undone); all > 1 && all == len(w.changes) {
+		removed, undone = append(removed, undone...), nil
+	}
+	named := func(list []git.Change) string {
+		return deliver.Some(lists.Each(list, func(ch git.Change) string { return ch.Path }))
+	}
+	if len(undone) > 0 {
+		say("the agent undid your uncommitted changes of " + named(undone) + "; to have them back, without its work: " +
+			"pawl rollback " + w.run + " --to 0")
+	}
+	if len(removed) == 0 {
+		return nil
+	}
+	done, err := w.tree.Carry(ctx, w.run, removed)
+	if err == nil && len(done.Left) > 0 {
+		err = fmt.Errorf("%s in the workspace cannot be written: %s", done.Left[0].Path, done.Left[0].Why)
+	}
+	if err == nil {
+		say("the agent discarded your uncommitted " + named(removed) + ": that is put back")
+	}
+	return err
+}
+
 // withholdPersons makes the commits of an agent again without what the person has changed and not
 // committed. Where both changed the same lines, the commits are without the file.
 func (w uncommitted) withholdPersons(ctx context.Context, head string, say func(string)) (string, error) {
@@ -84,7 +142,7 @@ func (w uncommitted) withholdPersons(ctx context.Context, head string, say func(
 	if err != nil {
 		return "", err
 	}
-	at, held := w.agreed.Head, []string(nil)
+	at, held, whole := w.agreed.Head, []string(nil), []string(nil)
 	for _, c := range commits {
 		changes, err := w.changesSince(ctx, w.agreed.Head, c[0])
 		if err != nil {
@@ -95,10 +153,24 @@ func (w uncommitted) withholdPersons(ctx context.Context, head string, say func(
 			return "", err
 		}
 		held = lists.Union(held, lists.Each(persons, func(ch git.Change) string { return ch.Path })...)
-		for i := range persons {
-			if persons[i], err = w.onlyAgents(ctx, persons[i]); err != nil {
+		before, err := w.sidesAt(ctx, at)
+		if err != nil {
+			return "", err
+		}
+		for i, ch := range persons {
+			side, isMerged, err := w.onlyAgents(ctx, ch)
+			if err != nil {
 				return "", err
 			}
+			if !isMerged {
+				if side = before[ch.Path]; before[ch.Path] == (Side{}) {
+					side = sideBefore(ch)
+				}
+				if sideAfter(ch) != sideAfter(w.changes[ch.Path]) {
+					whole = lists.Union(whole, ch.Path)
+				}
+			}
+			persons[i] = git.Change{Path: ch.Path, NewMode: side.Mode, NewObject: side.Object}
 		}
 		if at, err = w.commitWith(ctx, c, persons, at); err != nil {
 			return "", err
@@ -107,8 +179,12 @@ func (w uncommitted) withholdPersons(ctx context.Context, head string, say func(
 	if len(held) == 0 {
 		return at, nil
 	}
-	say("the agent committed your uncommitted " + deliver.Some(held) + ": its commits are made again without your " +
-		"changes, which stay uncommitted")
+	text := "the agent committed your uncommitted " + deliver.Some(held) + ": its commits are made again without " +
+		"your changes, which stay uncommitted"
+	if len(whole) > 0 {
+		text += "; so does what the agent changed in " + deliver.Some(whole) + ", in the same lines"
+	}
+	say(text)
 	next := w.agreed
 	next.Withheld = lists.Union(next.Withheld, held...)
 	return at, w.storeAgreed(next)
@@ -123,14 +199,24 @@ func commitsTo(ctx context.Context, store *git.Repo, began, head string) ([][]st
 	return commits, err
 }
 
-// onlyAgents changes a file of a commit to what the agent alone has changed there, or to what it was.
-func (w uncommitted) onlyAgents(ctx context.Context, ch git.Change) (git.Change, error) {
-	was := w.changes[ch.Path]
-	side, ok, err := w.mergeFile(ctx, Conflict{Base: sideAfter(was), Mine: sideBefore(was), Agent: sideAfter(ch)})
-	if !ok {
-		return reverseChange(ch), err
+// onlyAgents merges what the agent alone has changed in a file of a commit; false where both changed the same
+// lines.
+func (w uncommitted) onlyAgents(ctx context.Context, ch git.Change) (Side, bool, error) {
+	was, isChanged := w.changes[ch.Path]
+	if !isChanged {
+		return Side{}, false, nil
 	}
-	return git.Change{Path: ch.Path, NewMode: side.Mode, NewObject: side.Object}, nil
+	return w.mergeFile(ctx, Conflict{Base: sideAfter(was), Mine: sideBefore(was), Agent: sideAfter(ch)})
+}
+
+// sidesAt are the files of a commit that it, or one before it, has changed since both agreed.
+func (w uncommitted) sidesAt(ctx context.Context, commit string) (map[string]Side, error) {
+	tree, err := treeOf(ctx, w.o.Person.Store, commit)
+	if err != nil {
+		return nil, err
+	}
+	changes, err := w.changesSince(ctx, w.agreed.Head, tree)
+	return lists.ToMap(changes, func(ch git.Change) (string, Side) { return ch.Path, sideAfter(ch) }), err
 }
 
 // commitWith makes a commit again, on another parent and with changes; one of which nothing is left is left
@@ -152,14 +238,24 @@ func (w uncommitted) commitWith(ctx context.Context, c []string, changes []git.C
 	if err != nil {
 		return "", err
 	}
-	if was == tree && len(changes) > 0 {
-		return at, nil
+	if was == tree {
+		changed, err := w.changesSince(ctx, append(c, "")[1], c[0])
+		if err != nil || len(changed) > 0 { // one that the agent made empty stays
+			return at, err
+		}
 	}
 	return store.CommitAgain(ctx, c[0], tree, at)
 }
 
-// splitChanges divides changes into those of files that the person has changed or staged, and others.
+// splitChanges divides changes into those of files that the person has changed or staged, also where such a
+// file got another name, and others.
 func (w uncommitted) splitChanges(ctx context.Context, changes []git.Change) (persons, others []git.Change, err error) {
+	moved := map[Side]bool{}
+	for _, ch := range changes {
+		if was, isPersons := w.changes[ch.Path]; isPersons && ch.NewObject == "" {
+			moved[sideAfter(was)] = true
+		}
+	}
 	for _, ch := range changes {
 		was, isPersons := w.changes[ch.Path]
 		if isPersons {
@@ -167,10 +263,11 @@ func (w uncommitted) splitChanges(ctx context.Context, changes []git.Change) (pe
 			if err != nil {
 				return nil, nil, err
 			}
-			isPersons = !isSame
+			isPersons = !isSame || was.OldMode != was.NewMode
 		}
 		isStaged := ch.NewObject != "" && w.index[ch.Path] == sideAfter(ch)
-		if isPersons || isStaged {
+		isMoved := ch.OldObject == "" && moved[sideAfter(ch)]
+		if isPersons || isStaged || isMoved {
 			persons = append(persons, ch)
 		} else {
 			others = append(others, ch)
