@@ -224,7 +224,7 @@ func (p *Operator) Extend(ctx context.Context, id string, l store.CaseLimits) (D
 	}
 	c, err = p.Store.MoveCase(ctx, id,
 		board.Change{Action: board.Retry, By: board.Person, Why: board.LimitsRaised, At: time.Now()})
-	return Done{c, fmt.Sprintf("%s is %s, and its run continues where it was.", c.ID, State(&c))}, err
+	return Done{c, fmt.Sprintf("%s is %s, and its run continues where it was.", c.ID, phraseOf(&c))}, err
 }
 
 // StoredFlags are the flags of the run, with the newer ones over them. What agents wrote at the

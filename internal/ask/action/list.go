@@ -290,3 +290,19 @@ func (p *Lists) shownList(version string) (drafts []board.Draft, wrong, err erro
 	}
 	return drafts, err, nil
 }
+
+// State is the status as a person wants it: a pending task may be ready.
+func State(c *board.Case) string {
+	if c.IsReady() {
+		return "ready"
+	}
+	return string(c.Status)
+}
+
+// phraseOf is the status as what follows "it is" in a sentence.
+func phraseOf(c *board.Case) string {
+	if c.IsReady() {
+		return "ready"
+	}
+	return c.Status.Phrase()
+}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,7 +51,7 @@ func (p *Operator) storeDecision(ctx context.Context, id, decision, text string,
 // isNow says how a case is.
 func (p *Operator) isNow(ctx context.Context, id string) (Done, error) {
 	c, err := p.Store.Case(ctx, id)
-	return Done{c, fmt.Sprintf("%s is %s.", id, State(&c))}, err
+	return Done{c, fmt.Sprintf("%s is %s.", id, phraseOf(&c))}, err
 }
 
 // approveWork puts the work into the merge queue. The decision and the entry are stored
@@ -124,8 +125,10 @@ func (p *Operator) Revert(ctx context.Context, id, why string) (Done, error) {
 	switch {
 	case c.Type != board.Task:
 		return Done{}, fault.Refuse("%s is an operation; only a task can be reverted", id)
+	case c.Status == board.Review && p.isBeingReverted(ctx, id):
+		return Done{}, fault.Refuse("the revert of %s is queued already", id).Hint("Land it: pawl queue land")
 	case c.Status != board.Done:
-		return Done{}, fault.Refuse("%s is %s: only what has landed can be reverted", id, State(&c)).
+		return Done{}, fault.Refuse("%s is %s: only what has landed can be reverted", id, phraseOf(&c)).
 			Hint("See it: pawl case show %s", id)
 	}
 	q, err := p.openQueue(ctx)
@@ -144,6 +147,16 @@ func (p *Operator) Revert(ctx context.Context, id, why string) (Done, error) {
 	text := fmt.Sprintf("%s is queued to be reverted on %s. Then it is open again, for another try; "+
 		"to have it wait: pawl case block %s.%s", id, q.Branch(), id, needing)
 	return Done{c, text}, errors.Join(err, serr)
+}
+
+// isBeingReverted reports whether a merge queue has the revert of a task.
+func (p *Operator) isBeingReverted(ctx context.Context, id string) bool {
+	targets, err := p.Store.QueueTargets(ctx)
+	return err == nil && slices.ContainsFunc(targets, func(target string) bool {
+		row, _, err := p.Store.Queue(ctx, target)
+		e, isIn := row.State.Find(id)
+		return err == nil && isIn && e.Revert != ""
+	})
 }
 
 // noteDecision adds the decision to the statistics of the sprint that it is about.

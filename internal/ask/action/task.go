@@ -144,7 +144,7 @@ func (p *Operator) Reopen(ctx context.Context, r store.Run, why string) error {
 	if err != nil {
 		return Explain(err)
 	}
-	p.Say("%s is %s.", c.ID, State(&c))
+	p.Say("%s is %s.", c.ID, phraseOf(&c))
 	if _, err := p.Autopilot(ctx); err != nil {
 		p.Say("The autopilot continues it: pawl autopilot")
 	}
@@ -172,11 +172,15 @@ func (p *Operator) Change(ctx context.Context, verb, id, text string) (Done, err
 // moveTask changes the status of a case.
 func (p *Operator) moveTask(ctx context.Context, id string, action board.Action, why string) (Done, error) {
 	c, err := p.Store.MoveCase(ctx, id, board.Change{Action: action, By: board.Person, Why: why, At: time.Now()})
-	if err == nil && action == board.Block {
+	_, isKept, _ := p.Store.Workspace(ctx, c.ID)
+	stays := isKept || p.Store.BoardName() != ""
+	switch {
+	case err != nil:
+	case action == board.Block, action == board.Retry && !stays:
 		err = p.leaveQueues(ctx, id, c.Why)
 	}
-	text := fmt.Sprintf("%s is %s: %s", c.ID, State(&c), report.Line(c.Why, 200))
-	if _, ok, _ := p.Store.Workspace(ctx, c.ID); ok && action == board.Retry {
+	text := fmt.Sprintf("%s is %s: %s", c.ID, phraseOf(&c), report.Line(c.Why, 200))
+	if isKept && action == board.Retry {
 		text += "; it continues in its workspace. To start from the target as it is now: pawl case clean " + c.ID
 	}
 	return Done{c, text}, err
@@ -424,14 +428,6 @@ func CaseID(text string) (string, error) {
 			report.Line(text, 60))
 	}
 	return board.Normal(text), nil
-}
-
-// State is the status as a person wants it: a pending task may be ready.
-func State(c *board.Case) string {
-	if c.IsReady() {
-		return "ready"
-	}
-	return string(c.Status)
 }
 
 // maxSeal bounds the file with sealed checks, in bytes.

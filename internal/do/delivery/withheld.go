@@ -74,6 +74,9 @@ func (w *Workspace) alignHead(ctx context.Context, say func(string)) error {
 		return err
 	}
 	commit, err := w.onTop(ctx, head.Commit)
+	if isRewritten := err == nil && commit != head.Commit && commit != w.agreed.Head; isRewritten {
+		say("the agent rewrote commits that you have: what it changed is one commit on top of them")
+	}
 	if err == nil {
 		commit, err = persons.withholdPersons(ctx, commit, say)
 	}
