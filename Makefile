@@ -51,9 +51,10 @@ cluster-chaos: ## kill, stop and cut off workers, database and engine while a bo
 	@$(GO) test ./cmd/pawl-cluster -run 'TestTeamUnderFaults$$' -count=1 -timeout 3h -v -chaos-faults $${FAULTS:-20} -chaos-seed $${SEED:-1}
 	@$(GO) test ./internal/do/cluster -run 'TestClusterChaos$$' -count=1 -timeout 3h -v -chaos-faults $${FAULTS:-20} -chaos-seed $${SEED:-1}
 
-bench-cluster: ## print what 20 workers of 5 slots reach on this machine with agents that do nothing; TASKS=200
+bench-cluster: ## print what 20 workers of 5 slots, and four of one, reach on this machine with agents that do nothing; TASKS=200
 	@scripts/temporal/build >/dev/null
 	@$(GO) test ./internal/do/cluster -run 'TestFigures$$' -count=1 -timeout 30m -v -figures $${TASKS:-200} | grep -v '^=== '
+	@$(GO) test ./internal/do/cluster -run 'TestFigures$$' -count=1 -timeout 30m -v -figures 40 -figure-workers 4 -figure-slots 1 | grep -v '^=== '
 
 bench: ## print what pawl reaches of its figures; BENCHTIME=1s runs all benchmarks after it
 	@scripts/bench $(BENCHTIME)

@@ -17,19 +17,27 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/cluster"
 )
 
-var figures = flag.Int("figures", 0, "print what a board of so many tasks reaches with 20 workers of 5 slots")
+var (
+	figures       = flag.Int("figures", 0, "print what a board of so many tasks reaches")
+	figureWorkers = flag.Int("figure-workers", 20, "with so many workers")
+	figureSlots   = flag.Int("figure-slots", 5, "of so many slots")
+)
 
 // TestFigures prints how fast many workers work tasks whose agents do next to nothing.
 func TestFigures(t *testing.T) {
-	const workers, slots, iterations = 20, 5, 8
-	tasks := *figures
+	const iterations = 8
+	tasks, workers, slots := *figures, *figureWorkers, *figureSlots
 	if tasks < 2 {
 		t.Skip("it is for make bench-cluster")
 	}
 	m := newTeam(t, workers+1, tasks, 2*time.Minute, `
 date +%s%N >> $DIR/at
-[ "$PAWL_ITERATION" -lt 8 ] && exit 0
+echo "$PWD $(date +%s%N)" >> $DIR/began
+if [ "$PAWL_ITERATION" -lt 8 ]; then
+	exit 0
+fi
 echo done > "done.$(date +%N).$$"
+echo "$PWD $(date +%s%N)" >> $DIR/freed
 echo "<promise>COMPLETE</promise>"
 `)
 	m.countPushes()
@@ -60,6 +68,9 @@ echo "<promise>COMPLETE</promise>"
 	worked := time.Duration(at[len(at)-1] - at[0])
 	fmt.Printf("%d workers of %d slots: %d iterations, %.1f a second; %d tasks landed, %.1f a second\n", workers, slots,
 		len(at), float64(len(at)-1)/worked.Seconds(), res.Tally.Landed, float64(res.Tally.Landed)/took.Seconds())
+	if slots == 1 {
+		fmt.Printf("a slot that a task has left: %v until its next agent (median of %d)\n", m.freed(), tasks-workers)
+	}
 	for _, pid := range processes {
 		most = append(most, peak(t, pid))
 	}
@@ -75,6 +86,39 @@ echo "<promise>COMPLETE</promise>"
 	if res.Tally.Landed != tasks || len(at) != tasks*iterations {
 		t.Errorf("of %d tasks %d landed after %d iterations", tasks, res.Tally.Landed, len(at))
 	}
+}
+
+// freed is the median time from the last agent of a task to the next agent on the same machine.
+func (m *team) freed() time.Duration {
+	m.t.Helper()
+	read := func(name string) map[string][]int {
+		text, err := os.ReadFile(filepath.Join(m.dir, name))
+		must(m.t, err)
+		times := map[string][]int{}
+		for line := range strings.Lines(string(text)) {
+			var dir string
+			var at int
+			_, err := fmt.Sscan(line, &dir, &at)
+			must(m.t, err)
+			for _, s := range m.machines {
+				if strings.HasPrefix(dir, s.State+"/") {
+					times[s.State] = append(times[s.State], at)
+				}
+			}
+		}
+		return times
+	}
+	began := read("began")
+	var gaps []int
+	for state, ends := range read("freed") {
+		for _, end := range ends {
+			if n := slices.IndexFunc(began[state], func(at int) bool { return at > end }); n >= 0 {
+				gaps = append(gaps, began[state][n]-end)
+			}
+		}
+	}
+	slices.Sort(gaps)
+	return time.Duration(gaps[len(gaps)/2]).Round(time.Millisecond)
 }
 
 func per(n, tasks int) float64 { return float64(n) / float64(tasks) }
