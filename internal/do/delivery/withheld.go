@@ -44,14 +44,19 @@ func findUncommitted(ctx context.Context, w *Workspace) (uncommitted, error) {
 	return u, err
 }
 
-// AlignHead makes the agent's commits follow what is delivered, without what the person has not committed:
-// commits that differ are made again, and the files stay. say gets what a person should know. No agent
-// works in the workspace; a nil one has nothing to align.
+// AlignHead is called between an agent's work and its snapshot. It puts back what the agent discarded of what
+// the person has not committed, and makes the agent's commits follow what is delivered, without what the person
+// has not committed: commits that differ are made again, and the files stay. say gets what a person should know.
+// A nil workspace has nothing to align.
 func (w *Workspace) AlignHead(ctx context.Context, say func(string)) {
 	if w == nil {
 		return
 	}
-	if err := w.alignHead(ctx, say); err != nil && ctx.Err() == nil {
+	err := putBackDiscarded(ctx, w, say)
+	if err == nil {
+		err = w.alignHead(ctx, say)
+	}
+	if err != nil && ctx.Err() == nil {
 		say("cannot read the agent's commits: " + err.Error())
 	}
 }
@@ -61,16 +66,11 @@ func (w *Workspace) alignHead(ctx context.Context, say func(string)) error {
 	if err != nil {
 		return err
 	}
-	committed, err := treeOf(ctx, w.o.Person.Store, w.agreed.Head)
-	isAligned := head.Commit == w.agreed.Head && committed == w.agreed.Tree
-	if err != nil || isAligned {
-		return err
+	if head.Commit == w.agreed.Head {
+		return nil
 	}
 	persons, err := findUncommitted(ctx, w)
-	if err == nil {
-		err = persons.putBackDiscarded(ctx, say)
-	}
-	if err != nil || head.Commit == w.agreed.Head {
+	if err != nil {
 		return err
 	}
 	commit, err := w.onTop(ctx, head.Commit)
@@ -92,9 +92,14 @@ func (w *Workspace) alignHead(ctx context.Context, say func(string)) error {
 // putBackDiscarded writes anew what an agent removed of what the person has not committed, and where it undid
 // all of that, as 'git stash' and 'git reset --hard' do, the rest too. One file that is as it was committed may
 // be the agent's answer: it stays so, and say names it.
-func (w uncommitted) putBackDiscarded(ctx context.Context, say func(string)) error {
-	if len(w.changes) == 0 {
-		return nil
+func putBackDiscarded(ctx context.Context, w *Workspace, say func(string)) error {
+	committed, err := treeOf(ctx, w.o.Person.Store, w.agreed.Head)
+	if err != nil || committed == w.agreed.Tree {
+		return err
+	}
+	persons, err := findUncommitted(ctx, w)
+	if err != nil {
+		return err
 	}
 	now, err := w.tree.See(ctx, w.run)
 	if err != nil {
@@ -106,7 +111,7 @@ func (w uncommitted) putBackDiscarded(ctx context.Context, say func(string)) err
 	}
 	var removed, undone []git.Change
 	for _, ch := range changes {
-		was, isPersons := w.changes[ch.Path]
+		was, isPersons := persons.changes[ch.Path]
 		switch {
 		case !isPersons:
 		case ch.NewObject == "" && was.NewObject != "":
@@ -115,7 +120,7 @@ func (w uncommitted) putBackDiscarded(ctx context.Context, say func(string)) err
 			undone = append(undone, reverseChange(ch))
 		}
 	}
-	if all := len(removed) + len(undone); all > 1 && all == len(w.changes) {
+	if all := len(removed) + len(undone); all > 1 && all == len(persons.changes) {
 		removed, undone = append(removed, undone...), nil
 	}
 	named := func(list []git.Change) string {
