@@ -142,7 +142,8 @@ func (c *chaos) must(err error) {
 // on is a command on one of the machines, which all have their clone at the same path.
 func (c *chaos) on(n int, args ...string) *exec.Cmd {
 	script := `echo n$N >/proc/sys/kernel/hostname && mount --bind $WORK/n$N $WORK/shop && cd $WORK/shop && exec "$@"`
-	cmd := exec.CommandContext(c.t.Context(), "unshare", append([]string{"-u", "-m", "sh", "-c", script, "sh"}, args...)...)
+	all := append([]string{"-u", "-m", "sh", "-c", script, "sh"}, args...)
+	cmd := exec.CommandContext(c.t.Context(), "unshare", all...)
 	cmd.Env = slices.Concat(c.env, []string{fmt.Sprint("N=", n), fmt.Sprintf("XDG_STATE_HOME=%s/state-%d", c.dir, n)})
 	return cmd
 }
@@ -248,7 +249,8 @@ func (c *chaos) configure(dir string) {
 	gittest.Git(c.t, dir, "add", "-A")
 	gittest.Git(c.t, dir, "commit", "-qm", fmt.Sprint("person: version ", c.version))
 	for {
-		out, err := exec.CommandContext(c.t.Context(), "git", "-C", dir, "push", "-q", "origin", "HEAD:main").CombinedOutput()
+		push := exec.CommandContext(c.t.Context(), "git", "-C", dir, "push", "-q", "origin", "HEAD:main")
+		out, err := push.CombinedOutput()
 		if err == nil {
 			break
 		}
@@ -383,11 +385,13 @@ func (c *chaos) actAsPerson() {
 		switch one.Status {
 		case "review":
 			args = [][]string{
-				{"case", "approve", one.ID}, {"case", "approve", one.ID}, {"case", "redo", one.ID, "--feedback", "Another line."},
-				{"case", "reject", one.ID}, {"queue", "land"},
+				{"case", "approve", one.ID}, {"case", "approve", one.ID},
+				{"case", "redo", one.ID, "--feedback", "Another line."}, {"case", "reject", one.ID},
 			}[c.rand.IntN(4)]
 		case "blocked":
-			args = [][]string{{"answer", one.ID, "blue-please"}, {"case", "retry", one.ID}, {"case", "rollback", one.ID}}[c.rand.IntN(3)]
+			args = [][]string{
+				{"answer", one.ID, "blue-please"}, {"case", "retry", one.ID}, {"case", "rollback", one.ID},
+			}[c.rand.IntN(3)]
 		case "failed", "timeout":
 			args = []string{"case", "retry", one.ID}
 		case "deferred":

@@ -74,7 +74,7 @@ func (w *Workspace) alignHead(ctx context.Context, say func(string)) error {
 		return err
 	}
 	commit, err := w.onTop(ctx, head.Commit)
-	if isRewritten := err == nil && commit != head.Commit && commit != w.agreed.Head; isRewritten {
+	if err == nil && commit != head.Commit && commit != w.agreed.Head {
 		say("the agent rewrote commits that you have: what it changed is one commit on top of them")
 	}
 	if err == nil {
@@ -171,7 +171,8 @@ func (w uncommitted) withholdPersons(ctx context.Context, head string, say func(
 				return "", err
 			}
 			if !isMerged {
-				if side = before[ch.Path]; before[ch.Path] == (Side{}) {
+				var isChanged bool
+				if side, isChanged = before[ch.Path]; !isChanged {
 					side = sideBefore(ch)
 				}
 				if sideAfter(ch) != sideAfter(w.changes[ch.Path]) {

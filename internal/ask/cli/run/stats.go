@@ -227,8 +227,10 @@ func statsGroups(a *command.App, list []stats.Tally, by stats.By) error {
 	header := map[stats.By]string{stats.Day: "DAY", stats.Agent: "AGENT", stats.Sprint: "SPRINT",
 		stats.Task: "TASK"}[by] +
 		"\tLANDED\tFAILED\tTIMED OUT\tBLOCKED\tITERATIONS\tA TASK\tRETRIES\tHELPED\tCONFLICTS\tWORKED\tWAITED\tCOST"
-	ofSprints := map[stats.By]string{stats.Sprint: "No statistics of sprints yet. Start one with: pawl sprint"}[by]
-	none := cmp.Or(ofSprints, "No statistics yet: no iteration has ended, and no task was started")
+	none := "No statistics yet: no iteration has ended, and no task was started"
+	if by == stats.Sprint {
+		none = "No statistics of sprints yet. Start one with: pawl sprint"
+	}
 	return command.Listing(a, list, none, header,
 		func(t stats.Tally) command.Row {
 			return command.Row{JSON: t.Line(), Cells: []any{
