@@ -118,6 +118,16 @@ func putBackDiscarded(ctx context.Context, w *Workspace, say func(string)) error
 			removed = append(removed, reverseChange(ch))
 		case sideAfter(ch) == sideBefore(was):
 			undone = append(undone, reverseChange(ch))
+		default: // the agent may have changed it anew after that
+			now := sideAfter(ch)
+			both, isMerged, err := w.mergeFile(ctx, Conflict{Base: sideBefore(was), Mine: sideAfter(was), Agent: now})
+			if err != nil {
+				return err
+			}
+			if isMerged && both != now {
+				undone = append(undone, git.Change{Path: ch.Path, OldMode: now.Mode, OldObject: now.Object,
+					NewMode: both.Mode, NewObject: both.Object})
+			}
 		}
 	}
 	if all := len(removed) + len(undone); all > 1 && all == len(persons.changes) {
