@@ -109,7 +109,7 @@ func putBackDiscarded(ctx context.Context, w *Workspace, say func(string)) error
 	if err != nil {
 		return err
 	}
-	var removed, undone []git.Change
+	var removed, undone, replaced []git.Change
 	for _, ch := range changes {
 		was, isPersons := persons.changes[ch.Path]
 		switch {
@@ -120,9 +120,13 @@ func putBackDiscarded(ctx context.Context, w *Workspace, say func(string)) error
 			undone = append(undone, reverseChange(ch))
 		default: // the agent may have changed it anew after that
 			now := sideAfter(ch)
-			both, isMerged, err := w.mergeFile(ctx, Conflict{Base: sideBefore(was), Mine: sideAfter(was), Agent: now})
+			c := Conflict{Base: sideBefore(was), Mine: sideAfter(was), Agent: now}
+			both, isMerged, err := w.mergeFile(ctx, c)
 			if err != nil {
 				return err
+			}
+			if !isMerged && !keepsLines(ctx, w, was, now) {
+				replaced = append(replaced, ch)
 			}
 			if isMerged && both != now {
 				undone = append(undone, git.Change{Path: ch.Path, OldMode: now.Mode, OldObject: now.Object,
@@ -136,9 +140,9 @@ func putBackDiscarded(ctx context.Context, w *Workspace, say func(string)) error
 	named := func(list []git.Change) string {
 		return deliver.Some(lists.Each(list, func(ch git.Change) string { return ch.Path }))
 	}
-	if len(undone) > 0 {
-		say("the agent undid your uncommitted changes of " + named(undone) + "; to have them back, without its work: " +
-			"pawl rollback " + w.run + " --to 0")
+	if undone = append(undone, replaced...); len(undone) > 0 {
+		say("the agent undid or replaced your uncommitted changes of " + named(undone) + "; to have them back, " +
+			"without its work: pawl rollback " + w.run + " --to 0")
 	}
 	if len(removed) == 0 {
 		return nil
@@ -151,6 +155,29 @@ func putBackDiscarded(ctx context.Context, w *Workspace, say func(string)) error
 		say("the agent discarded your uncommitted " + named(removed) + ": that is put back")
 	}
 	return err
+}
+
+// keepsLines reports whether a file still has all lines that a change of the person's added; a file that is too
+// large to read counts as one that has not.
+func keepsLines(ctx context.Context, w *Workspace, was git.Change, now Side) bool {
+	objects := []string{was.NewObject, now.Object, was.OldObject}
+	objects = slices.DeleteFunc(objects, func(o string) bool { return o == "" })
+	texts, err := w.tree.Contents(ctx, mergeLimit, objects...)
+	if err != nil {
+		return false
+	}
+	known := map[string]bool{}
+	for _, text := range texts[1:] {
+		for line := range bytes.Lines(text) {
+			known[string(bytes.TrimSpace(line))] = true
+		}
+	}
+	for line := range bytes.Lines(texts[0]) {
+		if !known[string(bytes.TrimSpace(line))] {
+			return false
+		}
+	}
+	return true
 }
 
 // withholdPersons makes the commits of an agent again without what the person has changed and not
