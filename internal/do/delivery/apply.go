@@ -9,7 +9,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/deliver"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/do/git"
-	"github.com/pawl-dev/pawl/internal/do/git/checkout"
 )
 
 // This file is about bringing work into the person's files because they ask for it.
@@ -111,8 +110,12 @@ func (w *Workspace) stagedOver(ctx context.Context, from string, u Undelivered) 
 	if err != nil {
 		return nil, err
 	}
-	staged, err := w.o.Person.Repo.IndexEntries(ctx)
-	return checkout.StagedOver(staged, changes, entriesOf(u.allChanges())), err
+	index, err := w.o.Person.Repo.IndexEntries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	_, over, err := carrier{w}.mergeStaged(ctx, index, changes, entriesOf(u.allChanges()))
+	return over, err
 }
 
 // toPerson are the changes that bring what was put together into the person's files.

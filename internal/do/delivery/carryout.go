@@ -52,12 +52,6 @@ type Delivered struct {
 	Only  []workspace.Conflict `json:"only,omitempty"`
 }
 
-// Staged is what was staged at a path that the commits changed, before they came.
-type Staged struct {
-	Path string `json:"path"`
-	Side
-}
-
 // LastNotIn is the last delivery of the run, if a list of them lacks it; else nil.
 func (w *Workspace) LastNotIn(list []Delivered) *Delivered {
 	last := w.agreed.Last
@@ -83,9 +77,9 @@ func (d Delivered) Text() string {
 		text += "; its commits stay in the workspace, since they are not green without what is uncommitted: " +
 			deliver.Some(d.Paths)
 	}
-	if len(d.Staged) > 0 {
-		paths := lists.Each(d.Staged, func(s Staged) string { return s.Path })
-		text += "; no longer staged, since its commits change it too: " + deliver.Some(paths)
+	dropped := lists.Pick(d.Staged, func(s Staged) (string, bool) { return s.Path, s.Merged == nil })
+	if len(dropped) > 0 {
+		text += "; no longer staged, since its commits change the same lines: " + deliver.Some(dropped)
 	}
 	if len(d.Left) > 0 {
 		text += "; not changed, since you changed them at the same moment: " + deliver.Some(d.Left)
@@ -231,13 +225,12 @@ func (w carrier) carryOut(ctx context.Context, d Delivered, u Undelivered, f del
 			return d, err
 		}
 		defer move.End()
-		if f.Staged, err = move.StagedOver(ctx, entriesOf(u.allChanges())); err != nil {
+		if d.Staged, f.Staged, err = w.stageOver(ctx, move, u); err != nil {
 			return d, err
 		}
 		if d.Decision = deliver.Decide(f); d.Kind != deliver.Deliver {
 			return d, nil
 		}
-		d.Staged = lists.Each(move.Staged(), func(e git.Entry) Staged { return Staged{e.Path, Side{e.Mode, e.Object}} })
 	}
 	if err := w.storeIntention(intention{Delivered: d, Run: w.run, At: time.Now()}); err != nil {
 		return d, err
@@ -298,7 +291,7 @@ func (w carrier) carryFiles(ctx context.Context, d Delivered, changes []git.Chan
 		return d, err
 	}
 	if move != nil {
-		if err := move.MoveIndex(ctx); err != nil {
+		if err := move.MoveIndex(ctx, lists.Pick(d.Staged, Staged.mergedEntry)...); err != nil {
 			return d, err
 		}
 		w.o.point("index")

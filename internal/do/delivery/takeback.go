@@ -83,7 +83,7 @@ func TakeBack(ctx context.Context, person *workspace.Checkout, o BackOptions) (T
 		return back, nil // the files are back, and the reason is reported
 	}
 	defer move.End()
-	staged, err := move.StagedOver(ctx, findStaged(o.All))
+	staged, err := move.StagedOver(ctx, stagedAfter(o.All))
 	if err != nil || len(staged) > 0 {
 		back.WhyNot = "something is staged for " + cmp.Or(firstOf(staged), "it")
 		return back, err
@@ -101,17 +101,6 @@ func TakeBack(ctx context.Context, person *workspace.Checkout, o BackOptions) (T
 	back.BranchTo = cmp.Or(to, "before its first commit")
 	again := slices.Collect(maps.Values(findStaged(o.Deliveries)))
 	return back, move.MoveIndex(ctx, again...)
-}
-
-// findStaged finds what was staged before the first of deliveries, where it is on no commit.
-func findStaged(all []Delivered) map[string]git.Entry {
-	again := map[string]git.Entry{}
-	for _, d := range slices.Backward(all) {
-		for _, s := range d.Staged {
-			again[s.Path] = git.Entry{Mode: s.Mode, Object: s.Object, Path: s.Path}
-		}
-	}
-	return again
 }
 
 // foresee returns what carrying changes out would do.

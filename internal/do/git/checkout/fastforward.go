@@ -47,7 +47,6 @@ type FastForward struct {
 	hold     *os.File
 	private  string // the copy of the index
 	changes  []git.Change
-	staged   []git.Entry
 
 	cut      bool     // the move began, and did not end
 	unfilter []string // settings that leave the person's filters out, whose programs are not there

@@ -67,21 +67,15 @@ func (a *FastForward) findChanges(ctx context.Context) error {
 	return err
 }
 
-// StagedOver is [StagedOver] for the move, in the index as it was locked. What is staged
-// there otherwise than it was before the move is [FastForward.Staged] from then on.
+// Entries lists the index as it was locked.
+func (a *FastForward) Entries(ctx context.Context) ([]git.Entry, error) {
+	return git.ListEntries(ctx, a.newCall())
+}
+
+// StagedOver is [StagedOver] for the move, in the index as it was locked.
 func (a *FastForward) StagedOver(ctx context.Context, built map[string]git.Entry) ([]string, error) {
-	all, err := git.ListEntries(ctx, a.newCall())
-	if err != nil {
-		return nil, err
-	}
-	has := lists.ToMap(all, func(e git.Entry) (string, git.Entry) { return e.Path, e })
-	a.staged = nil
-	for _, c := range a.changes {
-		if e := has[c.Path]; e.Object != c.OldObject || e.Mode != c.OldMode {
-			a.staged = append(a.staged, git.Entry{Mode: e.Mode, Object: e.Object, Path: c.Path})
-		}
-	}
-	return StagedOver(all, a.changes, built), nil
+	all, err := a.Entries(ctx)
+	return StagedOver(all, a.changes, built), err
 }
 
 // StagedOver are the paths of changes for which an index has something staged that is
@@ -103,9 +97,17 @@ func StagedOver(index []git.Entry, changes []git.Change, built map[string]git.En
 	return over
 }
 
-// Staged are the index entries that [FastForward.StagedOver] found to differ from the
-// commit that the move begins at; one without an object is of what was removed.
-func (a *FastForward) Staged() []git.Entry { return a.staged }
+// Changes lists the files that differ between the two commits.
+func (a *FastForward) Changes() []git.Change { return a.changes }
+
+// StoreFile stores a file in the repository, which outlives a power loss before an index names it.
+func (a *FastForward) StoreFile(ctx context.Context, data []byte) error {
+	c := a.newCall("hash-object", "-w", "--no-filters", "--stdin")
+	c.Settings = append(c.Settings, "-c", "core.fsync=loose-object")
+	c.Stdin = bytes.NewReader(data)
+	_, err := command.Text(ctx, c, "store a blob")
+	return err
+}
 
 // MoveIndex makes the index entries of the paths that the move changes those of its end, or
 // those of staged. Their files are compared when git looks at them next.
