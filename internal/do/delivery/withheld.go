@@ -293,12 +293,23 @@ func (w uncommitted) commitWith(ctx context.Context, c []string, changes []git.C
 	return store.CommitAgain(ctx, c[0], tree, at)
 }
 
+// emptyFile has the object of a file without content, for both kinds of repositories.
+var emptyFile = []string{
+	"e69de29bb2d1d6434b8b29ae775ad8c2e48c5391",
+	"473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813",
+}
+
 // splitChanges divides changes into those of files that the person has changed or staged, also where such a
-// file got another name, and others.
+// file got another name, and others. A new file with the content of one that is in no commit is that one.
 func (w uncommitted) splitChanges(ctx context.Context, changes []git.Change) (persons, others []git.Change, err error) {
 	moved := map[Side]bool{}
 	for _, ch := range changes {
 		if was, isPersons := w.changes[ch.Path]; isPersons && ch.NewObject == "" {
+			moved[sideAfter(was)] = true
+		}
+	}
+	for _, was := range w.changes {
+		if was.OldObject == "" && !slices.Contains(emptyFile, was.NewObject) {
 			moved[sideAfter(was)] = true
 		}
 	}

@@ -303,6 +303,9 @@ func gateCheck(g loop.Gate, why, at string, c *config.Config) check {
 // namedSetting is a setting with its value, as the reason of a refusal names it.
 var namedSetting = lazy.Regexp(`safety\.[a-z_]+: \[[^\]]+\]`)
 
+// hintRed is for a gate that ran, and is red: a run can make it green.
+const hintRed = "Repair it on the branch, by hand or with a run: the board starts no task while it is red"
+
 const hintNetwork = "See whether this machine reaches the registry, then try again"
 
 // hintFor names what makes a gate green that is red for this reason.
@@ -321,7 +324,7 @@ func hintFor(why string) string {
 	case strings.Contains(why, "network: "):
 		return hintNetwork
 	}
-	return "Repair it on the branch: no task starts on a red one"
+	return hintRed
 }
 
 // printChecks shows the checks, problems with what to do.

@@ -79,7 +79,12 @@ func runDoctor(ctx context.Context, a *command.App, quick, warm bool) error {
 		a.Say("A run and the board can work here.")
 	}
 	if n := k.countFailed(); n > 0 && err == nil {
-		a.Say("%s: a run or the board cannot work as it is.", fault.Numbered(n, "problem"))
+		stopped := "the board cannot work as it is; a run can"
+		isOther := func(c check) bool { return c.State == problem && !slices.Contains(c.Hints, hintRed) }
+		if slices.ContainsFunc(k.list, isOther) {
+			stopped = "a run or the board cannot work as it is"
+		}
+		a.Say("%s: %s.", fault.Numbered(n, "problem"), stopped)
 		return command.StatusError(command.ExitFailed)
 	}
 	return err
