@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -20,6 +21,12 @@ import (
 	"testing"
 	"time"
 
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+
+	"github.com/pawl-dev/pawl/internal/decide/flow"
 	"github.com/pawl-dev/pawl/internal/test/gittest"
 	"github.com/pawl-dev/pawl/internal/test/pgtest"
 )
@@ -43,6 +50,8 @@ type chaos struct {
 	tasks       int // that were added, also those that a copy does not have
 	version     int // of the gate and of the agent's command on main
 	lossy       bool
+	strange     int // how often a stranger ordered tasks
+	ended       int // workflows that a stranger ended
 }
 
 // The gate writes down which trees it has seen, with its version, and the agent with which command it was started.
@@ -79,8 +88,8 @@ verification: {commands: ["sh gate.sh"]}
 
 // TestTeamUnderFaults has three machines work on a board with the whole program, while a person on a fourth adds,
 // answers, approves, sends back, rejects and takes back tasks, and changes gate, agent and limit on the remote's
-// branch; and while processes are killed and stopped, services go away, a machine is lost, and the board is put
-// back from a copy. In the end each task that the board has is done with work of its own; nothing was pushed that
+// branch; and while processes are killed and stopped, services go away, a machine is lost, the board is put back
+// from a copy, and a stranger orders tasks and ends workflows. In the end each task that the board has is done with work of its own; nothing was pushed that
 // the gate of its base had not seen; no agent was started without a record; and the last configuration counts.
 func TestTeamUnderFaults(t *testing.T) {
 	if *chaosFaults == 0 {
@@ -293,10 +302,56 @@ func (c *chaos) playFault(i int) {
 		{"the board is put back from a copy", c.putBack},
 		{"the configuration changes", func() { c.version++; c.pullFirst(); c.configure(filepath.Join(c.dir, "n0")) }},
 		{"the configuration changes", func() { c.version++; c.pullFirst(); c.configure(filepath.Join(c.dir, "n0")) }},
+		{"a stranger orders tasks", func() { c.orderAsStranger(i) }},
+		{"a stranger ends workflows", c.endAsStranger},
 	}
 	f := faults[c.rand.IntN(len(faults))]
 	c.t.Logf("%s fault %d, machine %d: %s", time.Now().Format("15:04:05"), i+1, n, f.name)
 	f.do()
+}
+
+// dialAsStranger reaches the engine, as an agent could that finds its address, and nothing else.
+func (c *chaos) dialAsStranger() client.Client {
+	stranger, err := client.Dial(client.Options{HostPort: c.engine.address, Namespace: "pawl",
+		Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
+	c.must(err)
+	c.t.Cleanup(stranger.Close)
+	return stranger
+}
+
+// orderAsStranger starts workflows with settings of a stranger's own for two tasks of the board, and one that it
+// does not have. Each is refused.
+func (c *chaos) orderAsStranger(i int) {
+	stranger, q := c.dialAsStranger(), flow.QueuesOf("shop")
+	list := c.board()
+	for n, id := range []string{list[c.rand.IntN(len(list))].ID, list[len(list)-1].ID, "task-999"} {
+		order := map[string]any{
+			"queues": q, "case": id, "asked": map[string]string{"loop.safety": "permissive", "agent": "theirs"},
+		}
+		o := client.StartWorkflowOptions{ID: fmt.Sprintf("strange:%d:%d", i, n), TaskQueue: q.Board}
+		_, err := stranger.ExecuteWorkflow(c.t.Context(), o, flow.TaskName, order)
+		c.must(err)
+	}
+	c.strange++
+}
+
+// endAsStranger ends the workflows of half of the tasks that are worked.
+func (c *chaos) endAsStranger() {
+	stranger := c.dialAsStranger()
+	all, err := stranger.ListWorkflow(c.t.Context(), &workflowservice.ListWorkflowExecutionsRequest{
+		Query: `ExecutionStatus = "Running" AND WorkflowId STARTS_WITH "task:"`,
+	})
+	c.must(err)
+	for _, one := range all.Executions {
+		if c.rand.IntN(2) == 0 {
+			err := stranger.TerminateWorkflow(c.t.Context(), one.Execution.WorkflowId, "", "a stranger's")
+			var gone *serviceerror.NotFound
+			if !errors.As(err, &gone) {
+				c.must(err)
+			}
+			c.ended++
+		}
+	}
 }
 
 func (c *chaos) pullFirst() {
@@ -442,8 +497,10 @@ func (c *chaos) finish() {
 	c.holdsOwnWork(list)
 	c.holdsSeenTrees()
 	c.usesLastConfiguration(last)
+	c.refusesStrangers()
 	c.leavesNothing()
-	c.t.Logf("%d faults: %d tasks of %d are on the board and done", *chaosFaults, len(list), c.tasks)
+	c.t.Logf("%d faults: %d tasks of %d are on the board and done; a stranger ordered %d times, and ended %d workflows",
+		*chaosFaults, len(list), c.tasks, c.strange, c.ended)
 }
 
 // holdsOwnWork fails the test unless the work of each task is there once.
@@ -497,6 +554,21 @@ func (c *chaos) usesLastConfiguration(last int) {
 	c.must(err)
 	if want := fmt.Sprintf("nonce-%d v%d\n", last, c.version); !strings.Contains(string(text), want) {
 		c.t.Errorf("no agent was started as %q", want)
+	}
+}
+
+// refusesStrangers fails the test unless a worker said that it refused what a stranger ordered.
+func (c *chaos) refusesStrangers() {
+	if c.strange == 0 {
+		return
+	}
+	said := ""
+	for n := range c.workers {
+		text, _ := os.ReadFile(filepath.Join(c.dir, fmt.Sprint("said-", n)))
+		said += string(text)
+	}
+	if !strings.Contains(said, "order for task-999") {
+		c.t.Errorf("no worker says that it refused a stranger's order for task-999:\n%s", said)
 	}
 }
 

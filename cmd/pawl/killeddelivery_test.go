@@ -20,13 +20,14 @@ var deliveryKills = flag.Int("delivery-kills", 8,
 const deliveringAgent = `n=$(($(cat "$HOME/count" 2>/dev/null || echo 0) + 1))
 echo $n >"$HOME/count"
 deed=$(sed -n "${PAWL_ITERATION}p" "$HOME/plan")
+case $deed in *clean*) git clean -qfd ;; esac
 mkdir -p out
 echo "agent $n" >>shared
 echo $n >out/$n
 case $deed in red*) echo "red $n" >state ;; *) echo "green $n" >state ;; esac
 case $deed in
 *commit-own) git add out shared state; git commit -qm "work $n" ;;
-*commit-all) git add -A; git commit -qm "work $n" ;;
+*commit-all|*clean) git add -A; git commit -qm "work $n" ;;
 *commit-and-edit) git add -A; git commit -qm "work $n"; echo more >>out/$n ;;
 *remove) rm -f "out/$(ls out | head -n 1)"; git add -A; git commit -qm "work $n" ;;
 *amend) git add -A; git commit -qm "work $n"; echo more >>out/$n; git commit -qa --amend --no-edit ;;
@@ -50,7 +51,7 @@ type delivering struct {
 func newDelivering(t *testing.T, random *rand.Rand) *delivering {
 	t.Helper()
 	d := &delivering{killed: &killed{t: t, dir: t.TempDir(), home: t.TempDir(), random: random}}
-	deeds := strings.Fields("edit commit-own commit-all commit-and-edit remove amend")
+	deeds := strings.Fields("edit commit-own commit-all commit-and-edit remove amend clean")
 	var plan []string
 	for range 3 + random.IntN(3) {
 		plan = append(plan, deeds[random.IntN(len(deeds))])
