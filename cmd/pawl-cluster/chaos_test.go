@@ -89,8 +89,9 @@ verification: {commands: ["sh gate.sh"]}
 // TestTeamUnderFaults has three machines work on a board with the whole program, while a person on a fourth adds,
 // answers, approves, sends back, rejects and takes back tasks, and changes gate, agent and limit on the remote's
 // branch; and while processes are killed and stopped, services go away, a machine is lost, the board is put back
-// from a copy, and a stranger orders tasks and ends workflows. In the end each task that the board has is done with work of its own; nothing was pushed that
-// the gate of its base had not seen; no agent was started without a record; and the last configuration counts.
+// from a copy, and a stranger orders tasks and ends workflows. In the end each task that the board has is done with
+// work of its own, nothing was pushed that the gate of its base had not seen, the last configuration counts, what the
+// stranger ordered was refused, and no process is left.
 func TestTeamUnderFaults(t *testing.T) {
 	if *chaosFaults == 0 {
 		t.Skip("it is for make cluster-chaos")
