@@ -54,6 +54,29 @@ func TestTakeCollectRelease(t *testing.T) {
 	}
 }
 
+// A board that was put back from a copy does not know the folders that were made since then.
+func TestAFolderThatTheBoardDoesNotKnowStays(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "a", "1\n")
+	w := r.take(r.open(), "task-001")
+	r.put(w.Dir, "a", "work\n")
+	r.o.Dir, r.o.StateDir, r.o.Store = filepath.Dir(w.Dir), t.TempDir(), nil // the board as it was before
+	p := r.open()
+	for range 2 {
+		next := r.take(p, "task-001")
+		notes := strings.Join(next.Notes, "\n")
+		if next.Dir == w.Dir || filepath.Dir(next.Dir) != r.o.Dir || !strings.Contains(notes, w.Dir+" stays") {
+			t.Errorf("workspace %+v", next)
+		}
+		r.put(next.Dir, "a", "again\n")
+		r.collect(p, next)
+		r.release(p, next, Landed)
+	}
+	if data, err := os.ReadFile(filepath.Join(w.Dir, "a")); err != nil || string(data) != "work\n" {
+		t.Errorf("what was there is %q (%v)", data, err)
+	}
+}
+
 func TestAWarmCloneHasNothingOfItsLastTask(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "a", "1\n", "d/b", "2\n", ".gitignore", "*.o\n")

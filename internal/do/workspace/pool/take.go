@@ -74,10 +74,13 @@ func (p *Pool) take(ctx context.Context, want store.Workspace) (Workspace, error
 	}
 	want.State, want.Repo, want.Dir, want.Owner = making, p.repo.Common, filepath.Join(p.o.Dir, id), p.me
 	want.TakenAt, want.UpdatedAt = time.Now(), time.Now()
+	var notes []string
 	if _, ok, err := p.o.Store.Workspace(ctx, id); err != nil {
 		return fail(err)
 	} else if _, err := os.Lstat(want.Dir); err == nil && !ok {
-		return fail(fmt.Errorf("there is a folder %s that is not pawl's; move it away", want.Dir))
+		notes = append(notes, want.Dir+" stays as it is: this board has not made it, or has lost its record of that; "+
+			"remove it if you need nothing of it")
+		want.Dir += "-" + serial()
 	}
 	row, was, err := p.claim(ctx, want)
 	if err != nil {
@@ -85,7 +88,6 @@ func (p *Pool) take(ctx context.Context, want store.Workspace) (Workspace, error
 	}
 	p.unowned.Delete(id)
 	p.step("claimed")
-	var notes []string
 	if was == leased || was == kept {
 		w, missing, err := p.again(ctx, row)
 		if err == nil && !missing {
