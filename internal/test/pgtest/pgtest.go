@@ -174,24 +174,21 @@ func (s *Server) Dump(t testing.TB, name, schema string) string {
 	return string(out)
 }
 
-// PutBack puts a dump in the place of a schema, as a person does who restores a backup. A server whose clients
-// work may end what it waits for as a deadlock: then it is dropped again.
+// PutBack puts a dump in the place of a schema, as a person does who restores a backup, in one transaction: a
+// client that starts in between would make a schema of its own. A server whose clients work may end what it waits
+// for as a deadlock: then it is done again.
 func (s *Server) PutBack(t testing.TB, name, schema, dump string) {
 	t.Helper()
-	run := func(text string) ([]byte, error) {
-		cmd := s.command("psql", "-h", s.dir, "-U", "pawl", "-d", name, "-q", "-v", "ON_ERROR_STOP=1")
-		cmd.Stdin = strings.NewReader(text)
-		return cmd.CombinedOutput()
-	}
-	out, err := run("DROP SCHEMA " + schema + " CASCADE")
-	for err != nil && strings.Contains(string(out), "deadlock detected") {
-		out, err = run("DROP SCHEMA " + schema + " CASCADE")
-	}
-	if err == nil {
-		out, err = run(dump)
-	}
-	if err != nil {
-		t.Fatalf("psql: %v\n%s", err, out)
+	for {
+		cmd := s.command("psql", "-h", s.dir, "-U", "pawl", "-d", name, "-q", "-1", "-v", "ON_ERROR_STOP=1")
+		cmd.Stdin = strings.NewReader("DROP SCHEMA " + schema + " CASCADE;\n" + dump)
+		out, err := cmd.CombinedOutput()
+		if err == nil {
+			return
+		}
+		if !strings.Contains(string(out), "deadlock detected") {
+			t.Fatalf("psql: %v\n%s", err, out)
+		}
 	}
 }
 
