@@ -329,7 +329,10 @@ func (s *turn) takeLanding(e *Event) {
 			target := branchName(s.Target)
 			s.addNote(NoteMoved, "", "the commits of the remote are merged with "+target+", and verified")
 		}
-		if s.Policy.Push {
+		switch {
+		case s.Policy.Push && e.Push != nil:
+			s.Unpushed = nil
+		case s.Policy.Push:
 			s.toPush(idsOf(b.Steps))
 		}
 	}
@@ -395,6 +398,10 @@ func (s *turn) takeRefusal(e *Event) {
 	s.dropBatch()
 	if r.Moved {
 		s.nextCommand(e.At)
+		return
+	}
+	if r.Commits && b != nil && len(b.Steps) > 0 {
+		s.takeRefusedCommits(b, r.Why, e.At)
 		return
 	}
 	blocked := r.IDs

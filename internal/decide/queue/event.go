@@ -47,7 +47,7 @@ type Event struct {
 	Verdict    *Verdict    `json:"verdict,omitempty"`
 	Refusal    *Refusal    `json:"refusal,omitempty"`
 	Ahead      []Ahead     `json:"ahead,omitempty"`
-	Push       *Push       `json:"push,omitempty"`
+	Push       *Push       `json:"push,omitempty"` // of Landed: the remote has it already
 	Resolution *Resolution `json:"resolution,omitempty"`
 	Requests   []Request   `json:"requests,omitempty"`
 	Why        string      `json:"why,omitempty"`
@@ -163,6 +163,8 @@ type Refusal struct {
 	Moved bool     `json:"moved,omitempty"` // the target is not where it was
 	Why   string   `json:"why,omitempty"`
 	IDs   []string `json:"ids,omitempty"` // the entries that have to wait; none is all
+	// Commits: the remote refuses what these commits say or bring, and would take others.
+	Commits bool `json:"commits,omitempty"`
 }
 
 // Ahead is a conflict to come.
@@ -176,6 +178,7 @@ type Push struct {
 	Diverged string `json:"diverged,omitempty"` // the remote has commits that are not here
 	Failed   string `json:"failed,omitempty"`   // it could not be reached, or refused
 	Refused  bool   `json:"refused,omitempty"`
+	Words    string `json:"words,omitempty"` // of the remote, without advice
 }
 
 // Resolution is how an agent's run at an entry ended.
@@ -197,6 +200,8 @@ type Request struct {
 	Why string `json:"why,omitempty"`
 	// Pushed is a commit that somebody put on top of what pawl pushed.
 	Pushed string `json:"pushed,omitempty"`
+	// Refused is why the remote takes no such commits.
+	Refused string `json:"refused,omitempty"`
 	// Behind: the target has moved since it was brought up to date.
 	Behind bool `json:"behind,omitempty"`
 	// Said is what people who may write want changed, and Red what its checks

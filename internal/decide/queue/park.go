@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"time"
+
+	"github.com/pawl-dev/pawl/internal/decide/fault"
 )
 
 // handOutConflict gives a conflict that no rule resolves to an agent or a person.
@@ -39,7 +41,7 @@ func (s *turn) askToResolve(e *Entry, why string, p *Problem, now time.Time) {
 	counted := e.Attempts - e.Outrun
 	if p.Class == Complex || !s.Policy.Resolve || counted >= s.Policy.Retries {
 		if p.Class != Complex && e.Attempts > 0 {
-			why = fmt.Sprintf("%s (after %d attempts of an agent)", why, e.Attempts)
+			why = fmt.Sprintf("%s (after %s of an agent)", why, fault.Numbered(e.Attempts, "attempt"))
 		}
 		s.parkEntry(e, why, p, now)
 		return
@@ -156,6 +158,8 @@ func (s *turn) takeProposals(ev *Event, asked bool) {
 			s.endEntry(*e, l)
 		case e.Status == Parked: // only that it was merged counts
 		case asked && e.Status != Proposed: // a person had something else done meanwhile
+		case r.Refused != "":
+			s.remakeRefused(e, r.Refused, ev.At)
 		case r.Closed != "":
 			s.parkEntry(e, r.Closed, nil, ev.At)
 			e.Request = ""

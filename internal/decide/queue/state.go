@@ -118,6 +118,8 @@ type Tried struct {
 	Solved string `json:"solved,omitempty"`
 	// Plain: what a rule resolved or a command made anew was red, so a conflict goes to an agent.
 	Plain bool `json:"plain,omitempty"`
+	// Worded: it lands with the message of its commit, since the remote refused that of pawl.
+	Worded bool `json:"worded,omitempty"`
 }
 
 // Problem is the reason why an entry cannot land as it is.
@@ -125,8 +127,9 @@ type Problem struct {
 	Class    Class     `json:"class"`
 	Tip      string    `json:"tip"` // the target's commit at which it was found
 	Conflict *Conflict `json:"conflict,omitempty"`
-	Said     string    `json:"said,omitempty"` // what the forge answers: people and checks, quoted
-	Red      string    `json:"red,omitempty"`  // the gates' summary, when it merges but is red on the target
+	Said     string    `json:"said,omitempty"`    // what the forge answers: people and checks, quoted
+	Red      string    `json:"red,omitempty"`     // the gates' summary, when it merges but is red on the target
+	Refused  string    `json:"refused,omitempty"` // what the remote has against its commits
 }
 
 // Cause is the reason why a whole queue stands still.

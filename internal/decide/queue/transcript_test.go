@@ -203,7 +203,13 @@ func (p *player) event(words []string, rest string) queue.Event {
 		return queue.Event{Kind: kind, For: open, Verdict: &v}
 	case "landed":
 		p.tip = p.s.Command.To
-		return queue.Event{Kind: queue.Landed, For: open}
+		e := queue.Event{Kind: queue.Landed, For: open}
+		if has("pushed") {
+			e.Push = &queue.Push{}
+		}
+		return e
+	case "commits-refused":
+		return queue.Event{Kind: queue.Refused, For: open, Refusal: &queue.Refusal{Why: rest, Commits: true}}
 	case "moved":
 		return queue.Event{Kind: queue.Refused, For: open, Refusal: &queue.Refusal{Moved: true}}
 	case "in-the-way":
@@ -239,6 +245,8 @@ func (p *player) event(words []string, rest string) queue.Event {
 				r.Merged = "host-" + id
 			case "closed":
 				r.Closed = "its pull request was closed"
+			case "refused":
+				r.Refused = "origin refuses it: no sign-off"
 			default:
 				r.URL, what, _ = strings.Cut(what, ",")
 				switch kind, text, _ := strings.Cut(what, ":"); kind {

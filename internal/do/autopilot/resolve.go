@@ -101,8 +101,7 @@ func (r *Resolver) runAgent(ctx context.Context, w pool.Workspace, p merge.Probl
 	} else if err != nil {
 		return "", err
 	}
-	c.Title, c.Description = "Bring "+p.Entry.ID+" together with the target: "+p.Entry.Title, mergebrief.Write(p, w,
-		c.Description)
+	c.Title, c.Description = mergebrief.Title(&p), mergebrief.Write(p, w, c.Description)
 	if p.Entry.Revert != "" { // they are red without its work
 		c.Checks, c.Acceptance = board.Checks{}, nil
 	}

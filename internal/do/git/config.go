@@ -123,10 +123,15 @@ var lastLines = lazy.Regexp(`\n\n([A-Z][\w-]*: .*\n)+$`)
 
 // SignOff adds the person's Signed-off-by to the message of a commit.
 func (p Person) SignOff(message string) string {
+	return AddTrailers(message, fmt.Sprintf("Signed-off-by: %s <%s>\n", p.Name, p.Email))
+}
+
+// AddTrailers adds lines to the trailers of a message.
+func AddTrailers(message, lines string) string {
 	if message = strings.TrimRight(message, "\n") + "\n"; !lastLines().MatchString(message) {
 		message += "\n"
 	}
-	return message + fmt.Sprintf("Signed-off-by: %s <%s>\n", p.Name, p.Email)
+	return message + lines
 }
 
 // pawl is the author of every commit that pawl makes for itself.

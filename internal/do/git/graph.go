@@ -134,14 +134,14 @@ func (r *History) Changes(ctx context.Context, from, to string) ([]Change, error
 	return all, err
 }
 
-// Author is who wrote a commit, and the first line of its message.
-func (r *History) Author(ctx context.Context, commit string) (name, subject string, err error) {
-	out, err := command.Run(ctx, r.NewCall("log", "-1", "-z", "--no-show-signature", "--format=%an%n%s", commit, "--"))
+// Author is who wrote a commit, and its message.
+func (r *History) Author(ctx context.Context, commit string) (name, message string, err error) {
+	out, err := command.Run(ctx, r.NewCall("log", "-1", "-z", "--no-show-signature", "--format=%an%n%B", commit, "--"))
 	if err != nil {
 		return "", "", fmt.Errorf("cannot find who wrote %s: %w", commit, err)
 	}
-	name, subject, _ = strings.Cut(strings.Trim(string(out), "\x00\n"), "\n")
-	return name, subject, nil
+	name, message, _ = strings.Cut(strings.Trim(string(out), "\x00\n"), "\n")
+	return name, message, nil
 }
 
 // Own are commits that can be reached from to and not from from, the last first, each as

@@ -97,11 +97,14 @@ var ErrRefused = errors.New("refuses it")
 // or when the remote has commits that are not here, or gets some just now; [ErrRefused]
 // says that it takes none. Any other error may pass.
 func (r *Repo) PushFrom(ctx context.Context, remote, commit, ref, old string) (rejected bool, err error) {
-	args := []string{"--porcelain"}
-	if old != "" {
-		args = append(args, "--force-with-lease="+ref+":"+old)
+	if old == "" {
+		return r.pushAs(ctx, remote, commit, ref)
 	}
-	c, err := r.pushWith(ctx, append(args, "--end-of-options", remote, commit+":"+ref)...)
+	return r.pushAs(ctx, remote, commit, ref, "--force-with-lease="+ref+":"+old)
+}
+
+func (r *Repo) pushAs(ctx context.Context, remote, commit, ref string, args ...string) (rejected bool, err error) {
+	c, err := r.pushWith(ctx, append(args, "--porcelain", "--end-of-options", remote, commit+":"+ref)...)
 	if err != nil {
 		return false, err
 	}
@@ -132,7 +135,8 @@ func remoteSaid(out string, err error) (reason, said string) {
 	var lines []string
 	if e, ok := errors.AsType[*command.Error](err); ok {
 		for line := range strings.Lines(e.Stderr) {
-			if text, ok := strings.CutPrefix(strings.TrimSpace(line), "remote:"); ok {
+			text, ok := strings.CutPrefix(strings.TrimSpace(line), "remote:")
+			if ok && !strings.Contains(text, "hook declined to update") { // git's own
 				lines = append(lines, strings.TrimSpace(text))
 			}
 		}
@@ -197,18 +201,11 @@ func (r *Repo) PushOwn(ctx context.Context, remote, commit, ref string) error {
 
 // pushOver is a push that replaces nothing but the last commit.
 func (r *Repo) pushOver(ctx context.Context, remote, commit, ref, last string) error {
-	c, err := r.pushWith(ctx, "--force-with-lease="+ref+":"+last, "--end-of-options", remote, commit+":"+ref)
-	if err != nil {
-		return err
+	rejected, err := r.pushAs(ctx, remote, commit, ref, "--force-with-lease="+ref+":"+last)
+	if rejected {
+		err = fmt.Errorf("cannot push to %s of %s: %w", strings.TrimPrefix(ref, "refs/heads/"), remote, ErrTheirs)
 	}
-	_, err = command.Run(ctx, c)
-	if e, ok := errors.AsType[*command.Error](err); ok && strings.Contains(e.Stderr, "[rejected]") {
-		return fmt.Errorf("cannot push to %s of %s: %w", strings.TrimPrefix(ref, "refs/heads/"), remote, ErrTheirs)
-	}
-	if err != nil {
-		return fmt.Errorf("cannot push to %s: %w", remote, err)
-	}
-	return nil
+	return err
 }
 
 // workPrefix is the prefix of refs for the work of tasks on a remote.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -56,15 +55,14 @@ func (rs *requests) checkAtForge(ctx context.Context, s *queue.State) (queue.Eve
 	e.Busy = slices.ContainsFunc(all, isPending) // what is required may begin after it
 	switch {
 	case len(red) > 0:
-		names := lists.Each(red, func(k forge.Check) string { return k.Name })
-		v.Summary = "red at the forge: " + strings.Join(names, ", ")
+		v.Summary = "red at the forge: " + strings.Join(lists.Each(red, nameOf), ", ")
 		if v.Log, err = rs.redLogs(ctx, red); err != nil {
 			return e, err
 		}
 	case len(left) == 0:
 		v.Green = true
 	case !e.Busy && time.Now().After(b.Busy.Add(quiet)):
-		v.Absent, v.Summary = true, reasonUnreported(all, left, quiet, rs.checkBranch(b))
+		v.Absent, v.Summary = true, queue.UnreportedText(lists.Each(all, nameOf), left, quiet, rs.checkBranch(b))
 	case over:
 		v.Summary = fmt.Sprintf("the forge's checks have not finished after %s: %s", loop.Duration(rs.o.ChecksTimeout),
 			strings.Join(left, ", "))
@@ -95,19 +93,9 @@ func (rs *requests) pushCheck(ctx context.Context, b *queue.Batch) error {
 	return err
 }
 
-func isPending(k forge.Check) bool { return k.State == forge.Pending }
+func nameOf(k forge.Check) string { return k.Name }
 
-// reasonUnreported: no check is under way, and some were never there.
-func reasonUnreported(all []forge.Check, left []string, after time.Duration, branch string) string {
-	names := lists.Each(all, func(k forge.Check) string { return strconv.Quote(k.Name) })
-	slices.Sort(names)
-	asked := "does its CI run for pushes to " + branch
-	if len(names) > 0 {
-		asked = "is it spelled as there? It reports " + strings.Join(slices.Compact(names), ", ")
-	}
-	return fmt.Sprintf("after %s the forge has not reported %s: %s", loop.Duration(after),
-		strings.Join(left, ", "), asked)
-}
+func isPending(k forge.Check) bool { return k.State == forge.Pending }
 
 // splitRequired finds the checks that have to be green and are red, and those that are
 // not over, or not there. Of one name the newest counts.

@@ -36,7 +36,7 @@ func landAndDie(args []string) int {
 	if gate != "" {
 		o.Gates = gates(gate)
 	}
-	o.Travel, o.Policy.Push = travel, travel != ""
+	o.Travel, o.Policy.Push = strings.TrimPrefix(travel, pushHere), travel != ""
 	o.point = func(name string) {
 		if name == point {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
@@ -53,6 +53,9 @@ func landAndDie(args []string) int {
 	}
 	return 0
 }
+
+// pushHere, in place of the remote of other machines, has a killed pawl push what it lands.
+const pushHere = "push"
 
 // killed lands in a pawl of its own that dies at a point.
 func (r *rig) killed(gate, point string) {

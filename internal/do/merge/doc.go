@@ -18,6 +18,9 @@
 // that was moved is not moved again, and files follow one by one. A file that
 // is neither as it was nor as it is to be is the user's and is left alone.
 //
+// With a remote that landings are pushed to, the remote is asked first. What it refuses has not landed; what it took
+// and the branch here does not have yet, the next look at the remote brings.
+//
 // # The history that it makes
 //
 // Each task has a merge commit of its own. Those of a batch are a line beside

@@ -35,6 +35,48 @@ func (t *target) landBatch(ctx context.Context, s *queue.State, c queue.Command)
 	if t.isShared() {
 		return t.landThere(ctx, c)
 	}
+	sent, e, err := t.sendFirst(ctx, s, c)
+	if err == nil && e.Kind == "" {
+		e, err = t.landHere(ctx, s, c, false)
+	}
+	if sent {
+		e.Push = &queue.Push{}
+	}
+	return e, err
+}
+
+// sendFirst has the remote take a landing before the branch here moves: what it refuses has not landed then. It is
+// asked only where it is at the start of the landing, since else more than that is to be pushed. An event without a
+// kind lets the landing go on.
+func (t *target) sendFirst(ctx context.Context, s *queue.State, c queue.Command) (sent bool, e queue.Event, err error) {
+	there, err := t.o.Repo.Find(ctx, t.trackingRef())
+	asks := t.o.Policy.Push && t.remote.name != "" && t.remote.away == nil
+	if err != nil || !asks || there != c.From {
+		return false, e, err
+	}
+	if e, err = t.landHere(ctx, s, c, true); err != nil || e.Kind != "" {
+		return false, e, err
+	}
+	t.o.point("before sent")
+	p := t.sendCommit(ctx, c.To, c.From)
+	t.o.point("after sent")
+	switch {
+	case p.Refused && queue.IsAboutCommits(p.Words):
+		return false, refusedEvent(queue.Refusal{Why: p.Words, Commits: true}), nil
+	case p.Diverged == "":
+		return p.Failed == "", e, nil
+	}
+	if _, err = t.askRemote(ctx, true); err == nil {
+		there, err = t.o.Repo.Find(ctx, t.trackingRef())
+	}
+	if there != c.From {
+		e = refusedEvent(queue.Refusal{Moved: true})
+	}
+	return false, e, err
+}
+
+// landHere moves the target here. dry: nothing is moved, and an event says what is in the way.
+func (t *target) landHere(ctx context.Context, s *queue.State, c queue.Command, dry bool) (queue.Event, error) {
 	hold, left, err := t.lockTrees(ctx)
 	if err != nil {
 		return queue.Event{}, err
@@ -49,7 +91,7 @@ func (t *target) landBatch(ctx context.Context, s *queue.State, c queue.Command)
 	case moved:
 		return refusedEvent(queue.Refusal{Moved: true}), nil
 	}
-	return t.moveTarget(ctx, s, c, hold)
+	return t.moveTarget(ctx, s, c, hold, dry)
 }
 
 // compareStart compares a ref with where a landing begins: it has landed before, or the ref has moved. What is
@@ -66,7 +108,8 @@ func (t *target) compareStart(ctx context.Context, ref string, c queue.Command) 
 func refusedEvent(r queue.Refusal) queue.Event { return queue.Event{Kind: queue.Refused, Refusal: &r} }
 
 // moveTarget locks and compares all work trees, moves the target, then the files.
-func (t *target) moveTarget(ctx context.Context, s *queue.State, c queue.Command, hold *os.File) (queue.Event, error) {
+func (t *target) moveTarget(ctx context.Context, s *queue.State, c queue.Command, hold *os.File, dry bool,
+) (queue.Event, error) {
 	trees, err := t.o.Repo.Checkouts(ctx, t.ref)
 	if err != nil {
 		return queue.Event{}, err
@@ -100,6 +143,9 @@ func (t *target) moveTarget(ctx context.Context, s *queue.State, c queue.Command
 			ids, err := t.touchingIDs(ctx, s, c, paths)
 			return refusedEvent(queue.Refusal{Why: why, IDs: ids}), err
 		}
+	}
+	if dry {
+		return queue.Event{}, nil
 	}
 	if err := (movement{Target: t.ref, From: c.From, To: c.To}).writeTo(hold); err != nil {
 		return queue.Event{}, err

@@ -1,7 +1,6 @@
 package merge
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,7 +62,8 @@ func (q *Queue) prepareBatch(ctx context.Context, s *queue.State, c queue.Comman
 	}
 	out.Head, out.Result = at.head, at.tree
 	if len(landed) > 1 {
-		out.Head, err = q.shadow.CommitTree(ctx, q.shadow.Who, at.tree, batchMessage(landed, c.Batch), onto, at.head)
+		message := queue.BatchMessage(landed, c.Batch)
+		out.Head, err = q.shadow.CommitTree(ctx, q.shadow.Who, at.tree, message, onto, at.head)
 	}
 	if err == nil && out.Head != onto {
 		err = q.pinCommits(ctx, onto, out.Head)
@@ -158,7 +158,10 @@ func (q *Queue) mergeEntry(ctx context.Context, at place, e *queue.Entry, batch 
 		m.Empty, m.Commit = true, at.head
 		return m, at, nil
 	}
-	m.Commit, err = q.shadow.CommitTree(ctx, q.shadow.Who, tree, landingMessage(e, batch), at.head, e.Commit)
+	message, err := q.landingMessage(ctx, e, batch)
+	if err == nil {
+		m.Commit, err = q.shadow.CommitTree(ctx, q.shadow.Who, tree, message, at.head, e.Commit)
+	}
 	if err != nil {
 		return m, at, err
 	}
@@ -261,33 +264,10 @@ func (t *target) rewriteTree(ctx context.Context, tree string, entries []git.Ent
 	return t.shadow.Index(file, nil).TreeWith(ctx, tree, entries)
 }
 
-func landingMessage(e *queue.Entry, batch int64) string {
-	return subjectOf(e) + "\n\n" + trailersOf([]queue.Entry{*e}, batch)
-}
-
-func subjectOf(e *queue.Entry) string {
-	title := cmp.Or(strings.Join(strings.Fields(e.Title), " "), "landed by pawl")
-	return e.ID + ": " + title
-}
-
-// batchMessage is for the merge which brings a batch to the target.
-func batchMessage(list []queue.Entry, batch int64) string {
-	names := lists.Each(list, func(one queue.Entry) string { return one.ID })
-	subject := strings.Join(names, ", ")
-	if len(list) > 4 {
-		subject = fmt.Sprintf("%s, … %s", strings.Join(names[:3], ", "), names[len(names)-1])
+// landingMessage writes the message for the merge of an entry.
+func (t *target) landingMessage(ctx context.Context, e *queue.Entry, batch int64) (message string, err error) {
+	if message = e.Subject(); e.Worded {
+		_, message, err = t.o.Repo.Author(ctx, e.Commit)
 	}
-	return fmt.Sprintf("%s: %d tasks\n\n%s", subject, len(list), trailersOf(list, batch))
-}
-
-func trailersOf(list []queue.Entry, batch int64) string {
-	var b strings.Builder
-	for _, e := range list {
-		b.WriteString("Pawl-Task: " + e.ID + "\n")
-		if e.Run != "" {
-			b.WriteString("Pawl-Run: " + e.Run + "\n")
-		}
-	}
-	fmt.Fprintf(&b, "Pawl-Batch: %d\n", batch)
-	return b.String()
+	return git.AddTrailers(message, queue.Trailers([]queue.Entry{*e}, batch)), err
 }

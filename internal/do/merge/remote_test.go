@@ -65,9 +65,7 @@ func TestADivergedRemotePausesAndAsks(t *testing.T) {
 	r := newRig(t)
 	_, colleague := r.upstream()
 	r.colleagueCommits(colleague, "theirs.txt")
-	r.write("own.txt", "own\n")
-	r.git("add", ".")
-	r.git("commit", "-qm", "own")
+	r.commitHere()
 	id := r.land("a.txt", "landed\n")
 	if n := r.said(queue.NoteStopped); len(n) != 1 || !strings.Contains(n[0], "each have commits of their own") {
 		t.Errorf("told %q", n)
@@ -159,33 +157,49 @@ func TestAForcedRemoteWaitsForAPerson(t *testing.T) {
 	}
 }
 
-// What somebody pushed between the fetch and the push is merged with the landing,
-// verified, and pushed: nobody is asked, and nothing is left here only.
+// What somebody pushed between the fetch and the push is brought together with the landing, verified, and pushed:
+// nobody is asked, and nothing is left here only. A person may have a commit here that is at no remote.
 func TestAPushThatSomebodyWasQuickerWith(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	bare, colleague := r.upstream()
-	r.o.Policy.Push = true
-	r.o.Gates = gates("! test -f bad.txt")
-	once := sync.OnceFunc(func() { r.colleagueCommits(colleague, "theirs.txt") })
-	r.o.point = func(name string) {
-		if name == "after ref" {
-			once()
-		}
+	for _, at := range []string{"before sent", "after ref"} {
+		t.Run(at, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			bare, colleague := r.upstream()
+			r.o.Policy.Push = true
+			r.o.Gates = gates("! test -f bad.txt")
+			if at == "after ref" {
+				r.commitHere()
+			}
+			once := sync.OnceFunc(func() { r.colleagueCommits(colleague, "theirs.txt") })
+			r.o.point = func(name string) {
+				if name == at {
+					once()
+				}
+			}
+			id := r.land("a.txt", "landed\n")
+			if s := r.status(id); s != board.Done {
+				t.Errorf("it is %s", s)
+			}
+			if n := r.said(queue.NoteStopped); len(n) > 0 {
+				t.Errorf("told %q", n)
+			}
+			if here, there := r.git("rev-parse", "main"), gittest.Git(t, bare, "rev-parse", "main"); here != there {
+				t.Errorf("the target is at %s, the remote at %s", here, there)
+			}
+			if a, theirs := r.read("a.txt"), r.read("theirs.txt"); a != "landed\n" || theirs != "theirs.txt\n" {
+				t.Errorf("the files are %q and %q", a, theirs)
+			}
+		})
 	}
-	id := r.land("a.txt", "landed\n")
-	if s := r.status(id); s != board.Done {
-		t.Errorf("it is %s", s)
-	}
-	if n := r.said(queue.NoteStopped); len(n) > 0 {
-		t.Errorf("told %q", n)
-	}
-	if here, there := r.git("rev-parse", "main"), gittest.Git(t, bare, "rev-parse", "main"); here != there {
-		t.Errorf("the target is at %s, the remote at %s", here, there)
-	}
-	if a, theirs := r.read("a.txt"), r.read("theirs.txt"); a != "landed\n" || theirs != "theirs.txt\n" {
-		t.Errorf("the files are %q and %q", a, theirs)
-	}
+}
+
+// commitHere makes a commit of the person's, which is at no remote.
+func (r *rig) commitHere() {
+	r.t.Helper()
+	r.write("own.txt", "own\n")
+	r.git("add", "own.txt")
+	r.git("commit", "-qm", "own")
 }
 
 // What cannot be brought together, or is red then, is for a person; the landing
@@ -205,6 +219,7 @@ func TestAPushThatCannotBeBroughtTogether(t *testing.T) {
 				}
 			}
 			there := r.git("rev-parse", "main")
+			r.commitHere()
 			id := r.land("a.txt", "landed\n")
 			if s := r.status(id); s != board.Done {
 				t.Errorf("it is %s", s)

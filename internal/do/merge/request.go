@@ -79,11 +79,15 @@ func (rs *requests) openRequest(ctx context.Context, s *queue.State, c queue.Com
 		why := err.Error() + "; merge that, or delete the branch there: pawl queue retry " + e.ID
 		return queue.Event{Kind: queue.Proposals, Requests: []queue.Request{{ID: e.ID, Closed: why}}}, nil
 	}
+	if errors.Is(err, git.ErrRefused) && queue.IsAboutCommits(err.Error()) {
+		r := queue.Request{ID: e.ID, Refused: err.Error()}
+		return queue.Event{Kind: queue.Proposals, Requests: []queue.Request{r}}, nil
+	}
 	if err != nil {
 		return queue.Event{}, err
 	}
 	found, err := rs.o.Forge.Propose(ctx, forge.Draft{
-		Branch: head, Base: branchName(rs.remote.ref), Title: subjectOf(&e), Body: rs.requestText(ctx, &e, c.Batch),
+		Branch: head, Base: branchName(rs.remote.ref), Title: e.Subject(), Body: rs.requestText(ctx, &e, c.Batch),
 	})
 	if err != nil {
 		return queue.Event{}, err
@@ -125,7 +129,7 @@ func (rs *requests) requestText(ctx context.Context, e *queue.Entry, batch int64
 	for _, g := range rules.Gates {
 		fmt.Fprintf(&b, "- `%s` passes, merged onto `%s`\n", strings.ReplaceAll(g.Name, "`", "'"), branchName(rs.ref))
 	}
-	return b.String() + "\n" + trailersOf([]queue.Entry{*e}, batch)
+	return b.String() + "\n" + queue.Trailers([]queue.Entry{*e}, batch)
 }
 
 // lookAtRequests asks the forge what became of pull requests. One that is merged is done

@@ -330,7 +330,7 @@ func (cs *conflicts) remakeFiles(ctx context.Context, onto string, e *queue.Entr
 	case rep.Stopped:
 		return "", "", fmt.Errorf("cannot regenerate files of %s: the commands were interrupted", e.ID)
 	case !rep.Passed():
-		return "", fmt.Sprintf("%s not regenerated: %s", pathsWere(m.regenerated), rep.Summary), nil
+		return "", fmt.Sprintf("%s not regenerated: %s", queue.PathsWere(m.regenerated), rep.Summary), nil
 	}
 	if made, err = cs.takeFiles(ctx, ws.Dir, tree, rules); err != nil {
 		return "", "", err
@@ -374,15 +374,4 @@ func (cs *conflicts) reasonNotMade(ctx context.Context, before, after string, m 
 		}
 	}
 	return "", err
-}
-
-// pathsWere is a list of at most five paths with its verb.
-func pathsWere(paths []string) string {
-	switch n := len(paths); {
-	case n == 1:
-		return paths[0] + " was"
-	case n > 5:
-		return fmt.Sprintf("%s and %d more were", strings.Join(paths[:5], ", "), n-5)
-	}
-	return strings.Join(paths, ", ") + " were"
 }

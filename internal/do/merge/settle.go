@@ -243,6 +243,6 @@ func (cs *conflicts) settledCommit(ctx context.Context, u unsettled, tip string,
 	if err != nil {
 		return "", err
 	}
-	return cs.shadow.CommitTree(ctx, cs.shadow.Who, tree, "Settle the conflict of "+subjectOf(&u.entry),
+	return cs.shadow.CommitTree(ctx, cs.shadow.Who, tree, "Settle the conflict of "+u.entry.Subject(),
 		u.entry.Commit, tip)
 }

@@ -63,6 +63,8 @@ func (t *target) landThere(ctx context.Context, c queue.Command) (queue.Event, e
 		p := t.sendCommit(ctx, c.To, c.From)
 		t.o.point("after sent")
 		switch {
+		case p.Refused && queue.IsAboutCommits(p.Words):
+			return refusedEvent(queue.Refusal{Why: p.Words, Commits: true}), nil
 		case p.Refused:
 			return refusedEvent(queue.Refusal{Why: p.Failed}), nil
 		case p.Failed != "":

@@ -225,12 +225,7 @@ func (t *target) describeDivergence(ctx context.Context, f *queue.Facts, here, t
 	switch {
 	case forced:
 		f.Theirs, f.Apart = there, true
-		f.Diverged = fmt.Sprintf("%s at %s was force-pushed, or is another history: it is at %.10s now, and has "+
-			"not all "+
-			"that is here from it (%.10s). Nothing was merged. To use its history: git switch %s && git fetch %s "+
-			"%s && git reset --keep FETCH_HEAD. To use the local history: pawl queue resume, then git push "+
-			"--force-with-lease %s %s:%s", far, t.remote.name, there, cmp.Or(last, here), name, t.remote.name,
-			far, t.remote.name, name, far)
+		f.Diverged = queue.ForcedText(name, far, t.remote.name, there, cmp.Or(last, here))
 	case base != there:
 		f.Theirs = there
 		f.Diverged = fmt.Sprintf("%s here (%.10s) and at %s (%.10s) each have commits of their own; merge "+
@@ -252,7 +247,7 @@ func (t *target) forwardTarget(ctx context.Context, here, there string) ([]strin
 		return nil, err
 	}
 	c := queue.Command{From: here, To: there, IDs: []string{"what " + t.remote.name + " has"}}
-	e, err := t.moveTarget(ctx, &queue.State{}, c, hold)
+	e, err := t.moveTarget(ctx, &queue.State{}, c, hold, false)
 	if err != nil {
 		return nil, err
 	}
@@ -290,7 +285,7 @@ func (t *target) sendCommit(ctx context.Context, commit, from string) (p queue.P
 			branchName(t.remote.ref))
 		t.remote.at = time.Time{}
 	case errors.Is(err, git.ErrRefused):
-		p.Refused = true
+		p.Refused, p.Words = true, err.Error()
 		do := "push it yourself"
 		if t.isShared() { // nothing is on the branch here
 			do = "let who works on " + t.o.Owner.Host + " push to " + branchName(t.remote.ref) + "; it is tried again"

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -51,7 +52,8 @@ func (k *checks) verifyTree(ctx context.Context, s *queue.State, c queue.Command
 }
 
 func (t *target) authorText(ctx context.Context, commit string) (string, error) {
-	author, subject, err := t.o.Repo.Author(ctx, commit)
+	author, message, err := t.o.Repo.Author(ctx, commit)
+	subject, _, _ := strings.Cut(message, "\n")
 	return fmt.Sprintf("by %s (%s)", author, subject), err
 }
 
