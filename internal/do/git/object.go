@@ -152,8 +152,8 @@ func (r *History) Loose(ctx context.Context) (int, error) {
 }
 
 // Compact packs the objects of pawl's own repository, and drops those that no ref has led to for a week.
-func (r *History) Compact(ctx context.Context) error {
-	if _, err := command.Run(ctx, r.NewCall("gc", "--quiet", "--cruft", "--prune=1.week.ago")); err != nil {
+func (r *RefStore) Compact(ctx context.Context) error {
+	if err := r.runRefs(ctx, r.NewCall("gc", "--quiet", "--cruft", "--prune=1.week.ago")); err != nil {
 		return fmt.Errorf("cannot pack loose objects: %w", err)
 	}
 	return nil

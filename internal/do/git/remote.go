@@ -78,7 +78,7 @@ func (r *Repo) Fetch(ctx context.Context, remote, ref, into string) (found bool,
 	if err != nil {
 		return false, err
 	}
-	_, err = command.Run(ctx, c)
+	err = r.runRefs(ctx, c)
 	if e, ok := errors.AsType[*command.Error](err); ok && strings.Contains(e.Stderr, "couldn't find remote ref") {
 		return false, nil
 	}

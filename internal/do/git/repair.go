@@ -230,7 +230,7 @@ func beforeBoot(path string) bool {
 // runRefs runs a command that moves refs. Git itself waits ten seconds for the lock of a ref. If it
 // is still there, its holder may be dead: git was killed. Such locks are removed if
 //
-//   - they are those of refs, of HEAD or of packed-refs, and files of this user;
+//   - they are those of refs, HEAD, packed-refs or the commit graph, and files of this user;
 //   - no git works in the repository after they were seen, so that they have no holder.
 //
 // The lock of an index is never removed: there may be something in it. Time is what git waits, and
@@ -284,6 +284,7 @@ func (r *RefStore) refLocks() map[string]os.FileInfo {
 	for _, dir := range []string{r.Dir, r.Common} {
 		add(filepath.Join(dir, "HEAD.lock"))
 		add(filepath.Join(dir, "packed-refs.lock"))
+		add(filepath.Join(dir, "objects", "info", "commit-graph.lock"))
 		_ = filepath.WalkDir(filepath.Join(dir, "refs"), func(path string, _ fs.DirEntry, err error) error {
 			if err == nil && strings.HasSuffix(path, ".lock") {
 				add(path)

@@ -72,7 +72,7 @@ func (r *rig) killed(gate, point string) {
 
 var points = []string{
 	"before opened", "after opened", "before added", "after added", "before prepared", "after prepared", "before verified", "after verified",
-	"before ref", "after ref", "after files", "before landed", "after landed",
+	"files locked", "before ref", "after ref", "after files", "before landed", "after landed",
 }
 
 func TestKilledAtEachPoint(t *testing.T) {

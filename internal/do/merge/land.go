@@ -144,6 +144,7 @@ func (t *target) moveTarget(ctx context.Context, s *queue.State, c queue.Command
 			return refusedEvent(queue.Refusal{Why: why, IDs: ids}), err
 		}
 	}
+	t.o.point("files locked")
 	if dry {
 		return queue.Event{}, nil
 	}

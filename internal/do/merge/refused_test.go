@@ -186,7 +186,7 @@ func TestNothingIsPushedThatCannotLandHere(t *testing.T) {
 func TestKilledAtEachPointOfAPush(t *testing.T) {
 	t.Parallel()
 	for _, point := range []string{
-		"after verified", "before sent", "after sent", "before ref", "after ref", "after files", "before landed", "after landed",
+		"after verified", "files locked", "before sent", "after sent", "before ref", "after ref", "after files", "before landed", "after landed",
 	} {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()

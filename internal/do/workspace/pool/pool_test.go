@@ -153,6 +153,10 @@ func TestAKeptWorkspaceIsTakenAsItWas(t *testing.T) {
 	p := r.open()
 	w := r.take(p, "task-001")
 	r.put(w.Dir, "a", "work\n")
+	locks := []string{".git/index.lock", ".git/HEAD.lock", ".git/refs/heads/pawl/task-001.lock"} // of a git that was killed
+	for _, name := range locks {
+		r.put(w.Dir, name, "")
+	}
 	if _, err := p.Take(t.Context(), "task-001", "HEAD"); !errors.Is(err, ErrTaken) {
 		t.Errorf("taking it twice: %v", err)
 	}
@@ -164,6 +168,11 @@ func TestAKeptWorkspaceIsTakenAsItWas(t *testing.T) {
 	}
 	if got, err := os.ReadFile(filepath.Join(v.Dir, "a")); err != nil || string(got) != "work\n" {
 		t.Errorf("a is %q, %v", got, err)
+	}
+	for _, name := range locks {
+		if exists(filepath.Join(v.Dir, name)) {
+			t.Errorf("%s is left", name)
+		}
 	}
 	r.release(p, v, Stopped("you stopped it"))
 	kept, err := p.Recoveries(t.Context(), "task-001")

@@ -200,6 +200,7 @@ func (p *Pool) again(ctx context.Context, row store.Workspace) (w Workspace, mis
 	}
 	w = p.workspace(row)
 	w.Kept, w.Notes = true, notes
+	dropAgentLocks(row.Dir)
 	switch changed, err := c.RestoreAlternates(); {
 	case err != nil:
 		w.Notes = append(w.Notes, fmt.Sprintf("its repository is broken, so only its files can be saved: %v", err))
