@@ -130,10 +130,14 @@ func (p *reporter) reasonToConfirm(ctx context.Context, task *board.Case, base, 
 }
 
 // blameOthers looks what the task of a run that failed is not to blame for: a disk that was full, or
-// what only a person can set right for an agent.
+// what only a person can set right for an agent. An agent that an earlier pawl began may have ended on a disk that has
+// room now.
 func (p *reporter) blameOthers(ctx context.Context, l *slot, o *schedule.Outcome) {
-	end, by := lastEnd(ctx, p.o.Store, l.runID())
+	end, by, began := lastEnd(ctx, p.o.Store, l.runID())
+	room, _ := p.o.Pool.Room()
 	switch {
+	case end == loop.EndedDisk && began.Before(l.since) && room < pool.RoomClean:
+		o.Status, o.Why = loop.Interrupted, "the disk was nearly full when its agent ended, and has room again"
 	case end == loop.EndedDisk:
 		o.NotStarted, o.Machine = true, true
 	case o.Status == loop.FailedRun:

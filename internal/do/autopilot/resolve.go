@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/deliver"
@@ -164,27 +165,25 @@ func (r *Resolver) reasonUnfinished(ctx context.Context, run string, s *loop.Sta
 	case s.Status == loop.Paused && s.Command.Limited:
 		return &merge.LaterError{Until: s.Command.Until, Why: why}
 	case failed:
-		if end, by := lastEnd(ctx, r.Store, run); end == loop.EndedDisk || by != "" {
+		if end, by, _ := lastEnd(ctx, r.Store, run); end == loop.EndedDisk || by != "" {
 			return &merge.LaterError{Why: why}
 		}
 	}
 	return &unmergedError{why}
 }
 
-// lastEnd tells how the last agent of a run ended, and what stopped it that only a person can set
-// right for every task: "" for nothing.
-func lastEnd(ctx context.Context, db *store.Store, run string) (loop.Ended, failure.Class) {
+// lastEnd is how the last agent of a run ended, what stopped it that only a person can set right for every task, ""
+// for nothing, and when it began.
+func lastEnd(ctx context.Context, db *store.Store, run string) (end loop.Ended, by failure.Class, began time.Time) {
 	list, err := db.LastIterations(ctx, run, 1)
 	if err != nil || len(list) == 0 {
-		return "", ""
+		return "", "", began
 	}
-	f := list[0].Failure
-	if f == nil || f.Kind != failure.Permanent || f.Step != "" {
-		return list[0].Exit.Ended, ""
+	if f := list[0].Failure; f != nil && f.Kind == failure.Permanent && f.Step == "" {
+		switch f.Class {
+		case failure.Auth, failure.QuotaExhausted, failure.Validation, failure.Network:
+			by = f.Class
+		}
 	}
-	switch f.Class {
-	case failure.Auth, failure.QuotaExhausted, failure.Validation, failure.Network:
-		return list[0].Exit.Ended, f.Class
-	}
-	return list[0].Exit.Ended, ""
+	return list[0].Exit.Ended, by, list[0].StartedAt
 }
