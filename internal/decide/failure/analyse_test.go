@@ -105,6 +105,11 @@ func TestKinds(t *testing.T) {
 		{Evidence{Source: "gate", ExitCode: 128, Output: "fatal: Unable to create '/repo/.git/index.lock': File exists."}, GitState, Transient, true},
 		{Evidence{Source: "agent", ExitCode: 2, Output: "error: unexpected argument '--x' found"}, Validation, Permanent, false},
 		{Evidence{Source: "gate", ExitCode: 2, Output: "error: unexpected argument '--x' found"}, Validation, Work, false},
+		// A program whose types have no word for a model that does not exist says so in its message.
+		{invalid("There's an issue with the selected model (x). It may not exist or you may not have access to it."), Validation, Permanent, false},
+		{invalid(`API Error: 404 {"type":"error","error":{"type":"not_found_error","message":"model: x"}}`), Validation, Permanent, false},
+		{invalid("The model `gpt-x` does not exist or you do not have access to it."), Validation, Permanent, false},
+		{invalid("messages.1.content: at least one block is required"), Validation, Work, false},
 		{Evidence{Source: "agent", ExitCode: 1, CutOff: true}, Crash, Transient, true},
 		{Evidence{Source: "gate", ExitCode: 1}, Unknown, Work, false},
 	} {
@@ -113,6 +118,11 @@ func TestKinds(t *testing.T) {
 			t.Errorf("%+v: %s %s %v, want %s %s %v", c.e, a.Class, a.Kind, a.Transient, c.class, c.kind, c.transient)
 		}
 	}
+}
+
+// invalid is an error that an agent types as a bad request.
+func invalid(message string) Evidence {
+	return Evidence{Source: "agent", ExitCode: 1, Errors: []APIError{{Type: "invalid_request", Message: message}}}
 }
 
 var evening = time.Date(2026, 11, 20, 18, 30, 0, 0, time.FixedZone("here", -5*3600))

@@ -107,9 +107,12 @@ func untypedMessage(e Evidence) string {
 }
 
 // setupError: asking for a model that does not exist, or at an address that is
-// not the provider's, stays wrong until a person changes the configuration.
+// not the provider's, stays wrong until a person changes the configuration. Some programs have no type
+// for that, and only say it.
 func setupError(a APIError) bool {
-	return a.Status == 404 || words.Has(a.Type, "not_found", "certificate_error", "redirect")
+	hits := findHits(printed.Split(words.Cut(a.Message, 2000)))
+	isSaid := byWords(hits, func(c Class) bool { return c == Validation }).flags&setup != 0
+	return isSaid || a.Status == 404 || words.Has(a.Type, "not_found", "certificate_error", "redirect")
 }
 
 // classOf reads one typed error: first what it is about, then the provider's
