@@ -175,10 +175,11 @@ const guessedLines = 100
 func guessClass(h *hits) verdict {
 	var lines []string
 	for i := max(0, h.t.LineCount()-guessedLines); i < h.t.LineCount(); i++ {
-		lines = append(lines, varying().ReplaceAllString(h.t.LineAt(i), ""))
+		said := varying().ReplaceAllString(h.t.LineAt(i), "")
+		lines = append(lines, dates().ReplaceAllString(said, ""))
 	}
 	name, probability := ranking.Class(lines)
-	if probability < 0.5 || len(h.alarms) == 0 {
+	if silent := len(h.alarms)+len(h.doubts) == 0; silent || probability < 0.3 {
 		return verdict{class: Unknown, line: -1}
 	}
 	return verdict{class: Class(name), line: -1}

@@ -47,7 +47,7 @@ func TestHeadlines(t *testing.T) {
 			"    at packageResolve (node:internal/modules/esm/resolve:768:81) {\n  code: 'ERR_MODULE_NOT_FOUND'\n}\n\nNode.js v24.15.0\n", "",
 			"Cannot find package 'yocto-queue'"},
 		{"echoes of npm and make", "> blog@1.0.0 check\n> node check.js\n\nsite check of blog, strict\n 31 pages\n" +
-			"post 'hello' has no title\nmake: *** [Makefile:2: check] Error 4\n", "", "post 'hello' has no title (exit status 4)"},
+			"post 'hello' has no title\nmake: *** [Makefile:2: check] Error 4\n", "", "post 'hello' has no title"},
 		{"what cargo says of itself", "     Running tests/cli.rs (target/debug/deps/cli-1)\n\nrunning 1 test\n" +
 			"error: test failed, to rerun pass `--test cli`\n\nCaused by:\n" +
 			"  process didn't exit successfully: `/w/cli-1` (signal: 11, SIGSEGV: invalid memory reference)\n", "",

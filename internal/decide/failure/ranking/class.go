@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/pawl-dev/pawl/internal/decide/lazy"
 )
 
 //go:embed classes.txt
@@ -34,14 +36,21 @@ var classWeights = sync.OnceValue(func() map[string]map[string]float64 {
 // always is a feature of every output.
 const always = "always"
 
-// classFeatures are the features of an output that its class is guessed by: its words, and some marks of lines.
-func classFeatures(texts []string) []string {
+// classFeatures are the features of an output that its class is guessed by: its words, some marks of lines, the
+// extensions of files, and all that is known of the line that says best what went wrong.
+func classFeatures(texts []string, lines map[string]float64) []string {
 	found := map[string]bool{always: true}
+	if best := bestOf(texts, lines); best >= 0 {
+		addBest(found, readLine(best, texts[best]))
+	}
 	for i, text := range texts {
 		if strings.TrimSpace(text) == "" {
 			continue
 		}
 		l := readLine(i, text)
+		for _, file := range extension().FindAllStringSubmatch(l.text, -1) {
+			found["ext "+strings.ToLower(file[1])] = true
+		}
 		l.eachOwn(func(name string) {
 			word := strings.HasPrefix(name, "word:") || strings.HasPrefix(name, "first:")
 			if word || slices.Contains([]string{"place first", "named", "leveled", "coded", "counts", "exit"}, name) {
@@ -52,6 +61,24 @@ func classFeatures(texts []string) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
+// addBest adds the features of the line that says best what went wrong.
+func addBest(found map[string]bool, l line) {
+	l.eachOwn(func(name string) { found["best "+name] = true })
+	last := ""
+	for word := range wordsIn(l.text) {
+		if last != "" {
+			found["pair "+last+" "+word] = true
+		}
+		last = word
+	}
+	for _, file := range extension().FindAllStringSubmatch(l.text, -1) {
+		found["best ext "+strings.ToLower(file[1])] = true
+	}
+}
+
+// extension is that of a file's name.
+var extension = lazy.Regexp(`[\w-]\.([A-Za-z]\w{0,7})(?:$|[:"'),(\]]|\s)`)
+
 // other stands for the classes that are not guessed: what needs a person or passes by itself has to be said
 // in so many words.
 const other = "other"
@@ -59,9 +86,15 @@ const other = "other"
 // Class returns the most probable class of a failure that an agent repairs, by the words of its output, and
 // how probable it is, from 0 to 1, that it is one of these classes at all.
 func Class(texts []string) (class string, probability float64) {
+	return classBy(classWeights(), weights(), texts)
+}
+
+// classBy is [Class] by other weights than those that are built in.
+func classBy(table map[string]map[string]float64, lines map[string]float64, texts []string) (string, float64) {
+	class := ""
 	scores := map[string]float64{}
-	for _, name := range classFeatures(texts) {
-		for class, weight := range classWeights()[name] {
+	for _, name := range classFeatures(texts, lines) {
+		for class, weight := range table[name] { // order does not show: a sum for each class
 			scores[class] += weight
 		}
 	}
@@ -76,4 +109,15 @@ func Class(texts []string) (class string, probability float64) {
 		return "", 0
 	}
 	return class, 1 - math.Exp(scores[other])/sum
+}
+
+// bestOf returns the line that ranks best, -1 for none.
+func bestOf(texts []string, table map[string]float64) int {
+	best, most := -1, float64(None)
+	for i, score := range linesBy(table, texts) {
+		if score > most {
+			best, most = i, score
+		}
+	}
+	return best
 }

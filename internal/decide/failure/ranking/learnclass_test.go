@@ -15,16 +15,17 @@ import (
 const classDecay = 1.0
 
 // learnClasses finds for each feature what it counts for each class: a softmax over the classes.
-func learnClasses(samples []*sample) map[string]map[string]float64 {
+func learnClasses(samples []*sample, lines map[string]float64) map[string]map[string]float64 {
 	outputs, classes := map[string]int{}, map[string]int{}
 	features := make([][]string, len(samples))
 	for n, s := range samples {
-		features[n] = classFeatures(s.lines)
+		features[n] = classFeatures(lastLines(s.lines), lines)
 		for _, name := range features[n] {
 			outputs[name]++
 		}
-		s.Class[0] = guessable(s.Class[0])
-		classes[s.Class[0]] = 0
+		for _, class := range s.Class {
+			classes[guessable(class)] = 0
+		}
 	}
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(outputs)), func(name string) bool { return outputs[name] < 3 })
 	number := map[string]int{}
@@ -45,12 +46,24 @@ func learnClasses(samples []*sample) map[string]map[string]float64 {
 			}
 		}
 	}
+	accepted := make([][]int, len(samples))
+	for n, s := range samples {
+		named := slices.ContainsFunc(s.Class, func(class string) bool { return guessable(class) == class })
+		for _, class := range s.Class {
+			if named && class == "unknown" {
+				continue
+			}
+			if at := classes[guessable(class)]; !slices.Contains(accepted[n], at) {
+				accepted[n] = append(accepted[n], at)
+			}
+		}
+	}
 	p := make([]float64, k)
 	for round := range 200 {
 		for i := range g {
 			g[i] = classDecay * w[i]
 		}
-		for n, s := range samples {
+		for n := range samples {
 			clear(p)
 			for _, f := range rows[n] {
 				for c := range k {
@@ -65,7 +78,13 @@ func learnClasses(samples []*sample) map[string]map[string]float64 {
 			for c := range k {
 				p[c] /= sum
 			}
-			p[classes[s.Class[0]]]--
+			right := 0.0
+			for _, class := range accepted[n] {
+				right += p[class]
+			}
+			for _, class := range accepted[n] {
+				p[class] -= p[class] / max(right, 1e-300)
+			}
 			for _, f := range rows[n] {
 				for c := range k {
 					g[f*k+c] += p[c]
@@ -93,7 +112,7 @@ func learnClasses(samples []*sample) map[string]map[string]float64 {
 	return table
 }
 
-func writeClasses(t *testing.T, table map[string]map[string]float64) {
+func printClasses(table map[string]map[string]float64) string {
 	var out strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(table)) {
 		fmt.Fprintf(&out, "%s\t", name)
@@ -102,9 +121,7 @@ func writeClasses(t *testing.T, table map[string]map[string]float64) {
 		}
 		out.WriteString("\n")
 	}
-	if err := os.WriteFile("classes.txt", []byte(out.String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	return out.String()
 }
 
 // guessable is the class, or other for one that is never guessed.

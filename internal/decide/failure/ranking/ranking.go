@@ -34,7 +34,10 @@ const None = -1000
 
 // Lines returns for each line how well it says what went wrong. Only the differences between the
 // numbers mean something. Of a long line only the start is examined.
-func Lines(lines []string) []float64 {
+func Lines(lines []string) []float64 { return linesBy(weights(), lines) }
+
+// linesBy is [Lines] by other weights than those that are built in.
+func linesBy(table map[string]float64, lines []string) []float64 {
 	scores := make([]float64, len(lines))
 	for i := range scores {
 		scores[i] = None
@@ -43,7 +46,7 @@ func Lines(lines []string) []float64 {
 		if scores[i] == None {
 			scores[i] = 0
 		}
-		scores[i] += weights()[name]
+		scores[i] += table[name]
 	})
 	return scores
 }
@@ -129,6 +132,9 @@ func outputOf(lines []line) *output {
 	o := &output{lines: lines, shapes: map[string]int{}, opened: map[string]int{}, groups: []group{
 		{name: "strong", member: func(l line) bool { return l.marks.hasAny("strong") }},
 		{name: "begins", member: func(l line) bool { return l.marks.hasAny("begins", "named", "leveled") }},
+		{name: "located", member: func(l line) bool {
+			return l.marks.hasAny("place") && !l.marks.hasAny("frame", "place alone")
+		}},
 		{name: "fails", member: func(l line) bool { return l.failing > 0 }},
 	}}
 	for n, l := range lines {
@@ -144,6 +150,10 @@ func outputOf(lines []line) *output {
 	}
 	return o
 }
+
+// pairedMarks are the marks that count another way by what stands around the line.
+var pairedMarks = strings.Fields("strong begins place named leveled counts exit capital frame warns coded prefix " +
+	"digit path quote source upper small number echo clock")
 
 // eachAround calls add for each feature that line n has by what stands around it, and for the pairs
 // of such a feature and a mark of the line.
@@ -200,7 +210,7 @@ func (o *output) eachAround(n int, blankAbove, blankBelow bool, add func(name st
 	pair(l.marks.hasAny("ends :"), "ends :")
 	add("alike " + strconv.Itoa(min(o.shapes[l.shape], 4)))
 	pair(o.shapes[l.shape] > 1 && o.opened[l.shape] == n, "alike first")
-	for _, mark := range strings.Fields("strong begins place named leveled counts exit capital frame") {
+	for _, mark := range pairedMarks {
 		if l.marks.hasAny(mark) {
 			for _, name := range paired {
 				add(mark + " & " + name)
