@@ -89,11 +89,9 @@ func judgeOutput(e Evidence, h *hits, out printed.Reading) verdict {
 	if tests, ok := runners.Read(h.t); ok && tests.Failed > 0 { // a runner that only counts
 		return verdict{class: TestFailure, weight: suiteWeight, line: -1}
 	}
-	if formed := byForm(h); formed.weight > 0 {
-		return formed
-	}
-	if v.class == Unknown && e.Source != "agent" {
-		return guessClass(h)
+	repaired := v.class == Unknown || v.class == Validation && v.flags == 0
+	if guessed := guessClass(h); guessed.class != Unknown && repaired && e.Source != "agent" {
+		return guessed
 	}
 	return v
 }
