@@ -24,6 +24,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/agent/agents"
+	"github.com/pawl-dev/pawl/internal/do/agent/program"
 	"github.com/pawl-dev/pawl/internal/do/egress"
 	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/git"
@@ -87,7 +88,8 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 	shown, secrets := m.shownPaths(home, path)
 	place := sandbox.Place{
 		Root: cmp.Or(o.Top, o.Plan.Root), Home: home, State: o.StateDir, Shown: shown, Asked: m.askedPaths(o.Say),
-		Temp: []string{"/tmp", "/var/tmp", m.getenv("TMPDIR")}, Moved: movedHome(m.getenv), Write: m.writableFolders(),
+		Temp:  []string{"/tmp", "/var/tmp", m.getenv("TMPDIR")},
+		Moved: program.MovedHome(m.getenv), Write: m.writableFolders(),
 		Share: o.Config.Safety.ShareTmp, Sockets: o.Config.Safety.UnixSockets,
 		UID: os.Getuid(), Spare: []int{os.Getpid()},
 	}
@@ -155,10 +157,10 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 // program's own.
 func (m maker) placeAgent(place *sandbox.Place, name string, ag runplan.Agent, secret []string) (own []string) {
 	home := place.Home
-	program, args, own := m.ownFolders(name, ag, home)
+	programName, args, own := m.ownFolders(name, ag, home)
 	getenv := func(variable string) string { return lookupEnv(ag.Env, variable, m.getenv(variable)) }
-	place.Hide = slices.Concat(secret, agents.OthersFolders(program, home, getenv))
-	place.Home, place.Moved = getenv("HOME"), movedHome(getenv)
+	place.Hide = slices.Concat(secret, agents.OthersFolders(programName, home, getenv))
+	place.Home, place.Moved = getenv("HOME"), program.MovedHome(getenv)
 	place.Temp = append(slices.Clone(place.Temp), getenv("TMPDIR"))
 	known := slices.Concat(own, place.Temp, place.Moved, []string{home, place.Home, m.StateDir, place.Root})
 	apart := append(slices.Clone(secret), m.StateDir, place.Root, m.Plan.Root)
@@ -166,7 +168,7 @@ func (m maker) placeAgent(place *sandbox.Place, name string, ag runplan.Agent, s
 		return slices.ContainsFunc(apart, func(dir string) bool { return holdsOneOf(dir, path) })
 	}
 	mayShow := func(path string) bool { return !holdsOneOf(path, known...) && !isApart(path) }
-	folders, read := m.namedByVariables(program, ag.Env, mayShow)
+	folders, read := m.namedByVariables(programName, ag.Env, mayShow)
 	packages := slices.DeleteFunc(packagesOf(args, home), func(path string) bool { return !mayShow(path) })
 	place.Shown = slices.Concat(place.Shown, slices.DeleteFunc(args, isApart), packages, read)
 	place.Hide = append(place.Hide, m.secretsIn(slices.Concat(packages, read), maxLooked)...)

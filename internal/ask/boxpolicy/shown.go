@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/safety"
 	"github.com/pawl-dev/pawl/internal/do/agent/agents"
 	"github.com/pawl-dev/pawl/internal/do/agent/program"
@@ -108,11 +107,6 @@ func holdsOneOf(dir string, paths ...string) bool {
 func isProgram(e os.DirEntry) bool {
 	info, err := e.Info()
 	return err == nil && info.Mode()&0o111 != 0
-}
-
-// movedHome are the parts of the home folder that variables move elsewhere.
-func movedHome(getenv func(string) string) []string {
-	return lists.Each(program.XDG(""), func(name string) string { return program.InHome("", name, getenv) })
 }
 
 // namedByVariables are the paths in the variables that a program reads, and in those that

@@ -52,8 +52,7 @@ type Route struct {
 // Other is another endpoint of the route's protocol, whose key goes out as the
 // protocol says.
 func (r Route) Other(base, key string) *Route {
-	header := map[Protocol]string{Anthropic: "X-Api-Key", OpenAI: "Authorization", Gemini: "X-Goog-Api-Key"}[r.Protocol]
-	return &Route{Name: r.Name, Protocol: r.Protocol, Base: base, Header: header, Key: key}
+	return &Route{Name: r.Name, Protocol: r.Protocol, Base: base, Header: r.Protocol.KeyHeader(), Key: key}
 }
 
 // Protocol is the API that a provider speaks.
@@ -65,6 +64,11 @@ const (
 	OpenAI    Protocol = "openai"
 	Gemini    Protocol = "gemini"
 )
+
+// KeyHeader is the header that a key of the protocol goes out in.
+func (p Protocol) KeyHeader() string {
+	return map[Protocol]string{Anthropic: "X-Api-Key", OpenAI: "Authorization", Gemini: "X-Goog-Api-Key"}[p]
+}
 
 // Placeholders for the gateway's address and for the attempt's token in a command line and in
 // variables. The supervisor replaces both when it starts the agent: they are not known before.

@@ -2,14 +2,12 @@
 // pawl knows. It is data: what an agent is like is in its own package, and
 // nothing is started or looked up on the machine here.
 //
-// A program is a folder beside this one, whose Program says how it is started and read,
-// its facts for people in facts.json, and a word in programs.
+// A program is a folder beside this one, whose program.json says all of how it is started, and a
+// word in programs.
 package agents
 
 import (
 	"cmp"
-	_ "embed"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -59,27 +57,12 @@ var programs = []func() program.Program{
 // played is the agent of tests and demonstrations, and the format that it prints.
 const played = "script"
 
-// Programs are all agent programs that pawl knows, the preferred ones first.
-func Programs() []program.Program {
-	return lists.Each(programs, func(data func() program.Program) program.Program {
-		p := data()
-		p.Facts = facts()[p.Name]
-		return p
-	})
-}
-
-//go:embed facts.json
-var factsFile []byte
-
-// facts are what pawl knows of the programs beside their command lines, by name.
-var facts = sync.OnceValue(func() (all map[string]agent.Facts) {
-	if err := json.Unmarshal(factsFile, &all); err != nil {
-		panic(err) // the file is part of the program
-	}
-	return all
+// Programs are the descriptions of all built-in agents that are programs of their own, read once.
+var Programs = sync.OnceValue(func() []program.Program {
+	return lists.Each(programs, func(read func() program.Program) program.Program { return read() })
 })
 
-// known are the programs by name. They are only read.
+// known are the programs by name.
 var known = sync.OnceValue(func() map[string]program.Program {
 	all := map[string]program.Program{}
 	for _, p := range Programs() {

@@ -47,7 +47,7 @@ func page() string {
 // withKey is how the model calls of a program with a key are counted.
 func withKey(p program.Program) string {
 	switch {
-	case p.Doors == nil:
+	case len(p.Doors) == 0:
 		return "cannot be pointed at it"
 	case p.Pointing.Path != "":
 		return "yes, with `isolate: true`"

@@ -10,33 +10,18 @@
 package amp
 
 import (
-	"time"
+	_ "embed" // of the program's file
 
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/agent/claude"
 	"github.com/pawl-dev/pawl/internal/do/agent/program"
 )
 
+//go:embed program.json
+var file string
+
 // Program is Amp.
-func Program() program.Program {
-	return program.Program{
-		Name: "amp", Binary: "amp",
-		Flags: program.Flags{
-			Args:  []string{"-x", "--stream-json"},
-			Allow: []string{"--dangerously-allow-all"},
-		},
-		Env:   []string{"AMP_SKIP_UPDATE_CHECK=1"},
-		Grace: 8 * time.Second, Quiet: 20 * time.Minute,
-		Parser: "amp", Structured: true, Live: true,
-		Own: program.Lines(NewParser),
-		Account: program.Account{
-			Folders:   []string{".config/amp", ".local/share/amp", ".cache/amp"},
-			Variables: []string{"AMP_*"}, Single: true,
-			Services: []program.Service{{Hosts: []string{"ampcode.com"}, Base: []string{"AMP_URL"}}},
-		},
-		Install: "npm install -g @sourcegraph/amp, then set AMP_API_KEY or run amp login",
-	}
-}
+func Program() program.Program { return program.Read(file, program.Lines(NewParser)) }
 
 // NewParser returns a parser for one run.
 func NewParser() agent.Parser {

@@ -17,8 +17,8 @@ package cline
 import (
 	"bytes"
 	"cmp"
+	_ "embed" // of the program's file
 	"encoding/json"
-	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
@@ -27,49 +27,11 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/agent/program"
 )
 
-// Program is Cline.
-func Program() program.Program {
-	return program.Program{
-		Name: "cline", Binary: "cline",
-		Flags: program.Flags{
-			Args:  []string{"--json"},
-			Allow: []string{"--auto-approve", "true"},
-			Model: "-m",
-		},
-		Prompt: program.Argument,
-		Env:    []string{"CLINE_NO_AUTO_UPDATE=1", "CLINE_TELEMETRY_DISABLED=1"},
-		State:  program.State{Flag: "--data-dir"},
-		Gateway: program.Gateway{
-			Doors: []program.Door{
-				newDoor(program.ToAnthropic.With("ANTHROPIC_API_KEY"), "anthropic", "/v1"),
-				newDoor(program.ToOpenAI, "openai-compatible", ""),
-			},
-			Pointing: agent.File{Path: "settings/providers.json", Content: `{"version":1,{parts}}`},
-			Settings: agent.File{Path: "settings/global-settings.json",
-				Content: `{"tools":{"web_search":{"enabled":false}}}`},
-			Closed: []string{"CLINE_API_KEY"},
-		},
-		Grace:  5 * time.Second,
-		Parser: "cline", Structured: true, Live: true,
-		Own: program.Lines(NewParser),
-		Account: program.Account{
-			Folders:   []string{".cline"},
-			Moves:     []program.Move{{Variable: "CLINE_DIR", Instead: []string{".cline"}}},
-			Variables: []string{"CLINE_*"},
-			Services:  program.Keyed(program.Service{Hosts: []string{"api.cline.bot"}}),
-		},
-		Install: "npm install -g cline, then run cline auth",
-	}
-}
+//go:embed program.json
+var file string
 
-// newDoor is a provider in the program's own settings.
-func newDoor(d program.Door, provider, path string) program.Door {
-	d.Part = `"lastUsedProvider":"` + provider + `","providers":{"` + provider +
-		`":{"settings":{"provider":"` + provider +
-		`","apiKey":"` + agent.GatewayToken + `","model":"{model}","baseUrl":"{url}` + path +
-		`"},"updatedAt":"2026-01-01T00:00:00.000Z","tokenSource":"manual"}}`
-	return d
-}
+// Program is Cline.
+func Program() program.Program { return program.Read(file, program.Lines(NewParser)) }
 
 // Parser is the [agent.Parser] of the program's stream.
 type Parser struct {

@@ -21,8 +21,8 @@
 package codex
 
 import (
+	_ "embed" // of the program's file
 	"encoding/json"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,85 +36,17 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/agent/program"
 )
 
+//go:embed program.json
+var file string
+
 // Program is Codex. A login and the providers are in the user's own folder; the
-// one key that it takes from the environment needs nothing of it.
-func Program() program.Program {
-	always := []string{
-		"--skip-git-repo-check",
-		// Both ask servers outside at every start.
-		"--disable", "plugins", "--disable", "apps",
-		"-c", "analytics.enabled=false", "-c", "check_for_update_on_startup=false",
-	}
-	return program.Program{
-		Name: "codex", Binary: "codex", Wrapped: binaryPaths(runtime.GOOS, runtime.GOARCH),
-		Flags: program.Flags{
-			Args:     []string{"exec", "--json"},
-			Allow:    append([]string{"--dangerously-bypass-approvals-and-sandbox"}, always...),
-			ReadOnly: append([]string{"--sandbox", "read-only"}, always...),
-			Offline:  []string{"-c", `web_search="disabled"`},
-			Model:    "--model",
-			Tools: []string{"-c", "mcp_servers.pawl.command={pawl}", "-c",
-				`mcp_servers.pawl.args=["mcp","--run",{tools}]`},
-		},
-		PromptAt: "-",
-		Limit:    1 << 20, Characters: true,
-		State: program.State{Env: []string{"CODEX_HOME={state}"}, Keys: []string{"CODEX_API_KEY"}},
-		Gateway: program.Gateway{
-			Doors: []program.Door{newDoor()},
-		},
-		Grace:  5 * time.Second,
-		Parser: "codex", Structured: true,
-		Own: program.Lines(NewParser),
-		Account: program.Account{
-			Folders:   []string{".codex"},
-			Login:     ".codex/auth.json",
-			Moves:     []program.Move{{Variable: "CODEX_HOME", Instead: []string{".codex"}}},
-			Variables: []string{"OPENAI_*", "CODEX_*", "AZURE_OPENAI_*"}, Single: true,
-			Unread: []string{"OPENAI_API_KEY", "AZURE_OPENAI_API_KEY"},
-			Services: []program.Service{
-				{Hosts: program.OpenAI.Hosts, Base: []string{"OPENAI_BASE_URL"}},
-				{Hosts: []string{"chatgpt.com", "auth.openai.com"},
-					Unless: []string{"CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"}},
-			},
-		},
-		Usage:   &agent.UsageFile{Variable: "CODEX_HOME", Home: ".codex", Days: "sessions", Suffix: ".jsonl"},
-		Install: "npm install -g @openai/codex",
-	}
-}
-
-// binaryPaths returns the paths at which the native binary may be, from the folder of the npm
-// package's wrapper: in the platform's package beside or inside of it, or in the package itself.
-func binaryPaths(system, arch string) []string {
-	machine := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[arch]
-	if arch == "amd64" {
-		arch = "x64"
-	}
-	target := machine + "-unknown-linux-musl"
-	if system == "darwin" {
-		target = machine + "-apple-darwin"
-	}
-	platform := "codex-" + system + "-" + arch
-	return []string{
-		"../../" + platform + "/vendor/" + target + "/bin/codex",
-		"../node_modules/@openai/" + platform + "/vendor/" + target + "/bin/codex",
-		"../vendor/" + target + "/bin/codex",
-		"../vendor/" + target + "/codex/codex",
-	}
-}
-
-// newDoor makes the gateway a provider of the program's configuration. It tries nothing again
-// there: the gateway does.
-func newDoor() program.Door {
-	d := program.ToOpenAI.With("CODEX_API_KEY")
-	for _, setting := range []string{
-		`model_provider="pawl"`, `model_providers.pawl.name="pawl"`, `model_providers.pawl.base_url="{url}"`,
-		`model_providers.pawl.env_key="CODEX_API_KEY"`, `model_providers.pawl.wire_api="responses"`,
-		`model_providers.pawl.request_max_retries=0`, `model_providers.pawl.stream_max_retries=1`,
-	} {
-		d.Args = append(d.Args, "-c", setting)
-	}
-	return d
-}
+// one key that it takes from the environment needs nothing of it. Plugins and apps
+// ask servers outside at every start, so both are off.
+//
+// The native binary may be in the platform's package beside or inside of the npm package's
+// wrapper, or in the package itself. The gateway is a provider of the program's configuration,
+// which tries nothing again there: the gateway does.
+func Program() program.Program { return program.Read(file, program.Lines(NewParser)) }
 
 // Parser is the [agent.Parser] of the program's stream.
 type Parser struct {

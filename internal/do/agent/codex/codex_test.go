@@ -108,19 +108,3 @@ func TestPromptLimit(t *testing.T) {
 func adapter(getenv func(string) string) program.Adapter {
 	return program.Adapter{Program: Program(), Getenv: getenv}
 }
-
-// The npm package's wrapper starts a binary that is one of each platform.
-func TestBinaries(t *testing.T) {
-	t.Parallel()
-	for platform, want := range map[string]string{
-		"linux/amd64":  "../../codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex",
-		"linux/arm64":  "../../codex-linux-arm64/vendor/aarch64-unknown-linux-musl/bin/codex",
-		"darwin/amd64": "../../codex-darwin-x64/vendor/x86_64-apple-darwin/bin/codex",
-		"darwin/arm64": "../../codex-darwin-arm64/vendor/aarch64-apple-darwin/bin/codex",
-	} {
-		system, arch, _ := strings.Cut(platform, "/")
-		if got := binaryPaths(system, arch)[0]; got != want {
-			t.Errorf("on %s it is %s, want %s", platform, got, want)
-		}
-	}
-}

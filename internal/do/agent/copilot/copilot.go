@@ -16,9 +16,8 @@ package copilot
 
 import (
 	"cmp"
+	_ "embed" // of the program's file
 	"encoding/json"
-	"fmt"
-	"runtime"
 	"slices"
 	"time"
 
@@ -29,55 +28,12 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/agent/program"
 )
 
-// Program is the Copilot CLI.
-func Program() program.Program {
-	return program.Program{
-		Name: "copilot", Binary: "copilot", Wrapped: binaryPaths(),
-		Flags: program.Flags{
-			Args: []string{"--output-format", "json", "--no-auto-update", "--no-ask-user",
-				"--disable-client-telemetry"},
-			Allow:     []string{"--allow-all"},
-			Careful:   []string{"--allow-all-tools"},
-			Model:     "--model",
-			Installed: []string{"/@github/copilot", "/Caskroom/copilot-cli"},
-		},
-		State: program.State{Env: []string{"COPILOT_HOME={state}"},
-			Keys: []string{"COPILOT_GITHUB_TOKEN", "COPILOT_PROVIDER_API_KEY"}},
-		Gateway: program.Gateway{
-			Doors:  []program.Door{newDoor()},
-			Closed: []string{"COPILOT_PROVIDER_TYPE"}, // Azure, or Anthropic
-		},
-		Grace:  5 * time.Second,
-		Parser: "copilot", Structured: true,
-		UsageFlag: "--usage-output-file",
-		Own:       program.Lines(NewParser),
-		Account: program.Account{
-			Folders:   []string{".copilot", ".config/github-copilot", ".cache/copilot"},
-			Moves:     []program.Move{{Variable: "COPILOT_HOME", Instead: []string{".copilot"}}},
-			Variables: []string{"COPILOT_*", "GH_TOKEN", "GITHUB_TOKEN"}, Single: true,
-			Services: []program.Service{{
-				Hosts: []string{"api.githubcopilot.com", "*.githubcopilot.com", "api.github.com"},
-				Base:  []string{"COPILOT_PROVIDER_BASE_URL"},
-			}},
-		},
-		Install: "npm install -g @github/copilot, then run copilot login or set COPILOT_GITHUB_TOKEN",
-	}
-}
+//go:embed program.json
+var file string
 
-// binaryPaths returns the paths at which the real binary may be, from the folder of the npm
-// package's wrapper: inside of the package, or beside it.
-func binaryPaths() []string {
-	arch := cmp.Or(map[string]string{"amd64": "x64"}[runtime.GOARCH], runtime.GOARCH)
-	name := fmt.Sprintf("copilot-%s-%s", runtime.GOOS, arch)
-	return []string{"node_modules/@github/" + name + "/copilot", "../" + name + "/copilot"}
-}
-
-// newDoor is a provider of the user's own; GitHub's serves its logins only.
-func newDoor() program.Door {
-	d := program.ToOpenAI.With("COPILOT_PROVIDER_API_KEY").By("COPILOT_PROVIDER_BASE_URL={url}")
-	d.Name, d.Base, d.Extra = "copilot", []string{"COPILOT_PROVIDER_BASE_URL"}, nil
-	return d
-}
+// Program is the Copilot CLI. The real binary is inside of the npm package's wrapper, or beside it.
+// Its door is for a provider of the user's own, of OpenAI's protocol; GitHub's serves its logins only.
+func Program() program.Program { return program.Read(file, program.Lines(NewParser)) }
 
 // maxEpoch is the year 3000: a reset beyond it is misread.
 const maxEpoch = 32_503_680_000

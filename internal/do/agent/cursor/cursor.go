@@ -13,9 +13,9 @@
 package cursor
 
 import (
+	_ "embed" // of the program's file
 	"encoding/json"
 	"strings"
-	"time"
 
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/agent/claude"
@@ -23,29 +23,11 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/agent/program"
 )
 
+//go:embed program.json
+var file string
+
 // Program is Cursor's agent.
-func Program() program.Program {
-	return program.Program{
-		Name: "cursor", Binary: "cursor-agent",
-		Flags: program.Flags{
-			Args:     []string{"-p", "--output-format", "stream-json"},
-			Allow:    []string{"--trust", "--force"},
-			ReadOnly: []string{"--trust", "--mode", "plan"},
-			Model:    "--model",
-		},
-		Prompt: program.Argument,
-		Grace:  8 * time.Second, Quiet: 20 * time.Minute,
-		Parser: "cursor", Structured: true,
-		Own: program.Lines(NewParser),
-		Account: program.Account{
-			Folders:   []string{".cursor", ".config/cursor"},
-			Variables: []string{"CURSOR_*"}, Single: true,
-			Services: []program.Service{{Hosts: []string{"*.cursor.sh"}}},
-		},
-		Install: "install Cursor's command line from cursor.com/cli, then set CURSOR_API_KEY or run " +
-			"cursor-agent login",
-	}
-}
+func Program() program.Program { return program.Read(file, program.Lines(NewParser)) }
 
 // Parser is the [agent.Parser] of the program's stream: Claude Code's, with
 // the lines that are not its own taken out.

@@ -16,8 +16,8 @@ package droid
 
 import (
 	"cmp"
+	_ "embed" // of the program's file
 	"encoding/json"
-	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
@@ -26,50 +26,13 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/agent/program"
 )
 
-// Program is droid.
-func Program() program.Program {
-	return program.Program{
-		Name: "droid", Binary: "droid",
-		Flags: program.Flags{
-			Args:    []string{"exec", "--output-format", "stream-json"},
-			Allow:   []string{"--skip-permissions-unsafe"},
-			Careful: []string{"--auto", "medium"},
-			// Without either flag it reads only.
-			ReadOnly: []string{},
-			Model:    "-m",
-		},
-		Env:   []string{"FACTORY_DROID_AUTO_UPDATE_ENABLED=false"},
-		State: program.State{Env: []string{"HOME={state}"}},
-		Gateway: program.Gateway{
-			Doors: []program.Door{
-				newDoor(program.ToAnthropic.With("ANTHROPIC_API_KEY"), "anthropic"),
-				newDoor(program.ToOpenAI, "openai"),
-			},
-			Pointing: agent.File{Path: "pawl-models.json", Content: `{"customModels":[{parts}]}`},
-			Prefix:   "custom:",
-			Closed:   []string{"FACTORY_API_KEY"}, // the models are Factory's then
-		},
-		Grace: 8 * time.Second, Quiet: 20 * time.Minute,
-		Parser: "droid", Structured: true,
-		Own: program.Lines(NewParser),
-		Account: program.Account{
-			Folders: []string{".factory"},
-			Moves: []program.Move{{Variable: "FACTORY_HOME_OVERRIDE", Below: ".factory",
-				Instead: []string{".factory"}}},
-			Variables: []string{"FACTORY_*", "DROID_*"}, Single: true,
-			Services: []program.Service{{Hosts: []string{"api.factory.ai"}}},
-		},
-		Install: "npm install -g droid, then set FACTORY_API_KEY or log in once",
-	}
-}
+//go:embed program.json
+var file string
 
-// newDoor is a model of the user's own with a provider, whom the program calls itself.
-func newDoor(d program.Door, provider string) program.Door {
-	d.Env = []string{"FACTORY_RUNTIME_SETTINGS_PATH={state}/pawl-models.json"}
-	d.Part = `{"model":"{model}","displayName":"{model}","baseUrl":"{url}","apiKey":"` + agent.GatewayToken +
-		`","provider":"` + provider + `"}`
-	return d
-}
+// Program is droid. Without a flag for permissions it only reads. The gateway's models are the
+// user's own with a provider, whom the program calls itself; with a key of Factory's they are
+// Factory's.
+func Program() program.Program { return program.Read(file, program.Lines(NewParser)) }
 
 const (
 	fromLoop   = "agent_loop"

@@ -25,6 +25,7 @@ package gemini
 import (
 	"bytes"
 	"cmp"
+	_ "embed" // of the program's file
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -56,84 +57,30 @@ const quiet = `
   "telemetry": {"enabled": false}
 `
 
+//go:embed program.json
+var file string
+
 // Program is Gemini CLI. With a key nothing of the user's own folder is needed,
 // unless the key is for a server of the user's own: then the program starts
 // only if the user's settings say how it logs in.
 func Program() program.Program {
-	return program.Program{
-		Name: "gemini", Binary: "gemini",
-		Flags: program.Flags{
-			Args:     []string{"--output-format", "stream-json"},
-			Allow:    []string{"--approval-mode", "yolo", "--skip-trust"},
-			ReadOnly: []string{"--approval-mode", "plan", "--skip-trust"},
-			Model:    "--model",
-		},
-		Limit: 8 << 20,
-		Env:   []string{"GEMINI_CLI_NO_RELAUNCH=true", "GEMINI_TELEMETRY_ENABLED=false"},
-		State: program.State{
-			Env: []string{"GEMINI_CLI_HOME={state}"}, Keys: []string{"GEMINI_API_KEY"},
-			Unless:      []string{"GOOGLE_GEMINI_BASE_URL"},
-			SettingsVar: "GEMINI_CLI_SYSTEM_DEFAULTS_PATH",
-			Settings:    agent.File{Path: "pawl-defaults.json", Content: defaults},
-			Routed:      agent.File{Path: ".gemini/settings.json", Content: routed},
-		},
-		Gateway: program.Gateway{
-			Doors:  []program.Door{program.ToGoogle.By("GOOGLE_GEMINI_BASE_URL={url}")},
-			Closed: []string{"GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_GCA"},
-		},
-		Grace:  8 * time.Second,
-		Parser: "gemini", Structured: true,
-		Own: program.Lines(NewParser),
-		Account: program.Account{
-			Folders:   []string{".gemini"},
-			Login:     ".gemini/oauth_creds.json",
-			Moves:     []program.Move{{Variable: "GEMINI_CLI_HOME", Below: ".gemini", Instead: []string{".gemini"}}},
-			Variables: []string{"GEMINI_*", "GOOGLE_API_KEY", "GOOGLE_GEMINI_*", "GOOGLE_GENAI_*"}, Single: true,
-			Clouds: []program.Cloud{
-				{When: "GOOGLE_GENAI_USE_VERTEXAI", Needs: []string{"GOOGLE_*", "GCLOUD_*"}},
-				{When: "GOOGLE_GENAI_USE_GCA", Needs: []string{"GOOGLE_*"}},
-			},
-			Services: newServices(),
-		},
-		Install: "npm install -g @google/gemini-cli",
-		Exits:   exitErrors(),
-	}
+	p := program.Read(file, program.Lines(NewParser))
+	p.State.Settings.Content, p.State.Routed.Content = defaults, routed
+	addHTTPExits(p.Exits)
+	return p
 }
 
-func newServices() []program.Service {
-	const vertex = "GOOGLE_GENAI_USE_VERTEXAI"
-	return []program.Service{
-		{Hosts: program.Google.Hosts, Base: program.Google.Base, Unless: []string{vertex}},
-		{
-			Hosts:  []string{"cloudcode-pa.googleapis.com", "oauth2.googleapis.com"},
-			Base:   []string{"CODE_ASSIST_ENDPOINT"},
-			Unless: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL", vertex},
-		},
-		program.Vertex.Only(vertex),
-	}
-}
-
-// exitErrors reads the exit status of a failure: the program's own below 128, else an HTTP status
-// modulo 256, of those that the API answers with.
-func exitErrors() map[int]failure.APIError {
-	m := map[int]failure.APIError{
-		41: {Type: "authentication_missing", Message: "no way to authenticate is set"},
-		42: {Type: "invalid_input", Message: "the program did not accept its input"},
-		44: {Type: "sandbox_failed", Message: "the program's own sandbox failed"},
-		52: {Type: "invalid_config", Message: "the program's settings are not valid"},
-		53: {Type: "max_turns", Message: "reached the maximum number of turns of the program's settings"},
-		54: {Type: "tool_failed", Message: "a tool failed in a way that ends the program"},
-		55: {Type: "invalid_folder_trust", Message: "the program does not trust the folder"},
-	}
+// addHTTPExits adds the exit statuses from 128 on: an HTTP status modulo 256, of those that the
+// API answers with.
+func addHTTPExits(to map[int]failure.APIError) {
 	for status, kind := range map[int]string{
 		400: "invalid_request", 401: "authentication_failed", 402: "payment_required", 403: "permission_denied",
 		404: "not_found", 408: "timeout", 413: "request_too_large", 429: "rate_limit", 499: "cancelled",
 		500: "server_error", 502: "server_error", 503: "server_error", 504: "timeout", 529: "overloaded",
 	} {
 		said := fmt.Sprintf("the program's exit status stands for HTTP %d", status)
-		m[status%256] = failure.APIError{Status: status, Type: kind, Message: said}
+		to[status%256] = failure.APIError{Status: status, Type: kind, Message: said}
 	}
-	return m
 }
 
 // Parser is the [agent.Parser] of the program's stream.

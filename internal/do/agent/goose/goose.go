@@ -11,8 +11,8 @@
 package goose
 
 import (
+	_ "embed" // of the program's file
 	"encoding/json"
-	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
@@ -21,35 +21,11 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/agent/program"
 )
 
-// Program is goose.
-func Program() program.Program {
-	return program.Program{
-		Name: "goose", Binary: "goose",
-		Flags: program.Flags{
-			Args:  []string{"run", "-i", "-", "--no-session", "--output-format", "stream-json"},
-			Model: "--model",
-		},
-		Env:   []string{"GOOSE_MODE=auto"},
-		State: program.State{Env: []string{"GOOSE_PATH_ROOT={state}"}},
-		Gateway: program.Gateway{
-			Doors: []program.Door{
-				program.ToAnthropic.With("ANTHROPIC_API_KEY").By("ANTHROPIC_HOST={url}"),
-				program.ToOpenAI.By("OPENAI_HOST={url}", "OPENAI_BASE_PATH=chat/completions"),
-			},
-			Closed: []string{"ANTHROPIC_HOST", "OPENAI_HOST", "OPENAI_BASE_PATH"}, // addresses in another form
-		},
-		Grace:  8 * time.Second,
-		Parser: "goose", Structured: true,
-		Own: program.Lines(NewParser),
-		Account: program.Account{
-			Folders:   program.XDG("goose"),
-			Moves:     []program.Move{{Variable: "GOOSE_PATH_ROOT", Instead: program.XDG("goose")}},
-			Variables: []string{"GOOSE_*"},
-			Services:  program.Keyed(),
-		},
-		Install: "install goose from github.com/aaif-goose/goose, then run goose configure",
-	}
-}
+//go:embed program.json
+var file string
+
+// Program is goose. A user's own addresses are in another form than the gateway's.
+func Program() program.Program { return program.Read(file, program.Lines(NewParser)) }
 
 // Parser is the [agent.Parser] of the program's stream.
 type Parser struct {

@@ -15,6 +15,7 @@
 package kimi
 
 import (
+	_ "embed" // of the program's file
 	"encoding/json"
 	"time"
 
@@ -25,47 +26,12 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/agent/program"
 )
 
-const key = "KIMI_MODEL_API_KEY"
+//go:embed program.json
+var file string
 
-// Program is Kimi Code.
-func Program() program.Program {
-	return program.Program{
-		Name: "kimi", Binary: "kimi",
-		Flags: program.Flags{
-			Args:  []string{"--output-format", "stream-json"},
-			Model: "--model",
-		},
-		Prompt: program.Argument, PromptAt: "-p",
-		Env: []string{"KIMI_DISABLE_TELEMETRY=1", "KIMI_CODE_NO_AUTO_UPDATE=1"},
-		State: program.State{
-			Env: []string{"KIMI_CODE_HOME={state}"}, Keys: []string{key},
-		},
-		Gateway: program.Gateway{
-			Doors:  []program.Door{newDoor()},
-			Closed: []string{"KIMI_MODEL_PROVIDER_TYPE"}, // Anthropic, Gemini or another one
-		},
-		Grace:  5 * time.Second,
-		Parser: "kimi", Structured: true, Live: false,
-		Own: program.Lines(NewParser),
-		Account: program.Account{
-			Folders:   []string{".kimi-code", ".kimi"},
-			Moves:     []program.Move{{Variable: "KIMI_CODE_HOME", Instead: []string{".kimi-code"}}},
-			Variables: []string{"KIMI_*", "MOONSHOT_*"}, Single: true,
-			Services: []program.Service{{
-				Hosts: []string{"api.kimi.com", "auth.kimi.com", "api.moonshot.ai"},
-				Base:  []string{"KIMI_MODEL_BASE_URL"},
-			}},
-		},
-		Install: "npm install -g @moonshot-ai/kimi-code, then run kimi login or set KIMI_MODEL_NAME and " + key,
-	}
-}
-
-// newDoor is the provider of the program's own variables.
-func newDoor() program.Door {
-	d := program.ToOpenAI.With(key).By("KIMI_MODEL_BASE_URL={url}")
-	d.Name, d.Base, d.Extra, d.Home = "kimi", []string{"KIMI_MODEL_BASE_URL"}, nil, "https://api.moonshot.ai/v1"
-	return d
-}
+// Program is Kimi Code. Its door is the provider of the program's own variables, of OpenAI's protocol
+// unless another type is set.
+func Program() program.Program { return program.Read(file, program.Lines(NewParser)) }
 
 // Parser is the [agent.Parser] of the program's stream.
 type Parser struct{ jsonline.Stream }

@@ -22,6 +22,7 @@ package opencode
 
 import (
 	"cmp"
+	_ "embed" // of the program's file
 	"encoding/json"
 	"net/textproto"
 	"strconv"
@@ -35,70 +36,20 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/agent/program"
 )
 
-// Program is OpenCode.
-func Program() program.Program {
-	p := newVariant("opencode", "opencode-ai", "OPENCODE_")
-	p.Own = program.Lines(NewParser)
-	p.Variables = []string{"OPENCODE_*"}
-	p.Services = program.Keyed(program.Service{Hosts: []string{"opencode.ai"}, When: []string{"OPENCODE_API_KEY"}})
-	return p
-}
+var (
+	//go:embed opencode.json
+	file string
+	//go:embed kilo.json
+	kiloFile string
+)
 
-// Kilo is Kilo Code, its fork.
-func Kilo() program.Program {
-	p := newVariant("kilo", "@kilocode/cli", "KILO_")
-	const policies = ".local/state/kilo-sandbox-policy" // without it no session begins
-	p.Folders = append(p.Folders, policies)
-	p.Variables = []string{"KILO_*", "OPENCODE_*"}
-	p.Services = program.Keyed(program.Service{Hosts: []string{"api.kilo.ai"}})
-	return p
-}
+// Program is OpenCode. Its state stays in the user's folders unless isolation is asked for, with a
+// key too: which provider a key is for is in the user's configuration. Isolation sets the XDG
+// folders for the agent's tools too. Listing the sessions makes its database.
+func Program() program.Program { return program.Read(file, program.Lines(NewParser)) }
 
-// newVariant is one of the programs; prefix is of its variables. Its state stays in the user's
-// folders unless isolation is asked for, with a key too: which provider a key is for is in the
-// user's configuration. Isolation sets the XDG folders for the agent's tools too.
-func newVariant(name, npm, prefix string) program.Program {
-	return program.Program{
-		Name: name, Binary: name,
-		Flags: program.Flags{
-			Args:     []string{"run", "--format", "json", "--auto"},
-			ReadOnly: []string{"--agent", "plan"},
-			Model:    "--model",
-			Warm:     []string{"session", "list"}, // makes the database
-		},
-		Env: []string{prefix + "DISABLE_AUTOUPDATE=1", prefix + "DISABLE_MODELS_FETCH=1",
-			prefix + "DISABLE_LSP_DOWNLOAD=1"},
-		State: program.State{Env: []string{
-			"XDG_CONFIG_HOME={state}/config", "XDG_DATA_HOME={state}/data", "XDG_STATE_HOME={state}/state",
-			"XDG_CACHE_HOME={state}/cache",
-		}},
-		Gateway: program.Gateway{
-			Doors:   newDoors(),
-			Pointer: prefix + `CONFIG_CONTENT={"provider":{{parts}}}`,
-			Closed:  []string{prefix + "CONFIG_CONTENT", prefix + "CONFIG"},
-		},
-		Grace: 5 * time.Second, Quiet: 30 * time.Minute,
-		Parser: "opencode", Structured: true, Live: true,
-		Account: program.Account{
-			Folders: program.XDG(name),
-		},
-		Install: "npm install -g " + npm,
-	}
-}
-
-// newDoors are the providers of the program's catalogue that it takes a key for from a variable.
-// The address of each is a setting.
-func newDoors() []program.Door {
-	part := func(d program.Door, provider, path string) program.Door {
-		d.Part = `"` + provider + `":{"options":{"baseURL":"{url}` + path + `"}}`
-		return d
-	}
-	google := program.ToGoogle.With("GOOGLE_GENERATIVE_AI_API_KEY", "GEMINI_API_KEY")
-	return []program.Door{
-		part(program.ToAnthropic.With("ANTHROPIC_API_KEY"), "anthropic", "/v1"), part(program.ToOpenAI, "openai", ""),
-		part(google, "google", "/v1beta"),
-	}
-}
+// Kilo is Kilo Code, its fork. Without its folder of policies no session begins.
+func Kilo() program.Program { return program.Read(kiloFile, nil) }
 
 // maxUSD is beyond what one run can cost.
 const maxUSD = 1_000_000

@@ -12,6 +12,7 @@ import (
 
 // Door is a provider that a program can be pointed at pawl's gateway for.
 type Door struct {
+	To       string // the one of providers.json that it is like
 	Name     string
 	Protocol agent.Protocol
 	Keys     []Key
@@ -24,50 +25,14 @@ type Door struct {
 	Env, Args []string
 	// Part is what Program.Pointer or Program.Pointing has of this provider;
 	// "{model}" is the model's name.
-	Part string
+	Part Part
 }
 
-// Key is a variable with a key, and the header that the key goes out in.
+// Key is a variable with a key, and the header that the key goes out in; "" is the protocol's.
 type Key struct{ Variable, Header string }
 
-const bearer = "Authorization"
-
-// The providers whose keys the gateway keeps.
-var (
-	ToAnthropic = Door{
-		Name: "anthropic", Protocol: agent.Anthropic,
-		Home: "https://api.anthropic.com", Base: []string{"ANTHROPIC_BASE_URL"},
-		Keys: []Key{{"ANTHROPIC_API_KEY", "X-Api-Key"}, {"ANTHROPIC_AUTH_TOKEN", bearer}},
-	}
-	ToOpenAI = Door{
-		Name: "openai", Protocol: agent.OpenAI,
-		Home: "https://api.openai.com/v1", Base: []string{"OPENAI_BASE_URL"},
-		Keys: []Key{{"OPENAI_API_KEY", bearer}},
-		Extra: map[string]string{
-			"OPENAI_ORG_ID": "OpenAI-Organization", "OPENAI_ORGANIZATION": "OpenAI-Organization",
-			"OPENAI_PROJECT_ID": "OpenAI-Project",
-		},
-	}
-	ToGoogle = Door{
-		Name: "gemini", Protocol: agent.Gemini,
-		Home: "https://generativelanguage.googleapis.com", Base: []string{"GOOGLE_GEMINI_BASE_URL"},
-		Keys: []Key{{"GEMINI_API_KEY", "X-Goog-Api-Key"}},
-	}
-)
-
-// With is the door of a program that takes its key from these variables only;
-// the header stays.
-func (d Door) With(variables ...string) Door {
-	header := d.Keys[0].Header
-	d.Keys = lists.Each(variables, func(v string) Key { return Key{v, header} })
-	return d
-}
-
-// By is the door of a program that these variables point.
-func (d Door) By(env ...string) Door {
-	d.Env = env
-	return d
-}
+// Part is a piece of JSON: the members of an object, or the elements of a list.
+type Part string
 
 // Routes are the ways to the providers whose keys the program would find. see
 // looks up a variable as the program will see it. can is false for a program that
@@ -92,7 +57,7 @@ func (d Door) routeOf(see func(string) string) (agent.Route, bool) {
 		return agent.Route{}, false
 	}
 	r := agent.Route{
-		Name: d.Name, Protocol: d.Protocol, Base: d.Home, Header: d.Keys[i].Header,
+		Name: d.Name, Protocol: d.Protocol, Base: d.Home, Header: cmp.Or(d.Keys[i].Header, d.Protocol.KeyHeader()),
 		Key:   cmp.Or(kept, see(d.Keys[i].Variable)),
 		KeyIn: d.Keys[i].Variable, Own: slices.Clone(d.Base),
 	}
@@ -130,7 +95,7 @@ func (a Adapter) Point(start *agent.Start, in agent.Invocation) {
 		url := strings.NewReplacer("{url}", r.Address(), "{state}", in.StateDir)
 		env = append(env, lists.Each(a.Doors[i].Env, url.Replace)...)
 		args = append(args, lists.Each(a.Doors[i].Args, url.Replace)...)
-		if part := a.Doors[i].Part; part != "" {
+		if part := string(a.Doors[i].Part); part != "" {
 			part = strings.ReplaceAll(part, "{model}", strings.TrimPrefix(in.Model, a.Prefix))
 			parts = append(parts, url.Replace(part))
 		}
@@ -158,6 +123,7 @@ func servesModel(r agent.Route, in agent.Invocation) bool {
 
 // Service is a model provider, or a part of one, as a program reaches it.
 type Service struct {
+	Of    string   // the one of providers.json that it is like
 	Hosts []string // its addresses; none when only a variable has it
 	// Base are variables with a base URL of the user's own. One that is set
 	// takes the place of Hosts.
@@ -166,49 +132,6 @@ type Service struct {
 	When []string
 	// Unless are variables of which none may be set.
 	Unless []string
-}
-
-// The providers that several programs reach. Bedrock and Vertex count as [Service.Only] says.
-var (
-	Anthropic = Service{Hosts: []string{"api.anthropic.com"}, Base: []string{"ANTHROPIC_BASE_URL"},
-		When: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL"}}
-	OpenAI = Service{Hosts: []string{"api.openai.com"},
-		Base: []string{"OPENAI_BASE_URL", "OPENAI_API_BASE", "OPENAI_HOST"},
-		When: []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE", "OPENAI_HOST"}}
-	Google = Service{Hosts: []string{"generativelanguage.googleapis.com"}, Base: []string{"GOOGLE_GEMINI_BASE_URL"},
-		When: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY", "GOOGLE_GEMINI_BASE_URL"}}
-	Bedrock = Service{Base: []string{"ANTHROPIC_BEDROCK_BASE_URL"},
-		Hosts: []string{"bedrock-runtime.{AWS_REGION}.amazonaws.com",
-			"bedrock-runtime.{AWS_DEFAULT_REGION}.amazonaws.com"}}
-	Vertex = Service{
-		Hosts: []string{"aiplatform.googleapis.com", "{CLOUD_ML_REGION}-aiplatform.googleapis.com",
-			"{GOOGLE_CLOUD_LOCATION}-aiplatform.googleapis.com", "oauth2.googleapis.com"},
-		Base: []string{"ANTHROPIC_VERTEX_BASE_URL", "GOOGLE_VERTEX_BASE_URL"},
-	}
-)
-
-// Keyed are the providers of programs that work with many, after those of the
-// program itself. Each counts when its key is set.
-func Keyed(own ...Service) []Service {
-	return append(own, []Service{
-		Anthropic, OpenAI, Google,
-		{Hosts: []string{"openrouter.ai"}, When: []string{"OPENROUTER_API_KEY"}},
-		{Hosts: []string{"api.groq.com"}, When: []string{"GROQ_API_KEY"}},
-		{Hosts: []string{"api.mistral.ai"}, When: []string{"MISTRAL_API_KEY"}},
-		{Hosts: []string{"api.deepseek.com"}, When: []string{"DEEPSEEK_API_KEY"}},
-		{Hosts: []string{"api.x.ai"}, When: []string{"XAI_API_KEY"}},
-		{Hosts: []string{"{AZURE_RESOURCE_NAME}.openai.azure.com"},
-			Base: []string{"AZURE_OPENAI_ENDPOINT", "AZURE_API_BASE"}},
-		{Base: []string{"OLLAMA_HOST", "OLLAMA_API_BASE"}},
-		Bedrock.Only("AWS_BEARER_TOKEN_BEDROCK", "AWS_ACCESS_KEY_ID", "AWS_PROFILE"),
-		Vertex.Only("GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_VERTEX_PROJECT"),
-	}...)
-}
-
-// Only is the service where one of the variables is set.
-func (s Service) Only(variables ...string) Service {
-	s.When = variables
-	return s
 }
 
 // Endpoints returns the addresses of the service, in the words of egress.ParseEndpoint. see looks

@@ -23,7 +23,7 @@ func TestRoutes(t *testing.T) {
 	t.Parallel()
 	a := Adapter{Program: Program{
 		Gateway: Gateway{
-			Doors: []Door{ToAnthropic, ToOpenAI}, Closed: []string{"USE_CLOUD"},
+			Doors: []Door{like("anthropic"), like("openai")}, Closed: []string{"USE_CLOUD"},
 		},
 	}}
 	if got, can := a.Routes(false, looker("HOME=/h")); got != nil || !can {
@@ -43,7 +43,8 @@ func TestRoutes(t *testing.T) {
 	if len(got) != 2 {
 		t.Fatalf("routes are %+v", got)
 	}
-	if r := got[0]; r.Base != "http://proxy/x" || r.Key != "k" || r.Header != bearer || r.KeyIn != "ANTHROPIC_AUTH_TOKEN" {
+	if r := got[0]; r.Base != "http://proxy/x" || r.Key != "k" || r.Header != "Authorization" ||
+		r.KeyIn != "ANTHROPIC_AUTH_TOKEN" {
 		t.Errorf("the first is %+v", r)
 	}
 	if r := got[1]; r.Base != "https://api.openai.com/v1" || r.Key != "o" || r.Extra["OpenAI-Project"] != "p" {
@@ -55,9 +56,11 @@ func TestRoutes(t *testing.T) {
 // the user's own configuration adds.
 func TestPointed(t *testing.T) {
 	t.Parallel()
+	anthropic := like("anthropic")
+	anthropic.Env = []string{"ANTHROPIC_BASE_URL={url}"}
 	a := Adapter{Program: Program{Binary: "x",
 		Gateway: Gateway{
-			Doors:   []Door{ToAnthropic.By("ANTHROPIC_BASE_URL={url}"), {Name: "openai", Args: []string{"-c", "url={url}"}, Part: "p={url}"}},
+			Doors:   []Door{anthropic, {Name: "openai", Args: []string{"-c", "url={url}"}, Part: "p={url}"}},
 			Pointer: "CONFIG=[{parts}]",
 		},
 	}}

@@ -12,7 +12,7 @@ import (
 // meant: with a folder of its own. The provider is the one of the model.
 func TestPointedByAFile(t *testing.T) {
 	t.Parallel()
-	anthropic, openai := ToAnthropic, ToOpenAI
+	anthropic, openai := like("anthropic"), like("openai")
 	anthropic.Part, anthropic.Env = `{"model":"{model}","url":"{url}/v1"}`, []string{"SETTINGS={state}/models.json"}
 	openai.Part = `{"model":"{model}","url":"{url}","other":1}`
 	a := Adapter{Program: Program{Binary: "x",

@@ -33,13 +33,13 @@ import (
 const MaxArgument = 128 << 10
 
 // Delivery is how a program takes its prompt.
-type Delivery int
+type Delivery string
 
 // The deliveries. With all but Stdin the program's stdin is the null device.
 const (
-	Stdin    Delivery = iota // the prompt is stdin
-	Argument                 // the prompt is the last argument, behind PromptAt if that is set
-	File                     // the path of the prompt's file follows PromptFlag
+	Stdin    Delivery = ""         // the prompt is stdin
+	Argument Delivery = "argument" // the prompt is the last argument, behind PromptAt if that is set
+	File     Delivery = "file"     // the path of the prompt's file follows PromptAt
 )
 
 // Program describes one agent program.
@@ -67,7 +67,7 @@ type Program struct {
 	Quiet  time.Duration // how long it is silent at work; 0 is nothing special
 	Parser string        // the stream format that it prints
 	// Own is that format, nil where it is another program's or plain text.
-	Own *Format
+	Own *Format `json:"-"`
 	// Structured: the stream has a terminal event. Live: it has tokens before its end.
 	Structured, Live bool
 
@@ -80,7 +80,7 @@ type Program struct {
 	Install string
 	// Exits are the meanings of the program's own exit statuses.
 	Exits map[int]failure.APIError
-	Facts agent.Facts // package agents has them
+	Facts agent.Facts
 }
 
 // State describes how a program's state folder is set. The user's own folder is used unless one of
@@ -387,11 +387,10 @@ type Move struct {
 	Instead         []string // of these
 }
 
-// XDG are the folders of a program that keeps to the XDG's rules, below the home folder.
-func XDG(name string) []string {
-	var folders []string
+// MovedHome are the parts of the home folder that variables move, wherever getenv puts them.
+func MovedHome(getenv func(string) string) (folders []string) {
 	for _, x := range xdg {
-		folders = append(folders, x.below+name)
+		folders = append(folders, InHome("", x.below, getenv))
 	}
 	return folders
 }

@@ -16,8 +16,8 @@
 package qwen
 
 import (
+	_ "embed" // of the program's file
 	"strings"
-	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/do/agent"
@@ -25,48 +25,11 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/agent/program"
 )
 
+//go:embed program.json
+var file string
+
 // Program is Qwen Code.
-func Program() program.Program {
-	return program.Program{
-		Name: "qwen", Binary: "qwen",
-		Flags: program.Flags{
-			Args:     []string{"--output-format", "stream-json"},
-			Allow:    []string{"--approval-mode", "yolo"},
-			ReadOnly: []string{"--approval-mode", "plan"},
-			Model:    "--model",
-		},
-		Limit: 8 << 20,
-		Env:   []string{"QWEN_CODE_SUPPRESS_YOLO_WARNING=1"},
-		State: program.State{
-			Env: []string{"QWEN_HOME={state}"}, Keys: []string{"OPENAI_API_KEY"},
-			WithKey: []string{"--auth-type", "openai"},
-		},
-		Gateway: program.Gateway{
-			Doors: []program.Door{program.ToOpenAI.By("OPENAI_BASE_URL={url}")},
-		},
-		Grace: 5 * time.Second, Quiet: 20 * time.Minute,
-		Parser: "qwen", Structured: true, Live: true,
-		Exits: map[int]failure.APIError{
-			53: {Type: "max_turns", Message: "reached the maximum number of turns of the program's settings"},
-			55: {Type: "wall_timeout", Message: "reached the maximum time of the program's settings"},
-		},
-		Own: program.Lines(NewParser),
-		Account: program.Account{
-			Folders:   []string{".qwen"},
-			Moves:     []program.Move{{Variable: "QWEN_HOME", Instead: []string{".qwen"}}},
-			Variables: []string{"QWEN_*", "OPENAI_*", "DASHSCOPE_*"}, Single: true,
-			Services: []program.Service{
-				{Hosts: []string{"dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com"},
-					Base: []string{"OPENAI_BASE_URL"}},
-				{
-					Hosts:  []string{"portal.qwen.ai", "chat.qwen.ai"},
-					Unless: []string{"OPENAI_API_KEY", "OPENAI_BASE_URL"},
-				},
-			},
-		},
-		Install: "npm install -g @qwen-code/qwen-code (Node.js 22 or newer)",
-	}
-}
+func Program() program.Program { return program.Read(file, program.Lines(NewParser)) }
 
 // NewParser returns a parser for one run.
 func NewParser() agent.Parser {
