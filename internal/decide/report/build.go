@@ -282,7 +282,6 @@ var noteWords = map[MomentKind]struct {
 	Answered:   {"answered", ": ", false},
 	Warned:     {"", "", true},
 	RolledBack: {"rolled back", " to ", true},
-	Applied:    {"applied", ": ", false},
 }
 
 func (r *Report) addNotes() {
@@ -316,7 +315,7 @@ func (r *Report) addTimes() {
 
 // isBetween reports whether nothing begins or ends at the moment.
 func (m Moment) isBetween() bool {
-	return slices.Contains([]MomentKind{Chosen, Asked, Answered, Warned, RolledBack, Applied}, m.Kind)
+	return slices.Contains([]MomentKind{Chosen, Asked, Answered, Warned, RolledBack}, m.Kind)
 }
 
 // lastChange returns the time of the last moment at which anything began or ended, or r.Now.

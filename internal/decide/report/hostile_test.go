@@ -50,7 +50,7 @@ func everywhere(text string) Input {
 		Run: "6h8w7p2r", Name: text, Kind: "procedure", Status: loop.Blocked, Why: text, StartedAt: began, Now: at(9), Records: []loop.Record{r, second},
 		Sandbox: text, Version: text, Next: []Advice{{text, text}}, Changes: &Changes{Files: []File{{Status: "added", Path: text}}},
 	}
-	for _, k := range []MomentKind{Began, WaitBegan, Resumed, Recovered, Chosen, Asked, Answered, Warned, RolledBack, Applied, Rested} {
+	for _, k := range []MomentKind{Began, WaitBegan, Resumed, Recovered, Chosen, Asked, Answered, Warned, RolledBack, Rested} {
 		in.Moments = append(in.Moments, Moment{At: at(len(in.Moments)), Kind: k, Text: text, Number: 1, Attempt: 1})
 	}
 	for i, status := range []string{"success", "failure", "asking", "running", text} {

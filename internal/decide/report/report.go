@@ -93,7 +93,6 @@ const (
 	Answered   MomentKind = "answered"
 	Warned     MomentKind = "warned"
 	RolledBack MomentKind = "rolled back"
-	Applied    MomentKind = "applied"
 )
 
 // Moment is one event of the run's journal.

@@ -48,7 +48,6 @@ const (
 	Recovered         = "recovered"      // Recovery
 	Finished          = "finished"       // End
 	RolledBack        = "rolled-back"    // Rollback
-	Applied           = "applied"        // Application
 	WorkDelivered     = "delivered"      // delivery.Delivered
 	Warning           = "warning"        // Notice
 	ChecksTried       = "checks.tried"   // how each check of a task ended before the work, by a name of its own
@@ -172,13 +171,6 @@ type Rollback struct {
 	// it next starts from what was sent after the iteration.
 	Here bool `json:"here,omitempty"`
 	Undo bool `json:"undo,omitempty"`
-}
-
-// Application is a run's result that was brought from its copy into the files.
-type Application struct {
-	Written  int    `json:"written"` // files
-	Removed  int    `json:"removed"`
-	Recovery string `json:"recovery,omitempty"` // the snapshot taken before, to undo it
 }
 
 // Step is an execution of a workflow's step.

@@ -184,7 +184,6 @@ func TestTheWordsOnDiskStay(t *testing.T) {
 		{journal.Recovered, "recovered", journal.Recovery{2, 1, false, "w"}, `{"iteration":2,"attempt":1,"why":"w"}`},
 		{journal.Finished, "finished", journal.End{Status: "completed"}, `{"status":"completed","why":"","iteration":0,"exit":0,"elapsed":0,"cost_micro_usd":0,"cost_known":false}`},
 		{journal.RolledBack, "rolled-back", journal.Rollback{3, "s", "r", "b", "a", "f", "t", "m", true, true}, `{"to":3,"snapshot":"s","recovery":"r","before":"b","after":"a","from_head":"f","to_head":"t","branch":"m","here":true,"undo":true}`},
-		{journal.Applied, "applied", journal.Application{2, 1, "r"}, `{"written":2,"removed":1,"recovery":"r"}`},
 		{journal.Warning, "warning", journal.Notice{"C", "t"}, `{"code":"C","text":"t"}`},
 	} {
 		e, err := journal.New("r", 1, noon, c.kind, c.data)

@@ -300,7 +300,6 @@ type Lines struct {
 	buf  []byte // read, and not yet given out
 	pos  int64  // of the stream, after buf
 
-	Err     error  // of the last read
 	Line    []byte // the last one, without its end; valid until the next
 	At, End int64  // where it begins, and where the next one does
 }
@@ -323,8 +322,8 @@ func (l *Lines) Next() bool {
 			l.buf = nil
 		}
 		more := make([]byte, 64<<10)
-		n, at, err := l.from.ReadAt(more, l.pos)
-		if l.Err = err; n == 0 {
+		n, at, _ := l.from.ReadAt(more, l.pos) // what fails now may be there at the next call
+		if n == 0 {
 			return false
 		}
 		if at > l.pos { // the line at hand has lost its end

@@ -176,7 +176,7 @@ var momentKinds = map[string]report.MomentKind{
 	journal.WaitStarted: report.WaitBegan, journal.WaitOver: report.WaitEnded,
 	journal.QuestionAsked: report.Asked, journal.Answered: report.Answered, journal.Warning: report.Warned,
 	journal.Paused: report.Rested, journal.Finished: report.Rested,
-	journal.RolledBack: report.RolledBack, journal.Applied: report.Applied,
+	journal.RolledBack: report.RolledBack,
 }
 
 // momentsOf translates an event into moments of a report. An event that is stored with

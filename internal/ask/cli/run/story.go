@@ -86,8 +86,6 @@ func (s *story) showRequest(e journal.Event) {
 		line("Iteration %s was interrupted: %s", console.Of(r.Iteration, s.state.Limit), report.Line(r.Why, 200))
 	case journal.RolledBack:
 		line("The files were restored from the snapshot after iteration %d", decodeData[journal.Rollback](e).To)
-	case journal.Applied:
-		line("The result was applied to your files")
 	default:
 		line("%s%s", e.Kind, eventText(e))
 	}

@@ -56,8 +56,6 @@ func scheduleCommand(a *command.App) *cobra.Command {
 			}
 			return nil
 		})
-	_ = cmd.Flags().Bool("cron", false, "what it does anyway")
-	_ = cmd.Flags().MarkHidden("cron") // it had to be said when there were other lines
 	cmd.Flags().SetInterspersed(false) // flags behind COMMAND are its own
 	return cmd
 }
