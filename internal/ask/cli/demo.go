@@ -53,9 +53,8 @@ type demo struct {
 
 func demoCommand(a *command.App) *cobra.Command {
 	var keep, web bool
-	cmd := command.Leaf("demo", "Watch pawl work: an agent repairs a script, then two work on a board of three tasks",
-		command.AtMost(0),
-		func(ctx context.Context, _ []string) error { return showDemo(ctx, a, keep, web) })
+	cmd := command.Plain("demo", "Watch pawl work: an agent repairs a script, then two work on a board of three tasks",
+		func(ctx context.Context) error { return showDemo(ctx, a, keep, web) })
 	cmd.Flags().BoolVar(&keep, "keep", false, "keep the scratch folder")
 	cmd.Flags().BoolVar(&web, "web", false, "also show it in the browser, until Ctrl+C")
 	return cmd

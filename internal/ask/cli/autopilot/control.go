@@ -30,8 +30,8 @@ import (
 
 // askAutopilotCommand asks the autopilot that runs. A stop waits for its end.
 func askAutopilotCommand(a *command.App, kind, short string) *cobra.Command {
-	return command.Leaf(kind, short, command.AtMost(0), func(ctx context.Context, _ []string) error {
-		return a.WithOperator(ctx, func(p *action.Operator) error { return p.AskAutopilot(ctx, kind, "", true) })
+	return command.OnBoard(a, kind, short, func(ctx context.Context, p *action.Operator) error {
+		return p.AskAutopilot(ctx, kind, "", true)
 	})
 }
 
@@ -62,19 +62,17 @@ func autopilotSlotsCommand(a *command.App) *cobra.Command {
 }
 
 func autopilotStatusCommand(a *command.App) *cobra.Command {
-	return command.Leaf("status", "Show what the autopilot does: slots, board, what needs you", command.AtMost(0),
-		func(ctx context.Context, _ []string) error {
-			return a.WithOperator(ctx, func(p *action.Operator) error {
-				v, err := overview.Read(ctx, p.Store, p.Root)
-				if err != nil {
-					return err
-				}
-				if a.JSON {
-					return a.Document(v)
-				}
-				printAutopilot(a, v)
-				return nil
-			})
+	return command.OnBoard(a, "status", "Show what the autopilot does: slots, board, what needs you",
+		func(ctx context.Context, p *action.Operator) error {
+			v, err := overview.Read(ctx, p.Store, p.Root)
+			if err != nil {
+				return err
+			}
+			if a.JSON {
+				return a.Document(v)
+			}
+			printAutopilot(a, v)
+			return nil
 		})
 }
 
@@ -314,12 +312,11 @@ func knownCases(ctx context.Context, s *session.Session, ids []string) error {
 const mostSprints = 1000
 
 func sprintListCommand(a *command.App) *cobra.Command {
-	return command.Leaf("list", "List the sprints, newest first", command.AtMost(0),
-		func(ctx context.Context, _ []string) error {
-			return withSprints(ctx, a, func(live string, list []schedule.SprintStats) error {
-				return listSprints(a, live, list)
-			})
+	return command.Plain("list", "List the sprints, newest first", func(ctx context.Context) error {
+		return withSprints(ctx, a, func(live string, list []schedule.SprintStats) error {
+			return listSprints(a, live, list)
 		})
+	})
 }
 
 // withSprints reads the sprints of the repository, and which of them is running.

@@ -334,29 +334,27 @@ func (s *autopilotScreen) printJSON(n autopilot.Notice) {
 }
 
 func topCommand(a *command.App) *cobra.Command {
-	return command.Leaf("top", "Watch the autopilot in this terminal", command.AtMost(0),
-		func(ctx context.Context, _ []string) error {
-			if !a.Interactive() {
-				return command.Usage("'pawl top' needs a terminal").
-					Hint("Print it once: pawl autopilot status")
-			}
-			return a.WithOperator(ctx, func(p *action.Operator) error {
-				p.Store.OnWait(nil) // the dashboard has the screen
-				o := dashboardOptions(a, p.Store, p.Root)
-				o.Hint = "Enter quits; to follow an agent: pawl logs TASK -f"
-				if f, ok := a.Stdin.(*os.File); ok {
-					o.Leave = func() bool {
-						typed := console.Waits(f)
-						if typed {
-							_, _ = f.Read(make([]byte, 4096)) // the shell would take it for its own
-						}
-						return typed
+	return command.Plain("top", "Watch the autopilot in this terminal", func(ctx context.Context) error {
+		if !a.Interactive() {
+			return command.Usage("'pawl top' needs a terminal").Hint("Print it once: pawl autopilot status")
+		}
+		return a.WithOperator(ctx, func(p *action.Operator) error {
+			p.Store.OnWait(nil) // the dashboard has the screen
+			o := dashboardOptions(a, p.Store, p.Root)
+			o.Hint = "Enter quits; to follow an agent: pawl logs TASK -f"
+			if f, ok := a.Stdin.(*os.File); ok {
+				o.Leave = func() bool {
+					typed := console.Waits(f)
+					if typed {
+						_, _ = f.Read(make([]byte, 4096)) // the shell would take it for its own
 					}
+					return typed
 				}
-				dashboard.Watch(ctx, o)
-				return nil
-			})
+			}
+			dashboard.Watch(ctx, o)
+			return nil
 		})
+	})
 }
 
 // dashboardOptions looks at the autopilot of root.

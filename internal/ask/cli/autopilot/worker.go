@@ -29,8 +29,8 @@ func workerCommand(a *command.App) *cobra.Command {
 	var f workerFlags
 	cmd := command.Group("worker", "Work on tasks that the cluster's engine assigns, until you stop it",
 		func(ctx context.Context) error { return runWorker(ctx, a, f) },
-		command.Leaf("kill", "Stop the worker of this machine and its agents at once, even if the engine is down",
-			command.AtMost(0), func(ctx context.Context, _ []string) error { return killWorker(ctx, a) }))
+		command.Plain("kill", "Stop the worker of this machine and its agents at once, even if the engine is down",
+			func(ctx context.Context) error { return killWorker(ctx, a) }))
 	cmd.Long = "Work on tasks that the engine of cluster.engine assigns. An autopilot decides which; if nobody runs\n" +
 		"the autopilot any more, this worker does.\n" +
 		"After SIGTERM or Ctrl-C it starts nothing new; with --drain it waits for running iterations to end.\n" +

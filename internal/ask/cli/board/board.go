@@ -236,7 +236,7 @@ func formatMegabytes(n int64) string {
 }
 
 func caseShellCommand(a *command.App) *cobra.Command {
-	cmd := command.OpensShell("shell ID",
+	return command.OpensShell("shell ID",
 		"Open a shell in the workspace of a task, in the sandbox that its agent has; or run COMMAND there",
 		func(ctx context.Context, args []string) error {
 			return a.WithOperator(ctx, func(p *action.Operator) error {
@@ -247,6 +247,4 @@ func caseShellCommand(a *command.App) *cobra.Command {
 				return session.Shell(ctx, a, p, store.Run{Kind: "task", Name: id}, args[1:])
 			})
 		})
-	cmd.Example = "pawl case shell task-001\npawl case shell task-001 npm run dev"
-	return cmd
 }

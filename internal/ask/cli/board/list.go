@@ -31,9 +31,8 @@ func caseListCommand(a *command.App) *cobra.Command {
 	var statuses []string
 	var all bool
 	var cmd *cobra.Command
-	cmd = command.Leaf("list", "List the tasks that are not done; with --ready in the order in which they start",
-		command.AtMost(0),
-		func(ctx context.Context, _ []string) (err error) {
+	cmd = command.Plain("list", "List the tasks that are not done; with --ready in the order in which they start",
+		func(ctx context.Context) (err error) {
 			for _, s := range statuses {
 				if !slices.Contains(board.Statuses, board.Status(s)) {
 					return command.Usage("--status %s: write one of %s", report.Line(s, 40),
@@ -189,10 +188,8 @@ type exported struct {
 }
 
 func caseExportCommand(a *command.App) *cobra.Command {
-	return command.Leaf("export", "Print the board as JSON lines, which pawl case add -f reads", command.AtMost(0),
-		func(ctx context.Context, _ []string) error {
-			return a.WithOperator(ctx, func(p *action.Operator) error { return exportCases(ctx, a, p) })
-		})
+	return command.OnBoard(a, "export", "Print the board as JSON lines, which pawl case add -f reads",
+		func(ctx context.Context, p *action.Operator) error { return exportCases(ctx, a, p) })
 }
 
 func exportCases(ctx context.Context, a *command.App, p *action.Operator) error {
@@ -231,10 +228,8 @@ func exportCases(ctx context.Context, a *command.App, p *action.Operator) error 
 }
 
 func caseSyncCommand(a *command.App) *cobra.Command {
-	return command.Leaf("sync", "Create tasks from the forge's issues, and report results there",
-		command.AtMost(0), func(ctx context.Context, _ []string) error {
-			return a.WithOperator(ctx, func(p *action.Operator) error { return syncIssues(ctx, a, p) })
-		})
+	return command.OnBoard(a, "sync", "Create tasks from the forge's issues, and report results there",
+		func(ctx context.Context, p *action.Operator) error { return syncIssues(ctx, a, p) })
 }
 
 func syncIssues(ctx context.Context, a *command.App, p *action.Operator) error {

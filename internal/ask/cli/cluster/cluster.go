@@ -33,14 +33,13 @@ import (
 // Command is the parent of the commands about what is shared.
 func Command(a *command.App) *cobra.Command {
 	return command.Group("cluster", "The board in a database that several people or machines share", nil,
-		command.Leaf("check", "Check the shared database, folder, remote and engine; say how to repair them",
-			command.AtMost(0),
-			func(ctx context.Context, _ []string) error { return withShared(ctx, a, checkCluster) }),
-		command.Leaf("status", "Show which machine does what on the shared board", command.AtMost(0),
-			func(ctx context.Context, _ []string) error { return withShared(ctx, a, showStatus) }),
+		command.Plain("check", "Check the shared database, folder, remote and engine; say how to repair them",
+			func(ctx context.Context) error { return withShared(ctx, a, checkCluster) }),
+		command.Plain("status", "Show which machine does what on the shared board",
+			func(ctx context.Context) error { return withShared(ctx, a, showStatus) }),
 		upCommand(a),
-		command.Leaf("import", "Copy this machine's board with its history to the shared database", command.AtMost(0),
-			func(ctx context.Context, _ []string) error { return withShared(ctx, a, importBoard) }))
+		command.Plain("import", "Copy this machine's board with its history to the shared database",
+			func(ctx context.Context) error { return withShared(ctx, a, importBoard) }))
 }
 
 // withShared opens the database that the configuration names.
@@ -220,8 +219,8 @@ func importBoard(ctx context.Context, a *command.App, c *config.Config, db *stor
 
 func upCommand(a *command.App) *cobra.Command {
 	local := false
-	cmd := command.Leaf("up", "Start a database and an engine on this machine, to try a cluster, until you stop it",
-		command.AtMost(0), func(ctx context.Context, _ []string) error {
+	cmd := command.Plain("up", "Start a database and an engine on this machine, to try a cluster, until you stop it",
+		func(ctx context.Context) error {
 			if !local {
 				return command.Usage("write --local; on other machines set the servers up by hand")
 			}

@@ -205,6 +205,18 @@ func Leaf(use, short string, args cobra.PositionalArgs,
 	}
 }
 
+// Plain is a leaf that takes no arguments.
+func Plain(use, short string, do func(context.Context) error) *cobra.Command {
+	return Leaf(use, short, AtMost(0), func(ctx context.Context, _ []string) error { return do(ctx) })
+}
+
+// OnBoard is a leaf without arguments that opens the database.
+func OnBoard(a *App, use, short string, do func(context.Context, *action.Operator) error) *cobra.Command {
+	return Plain(use, short, func(ctx context.Context) error {
+		return a.WithOperator(ctx, func(p *action.Operator) error { return do(ctx, p) })
+	})
+}
+
 // TextOnly marks a command that has no JSON to print.
 func TextOnly(cmd *cobra.Command) { cmd.Annotations = map[string]string{textOnly: "yes"} }
 

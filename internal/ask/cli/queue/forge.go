@@ -22,8 +22,7 @@ import (
 // ForgeCommand is the parent of what a person asks about the forge.
 func ForgeCommand(a *command.App) *cobra.Command {
 	check := func(ctx context.Context) error { return checkForge(ctx, a) }
-	leaf := command.Leaf("check", "Check the connection to the forge, and what the token may do", command.AtMost(0),
-		func(ctx context.Context, _ []string) error { return check(ctx) })
+	leaf := command.Plain("check", "Check the connection to the forge, and what the token may do", check)
 	return command.Group("forge", "The forge: where issues and pull requests are", check, leaf)
 }
 

@@ -33,8 +33,7 @@ func Command(a *command.App) *cobra.Command {
 		return WithQueue(ctx, a, func(q *OpenQueue) error { return listQueue(ctx, a, q) })
 	}
 	return command.Group("queue", "The merge queue: what waits to land on the target branch, and why", list,
-		command.Leaf("list", "List what waits to land, in the order of landing", command.AtMost(0),
-			func(ctx context.Context, _ []string) error { return list(ctx) }),
+		command.Plain("list", "List what waits to land, in the order of landing", list),
 		queueAddCommand(a), queueLandCommand(a),
 		queueWishCommand(a, queue.WishHold, true, "Hold an entry"),
 		queueWishCommand(a, queue.WishRelease, true, "Release a held entry"),

@@ -251,8 +251,8 @@ func editText(ctx context.Context, a *command.App, path string, text []byte) (ed
 
 func gcCommand(a *command.App) *cobra.Command {
 	var dry bool
-	cmd := command.Leaf("gc", "Remove old runs, their output and old events", command.AtMost(0),
-		func(ctx context.Context, _ []string) error { return collectGarbage(ctx, a, dry) })
+	cmd := command.Plain("gc", "Remove old runs, their output and old events",
+		func(ctx context.Context) error { return collectGarbage(ctx, a, dry) })
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only show what would be removed")
 	return cmd
 }

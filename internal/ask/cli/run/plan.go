@@ -159,11 +159,6 @@ func planCommand(a *command.App) *cobra.Command {
 			}
 			return a.WithOperator(ctx, func(p *action.Operator) error { return reviewProposal(ctx, a, p, yes) })
 		})
-	cmd.Long = "Let an agent read the repository and propose tasks for a goal, in a run as bounded as any other. The list is\n" +
-		"checked: each task says when it is done, is not too large, and needs only tasks that are there. Nothing is\n" +
-		"added until you say so. Without a GOAL it shows the last list again: " + planner.ProposalFile + "."
-	cmd.Example = "  pawl plan \"the parser accepts tabs\"\n  pawl plan \"move the API to v2\" --agent claude --max-cost 2\n" +
-		"  pawl plan --yes"
 	addStartFlags(cmd, &f)
 	fl := cmd.Flags()
 	fl.BoolVarP(&yes, "yes", "y", false, "add the tasks without asking")

@@ -45,10 +45,8 @@ type listed struct {
 
 func psCommand(a *command.App) *cobra.Command {
 	var all bool
-	cmd := command.Leaf("ps", "List runs that are working or waiting for you; with -a all runs", command.AtMost(0),
-		func(ctx context.Context, _ []string) error {
-			return a.WithOperator(ctx, func(p *action.Operator) error { return listRuns(ctx, a, p, all) })
-		})
+	cmd := command.OnBoard(a, "ps", "List runs that are working or waiting for you; with -a all runs",
+		func(ctx context.Context, p *action.Operator) error { return listRuns(ctx, a, p, all) })
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "also list runs that have ended")
 	return cmd
 }

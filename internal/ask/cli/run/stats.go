@@ -30,24 +30,21 @@ func statsCommand(a *command.App) *cobra.Command {
 			}
 			return a.WithOperator(ctx, func(p *action.Operator) error { return statsSummary(ctx, a, p.Store, by, f.days) })
 		},
-		statsOf(a, "strategies", "Which strategy helped against which class of failure",
-			func(ctx context.Context, db *store.Store) error { return statsStrategies(ctx, a, db) }),
+		statsOf(a, "strategies", "Which strategy helped against which class of failure", statsStrategies),
 		statsOf(a, "failures", "Failed iterations by class: how many, how many transient, cost and time lost",
-			func(ctx context.Context, db *store.Store) error { return statsFailures(ctx, a, db) }),
-		statsOf(a, "gates", "Gates: how often each ran, was red, and was flaky",
-			func(ctx context.Context, db *store.Store) error { return statsGates(ctx, a, db) }),
-		statsOf(a, "guards", "Guards that ended runs", func(ctx context.Context, db *store.Store) error {
-			return statsGuards(ctx, a, db)
-		}),
+			statsFailures),
+		statsOf(a, "gates", "Gates: how often each ran, was red, and was flaky", statsGates),
+		statsOf(a, "guards", "Guards that ended runs", statsGuards),
 		statsOf(a, "refusals", "Commands that the safety level refused, and how often a person allowed them later",
-			func(ctx context.Context, db *store.Store) error { return statsRefusals(ctx, a, db) }))
+			statsRefusals))
 	f.addTo(cmd)
 	return cmd
 }
 
-func statsOf(a *command.App, name, short string, show func(context.Context, *store.Store) error) *cobra.Command {
-	return command.Leaf(name, short, command.AtMost(0), func(ctx context.Context, _ []string) error {
-		return a.WithOperator(ctx, func(p *action.Operator) error { return show(ctx, p.Store) })
+func statsOf(a *command.App, name, short string,
+	show func(context.Context, *command.App, *store.Store) error) *cobra.Command {
+	return command.OnBoard(a, name, short, func(ctx context.Context, p *action.Operator) error {
+		return show(ctx, a, p.Store)
 	})
 }
 

@@ -98,9 +98,8 @@ func schemaCommand(a *command.App) *cobra.Command {
 
 func initCommand(a *command.App) *cobra.Command {
 	try := false
-	cmd := command.Leaf("init", "Look at the repository and write a commented pawl.yaml; never overwrites",
-		command.AtMost(0),
-		func(ctx context.Context, _ []string) error { return writeConfig(ctx, a, try) })
+	cmd := command.Plain("init", "Look at the repository and write a commented pawl.yaml; never overwrites",
+		func(ctx context.Context) error { return writeConfig(ctx, a, try) })
 	cmd.Flags().BoolVar(&try, "try", false, "then run each gate once in a clone, without asking")
 	return cmd
 }
@@ -253,7 +252,7 @@ func tryGates(ctx context.Context, a *command.App) (red bool) {
 }
 
 func versionCommand(a *command.App) *cobra.Command {
-	return command.Leaf("version", "Print the version", command.AtMost(0), func(context.Context, []string) error {
+	return command.Plain("version", "Print the version", func(context.Context) error {
 		if a.JSON {
 			return a.JSONLine(map[string]string{"version": command.BuildVersion()})
 		}

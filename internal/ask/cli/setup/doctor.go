@@ -28,8 +28,8 @@ import (
 
 func doctorCommand(a *command.App) *cobra.Command {
 	quick, warm, restored := false, false, false
-	cmd := command.Leaf("doctor", "Check what pawl finds here, and whether a run and the board can work", command.AtMost(0),
-		func(ctx context.Context, _ []string) error {
+	cmd := command.Plain("doctor", "Check what pawl finds here, and whether a run and the board can work",
+		func(ctx context.Context) error {
 			if restored {
 				return restoreDatabase(ctx, a)
 			}

@@ -81,22 +81,21 @@ func lastTrial(ctx context.Context, a *command.App) (c *config.Config, p plan, r
 
 func reportCommand(a *command.App) *cobra.Command {
 	var out output
-	cmd := command.Leaf("report", "Show the result of the last trial", command.AtMost(0),
-		func(ctx context.Context, _ []string) error {
-			_, _, r, err := lastTrial(ctx, a)
-			if err != nil {
-				return err
-			}
-			return out.showReport(a, r)
-		})
+	cmd := command.Plain("report", "Show the result of the last trial", func(ctx context.Context) error {
+		_, _, r, err := lastTrial(ctx, a)
+		if err != nil {
+			return err
+		}
+		return out.showReport(a, r)
+	})
 	out.addFlags(cmd)
 	return cmd
 }
 
 func applyCommand(a *command.App) *cobra.Command {
 	var yes bool
-	cmd := command.Leaf("apply", "Propose better settings by the last trial, and write them after you confirm",
-		command.AtMost(0), func(ctx context.Context, _ []string) error { return applyLast(ctx, a, yes) })
+	cmd := command.Plain("apply", "Propose better settings by the last trial, and write them after you confirm",
+		func(ctx context.Context) error { return applyLast(ctx, a, yes) })
 	cmd.Flags().BoolVar(&yes, "yes", false, "write them without a question")
 	return cmd
 }

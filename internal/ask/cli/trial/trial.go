@@ -98,14 +98,13 @@ func Command(a *command.App) *cobra.Command {
 			}
 			return err
 		})
-	find := command.Leaf("find", "Find the tasks of a trial; costs nothing", command.AtMost(0),
-		func(ctx context.Context, _ []string) error {
-			err := b.prepareBench(ctx, "")
-			if err == nil {
-				err = b.showTasks(ctx)
-			}
-			return err
-		})
+	find := command.Plain("find", "Find the tasks of a trial; costs nothing", func(ctx context.Context) error {
+		err := b.prepareBench(ctx, "")
+		if err == nil {
+			err = b.showTasks(ctx)
+		}
+		return err
+	})
 	for _, c := range []*cobra.Command{cmd, find} {
 		fl := c.Flags()
 		fl.IntVar(&b.last, "last", 200, "look at the last `N` commits")
