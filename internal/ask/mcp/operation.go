@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	_ "embed" // of tools.txt
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -18,60 +19,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/report"
 )
 
-// offered are the operations of the API that are tools, with what a model should know
-// beside the summary.
-var offered = []struct{ id, note string }{
-	{"get-overview", "Start here: it also names the checks that judge the work."},
-	{"get-inbox", "Ask the person; do not decide for them."},
-	{"list-procedures", ""},
-	{"list-cases", "ready lists what can be started; next_case says which one is first."},
-	{"get-case", ""},
-	{"add-case", "A task that one agent can finish: title, description, acceptance criteria, needs."},
-	{"import-cases", "Markdown with checkboxes is the simplest."},
-	{"edit-case", "Fields that are left out do not change."},
-	{"move-case", "approve lands the work, and revert undoes what landed: only when the person has said so."},
-	{"extend-case", ""},
-	{"bisect", "Only with a command that the person named. get_case shows what it finds; ask the person what to do."},
-	{"remove-case", ""},
-	{"rollback-case", ""},
-	{"diff-case", ""},
-	{"list-reviews", ""},
-	{"get-queue", ""},
-	{"get-autopilot", ""},
-	{"start-autopilot", "It works on the board with agents, and costs money: only when the person wants it."},
-	{"start-sprint", ""},
-	{"pause-autopilot", ""},
-	{"resume-autopilot", ""},
-	{"stop-autopilot", ""},
-	{"list-runs", ""},
-	{"get-run", ""},
-	{"start-run", "list_procedures names them. With a goal an agent proposes tasks: see get_proposal when it has " +
-		"ended. Leave out agent and safety unless the person names them."},
-	{"get-proposal", ""},
-	{"add-proposal", "Only when the person has seen the tasks and said so."},
-	{"resume-run", ""},
-	{"pause-run", ""},
-	{"stop-run", ""},
-	{"answer-run", "get_run shows the question and its options. Only with what the person said."},
-	{"review-run", "Only with what the person decided."},
-	{"message-run", ""},
-	{"rollback-run", ""},
-	{"foresee-apply", "confirm names what the person has to see first."},
-	{"apply-run", "Only when the person wants it; confirmed only when they have seen what confirm names, and " +
-		"said yes to it."},
-	{"list-conflicts", ""},
-	{"settle-file", "Only with what the person decided; resume_run continues then."},
-	{"discard-run", ""},
-	{"diff-run", ""},
-	{"list-iterations", ""},
-	{"list-iteration-files", ""},
-	{"read-iteration-file", "The logs: prompt, output of the agent, output of each check."},
-	{"summary-stats", ""},
-}
-
-// destructive are those that end, take away or land something, or run a command: a client asks first.
-var destructive = []string{"move-case", "remove-case", "rollback-case", "stop-autopilot", "stop-run", "review-run",
-	"rollback-run", "apply-run", "settle-file", "discard-run", "bisect"}
+//go:embed tools.txt
+var offered string
 
 // description is what is read of the API's.
 type description struct {
@@ -127,18 +76,22 @@ func addOperations(s *mcp.Server, o Options) error {
 			byID[op.ID] = op
 		}
 	}
-	for _, one := range offered {
-		op, ok := byID[one.id]
-		if !ok {
-			return fmt.Errorf("the API has no operation %s", one.id)
+	for line := range strings.Lines(offered) {
+		name, note, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		id, harm := strings.CutPrefix(name, "!")
+		if strings.HasPrefix(line, "#") {
+			continue
 		}
-		harm := slices.Contains(destructive, one.id)
+		op, ok := byID[id]
+		if !ok {
+			return fmt.Errorf("the API has no operation %s", id)
+		}
 		hints := &mcp.ToolAnnotations{ReadOnlyHint: op.method == http.MethodGet, DestructiveHint: &harm,
 			OpenWorldHint: new(bool)}
 		s.AddTool(&mcp.Tool{
-			Name: strings.ReplaceAll(one.id, "-", "_"), Annotations: hints,
+			Name: strings.ReplaceAll(id, "-", "_"), Annotations: hints,
 			InputSchema: op.inputSchema(d.Components.Schemas),
-			Description: strings.TrimSpace(op.Summary + ". " + one.note),
+			Description: strings.TrimSpace(op.Summary + ". " + note),
 		}, op.callAPI)
 	}
 	return nil
