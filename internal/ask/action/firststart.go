@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/do/agent/agents"
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
 )
@@ -61,13 +62,7 @@ func hintsOf(e *fault.Error) []string {
 
 // LoggedIn returns the sign of a program's login, by an environment K=V; "" is none. known: pawl knows the program.
 func LoggedIn(env []string, program string) (sign string, known bool) {
-	home := ""
-	for _, kv := range env {
-		if value, ok := strings.CutPrefix(kv, "HOME="); ok {
-			home = value
-		}
-	}
-	return agents.LoggedIn(program, home, env, func(path string) bool {
+	return agents.LoggedIn(program, lists.Getenv(env, "HOME"), env, func(path string) bool {
 		if entries, err := os.ReadDir(path); err == nil {
 			return len(entries) > 0 // a run makes the folders, too
 		}

@@ -232,10 +232,8 @@ func (m maker) getenv(name string) string { return lookupEnv(m.Env, name, "") }
 
 // lookupEnv returns the last value of a variable.
 func lookupEnv(env []string, name, otherwise string) string {
-	for _, kv := range slices.Backward(env) {
-		if v, ok := strings.CutPrefix(kv, name+"="); ok {
-			return v
-		}
+	if value, ok := lists.LookupEnv(env, name); ok {
+		return value
 	}
 	return otherwise
 }

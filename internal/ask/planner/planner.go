@@ -22,6 +22,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/config"
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/prompt"
 	"github.com/pawl-dev/pawl/internal/decide/strategy"
 	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
@@ -197,14 +198,7 @@ func (d draft) basePlan(kind string) (runplan.Plan, error) {
 }
 
 // getenv is a variable of the environment that pawl was started with.
-func (pl *Planner) getenv(name string) string {
-	for _, kv := range slices.Backward(pl.Env) {
-		if v, ok := strings.CutPrefix(kv, name+"="); ok {
-			return v
-		}
-	}
-	return ""
-}
+func (pl *Planner) getenv(name string) string { return lists.Getenv(pl.Env, name) }
 
 // warnf warns the person of what is left out.
 func (pl *Planner) warnf(format string, args ...any) { pl.Warn(fmt.Sprintf(format, args...)) }

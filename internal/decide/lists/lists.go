@@ -1,7 +1,10 @@
 // Package lists makes one list of another. What package slices has is used from there.
 package lists
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Each makes a list of another, element by element.
 func Each[F, T any](list []F, of func(F) T) []T {
@@ -55,4 +58,20 @@ func ToMap[F any, K comparable, V any](list []F, of func(F) (K, V)) map[K]V {
 // NonEmpty leaves out the empty texts.
 func NonEmpty(texts ...string) []string {
 	return slices.DeleteFunc(slices.Clone(texts), func(text string) bool { return text == "" })
+}
+
+// LookupEnv finds a variable in an environment K=V, in which the last of two equal names counts.
+func LookupEnv(env []string, name string) (value string, ok bool) {
+	for _, kv := range slices.Backward(env) {
+		if value, ok := strings.CutPrefix(kv, name+"="); ok {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+// Getenv is [LookupEnv] where a variable that is missing is an empty one.
+func Getenv(env []string, name string) string {
+	value, _ := LookupEnv(env, name)
+	return value
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/failure"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/subscription"
 )
@@ -277,16 +278,10 @@ func (in Invocation) HasValue(getenv func(string) string, names ...string) bool 
 // pawl's own environment, which getenv looks up and which may be nil. An addition without a value
 // takes a variable away.
 func (in Invocation) Value(getenv func(string) string, name string) string {
-	value := ""
-	if getenv != nil {
-		value = getenv(name)
+	if value, ok := lists.LookupEnv(in.Env, name); ok || getenv == nil {
+		return value
 	}
-	for _, kv := range in.Env {
-		if k, v, _ := strings.Cut(kv, "="); k == name {
-			value = v
-		}
-	}
-	return value
+	return getenv(name)
 }
 
 // Facts are what pawl knows of an agent program beside its command line, for

@@ -127,7 +127,7 @@ func (c Command) findProgram(env []string) (string, error) {
 		return filepath.Join(c.Dir, name), nil
 	}
 	denied := ""
-	for _, dir := range filepath.SplitList(valueOf(env, "PATH")) {
+	for _, dir := range filepath.SplitList(lists.Getenv(env, "PATH")) {
 		if !filepath.IsAbs(dir) {
 			continue
 		}
@@ -264,15 +264,6 @@ func lastWins(env []string) []string {
 		out = append(out, kv)
 	}
 	return out
-}
-
-func valueOf(env []string, name string) string {
-	for _, kv := range env {
-		if k, v, _ := strings.Cut(kv, "="); k == name {
-			return v
-		}
-	}
-	return ""
 }
 
 // HandDownDefaults makes children start with the default action of signals

@@ -42,7 +42,7 @@ var unmoved = strings.Fields(`
 func Caches(environ []string, cache string, write []string) []string {
 	var out []string
 	for _, t := range tools {
-		own := lookup(environ, t.name)
+		own := lists.Getenv(environ, t.name)
 		mayWrite := func(dir string) bool { return dir != "" && within(dir, own) }
 		if filepath.IsAbs(own) && slices.ContainsFunc(write, mayWrite) {
 			continue
@@ -165,11 +165,11 @@ func OpenEvidence(box *Policy, dir string) (environ []string, err error) {
 
 // ownCache is the folder of the user's that a tool uses if nobody says otherwise.
 func ownCache(environ []string, home, name, below string) string {
-	if dir := lookup(environ, name); filepath.IsAbs(dir) {
+	if dir := lists.Getenv(environ, name); filepath.IsAbs(dir) {
 		return filepath.Clean(dir)
 	}
 	rest, xdg := strings.CutPrefix(below, ".cache/")
-	switch dir := lookup(environ, "XDG_CACHE_HOME"); {
+	switch dir := lists.Getenv(environ, "XDG_CACHE_HOME"); {
 	case name == "GOMODCACHE":
 		return goModules(environ, home)
 	case xdg && filepath.IsAbs(dir):
@@ -184,7 +184,7 @@ func ownCache(environ []string, home, name, below string) string {
 // like a proxy, before where modules come from otherwise: it is a download less.
 // Nothing when environ does not say where that is.
 func ModuleProxy(environ []string, home string) []string {
-	dir, next := goModules(environ, home), lookup(environ, "GOPROXY")
+	dir, next := goModules(environ, home), lists.Getenv(environ, "GOPROXY")
 	if dir == "" || strings.ContainsAny(dir, ",|") || next == "" {
 		return nil // where they come from is not known: Go's own setting stays in force
 	}
@@ -193,7 +193,7 @@ func ModuleProxy(environ []string, home string) []string {
 
 // goModules is the user's own module cache; "" when it is not known.
 func goModules(environ []string, home string) string {
-	if dir := lookup(environ, "GOMODCACHE"); filepath.IsAbs(dir) {
+	if dir := lists.Getenv(environ, "GOMODCACHE"); filepath.IsAbs(dir) {
 		return filepath.Clean(dir)
 	}
 	if path := goPath(environ, home); path != "" {
@@ -204,22 +204,12 @@ func goModules(environ []string, home string) string {
 
 // goPath is the first folder of GOPATH; "" when it is not known.
 func goPath(environ []string, home string) string {
-	path, _, _ := strings.Cut(lookup(environ, "GOPATH"), string(filepath.ListSeparator))
+	path, _, _ := strings.Cut(lists.Getenv(environ, "GOPATH"), string(filepath.ListSeparator))
 	switch {
 	case filepath.IsAbs(path):
 		return filepath.Clean(path)
 	case filepath.IsAbs(home):
 		return filepath.Join(home, "go")
-	}
-	return ""
-}
-
-// lookup is the value of a variable; the last of two equal names counts.
-func lookup(environ []string, name string) string {
-	for _, kv := range slices.Backward(environ) {
-		if k, v, ok := strings.Cut(kv, "="); ok && k == name {
-			return v
-		}
 	}
 	return ""
 }

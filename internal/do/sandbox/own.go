@@ -4,7 +4,8 @@ import (
 	"net/netip"
 	"path/filepath"
 	"strconv"
-	"strings"
+
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
 
 // MTU is the size of the packets that come out of a box with a network of its own. It is
@@ -16,12 +17,8 @@ const MTU = 65520
 func InwardFolder(state string) string { return filepath.Join(state, "ports") }
 
 // FirstPort of a workspace, as its commands see it; 0 in none.
-func FirstPort(env []string) (port int) {
-	for _, kv := range env {
-		if value, ok := strings.CutPrefix(kv, "PAWL_PORT_BASE="); ok {
-			port, _ = strconv.Atoi(value)
-		}
-	}
+func FirstPort(env []string) int {
+	port, _ := strconv.Atoi(lists.Getenv(env, "PAWL_PORT_BASE"))
 	return port
 }
 

@@ -118,14 +118,7 @@ func (a *App) Planner(c *config.Config, f planner.Flags) *planner.Planner {
 }
 
 // Getenv reads the environment that Main was given.
-func (a *App) Getenv(name string) string {
-	for i := len(a.Env) - 1; i >= 0; i-- {
-		if v, ok := strings.CutPrefix(a.Env[i], name+"="); ok {
-			return v
-		}
-	}
-	return ""
-}
+func (a *App) Getenv(name string) string { return lists.Getenv(a.Env, name) }
 
 // Say prints a note for the person, not a result.
 func (a *App) Say(format string, args ...any) {

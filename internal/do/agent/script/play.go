@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 )
 
 // The exit codes of its own, chosen so that no test uses them by chance.
@@ -48,7 +50,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer, env []string
 type player struct {
 	scenario *Scenario
 	out, err io.Writer
-	env      environment
+	env      []string
 	prompt   string
 	cost     float64 // USD so far
 	code     int     // exit code
@@ -65,7 +67,7 @@ func (p *player) playScenario(path string, stdin io.Reader) error {
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs
 	}
-	turns, scene := p.scenario.sceneFor(p.prompt, p.env.valueOf("PAWL_CASE"))
+	turns, scene := p.scenario.sceneFor(p.prompt, lists.Getenv(p.env, "PAWL_CASE"))
 	if len(turns) == 0 {
 		return errors.New("no scene fits this prompt, and there are no turns for all")
 	}
@@ -126,27 +128,14 @@ func (p *player) printTool(name, command string, files []string, action func() e
 	return errors.Join(err, p.putEvent("tool_end", end))
 }
 
-// environment is K=V pairs, of which the last counts.
-type environment []string
-
-func (e environment) valueOf(name string) string {
-	value := ""
-	for _, kv := range e {
-		if k, v, _ := strings.Cut(kv, "="); k == name {
-			value = v
-		}
-	}
-	return value
-}
-
 // stateVar names the folder of the turn counters.
 const stateVar = "PAWL_SCRIPT_STATE"
 
 // turnNumber takes the next turn of the scene, counted from 1.
-func turnNumber(scenario, scene string, env environment) (int, error) {
-	dir := env.valueOf(stateVar)
+func turnNumber(scenario, scene string, env []string) (int, error) {
+	dir := lists.Getenv(env, stateVar)
 	if dir == "" {
-		if n, err := strconv.Atoi(env.valueOf("PAWL_ITERATION")); err == nil && n > 0 {
+		if n, err := strconv.Atoi(lists.Getenv(env, "PAWL_ITERATION")); err == nil && n > 0 {
 			return n, nil
 		}
 		return 1, nil
@@ -155,7 +144,7 @@ func turnNumber(scenario, scene string, env environment) (int, error) {
 		return 0, fmt.Errorf("cannot keep the turn: %v", err)
 	}
 	h := fnv.New64a()
-	h.Write([]byte(scenario + "\x00" + env.valueOf("PAWL_RUN")))
+	h.Write([]byte(scenario + "\x00" + lists.Getenv(env, "PAWL_RUN")))
 	return incrementFile(filepath.Join(dir, fmt.Sprintf("%016x.%s", h.Sum64(), scene)))
 }
 
