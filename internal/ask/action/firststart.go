@@ -39,8 +39,7 @@ func (p *Operator) Lacks() []Lack {
 				"Or write them into " + filepath.Base(c.File) + ": verification.commands"}})
 	}
 	if _, err := pl.Task(autopilot.Task{Case: board.Case{Title: "?"}}); err != nil {
-		var known *fault.Error
-		_ = errors.As(err, &known)
+		known, _ := errors.AsType[*fault.Error](err)
 		return append(out, Lack{"No task can start: " + err.Error() + ".", hintsOf(known)})
 	}
 	own := c.Agents.Named[c.Agent]

@@ -5,6 +5,7 @@
 package fault
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -37,6 +38,12 @@ func Refuse(format string, args ...any) *Error {
 
 // Of is err, which is not nil, as an error of a kind, without a hint.
 func Of(kind Kind, err error) *Error { return &Error{Kind: kind, Err: err} }
+
+// Is reports whether err is, or wraps, an error of a type.
+func Is[T error](err error) bool {
+	_, ok := errors.AsType[T](err)
+	return ok
+}
 
 // Hint adds a line about what to do next, and returns e.
 func (e *Error) Hint(format string, args ...any) *Error {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -76,10 +75,9 @@ func Dial(ctx context.Context, at autopilot.EngineAt, log *slog.Logger) (client.
 		why := fmt.Sprintf("cannot reach the engine at %s, namespace %s: %v", a.HostPort, a.Namespace, err)
 		return nil, &awayError{why}
 	}
-	var none *serviceerror.NamespaceNotFound
 	_, err = c.WorkflowService().DescribeNamespace(ctx,
 		&workflowservice.DescribeNamespaceRequest{Namespace: a.Namespace})
-	if errors.As(err, &none) { // any other answer is reported where the engine is used
+	if fault.Is[*serviceerror.NamespaceNotFound](err) { // any other answer is reported where the engine is used
 		c.Close()
 		return nil, fault.Refuse("the engine at %s has no namespace %s", a.HostPort, a.Namespace).
 			Hint("Create it: temporal operator namespace create --address %s --namespace %s", a.HostPort, a.Namespace).

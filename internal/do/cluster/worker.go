@@ -408,8 +408,7 @@ func (w *Worker) beatOrder(ctx context.Context, s *session, o openOrder) {
 		asked := time.Now()
 		call, cancel := context.WithTimeout(ctx, min(w.o.agentLease()/3, w.o.cutOff()-time.Since(accepted)))
 		err := w.o.Engine.RecordActivityHeartbeat(call, o.Token)
-		var gone *serviceerror.NotFound
-		ended := errors.As(err, &gone) && !w.mayComeAgain(call, o)
+		ended := fault.Is[*serviceerror.NotFound](err) && !w.mayComeAgain(call, o)
 		cancel()
 		switch {
 		case ctx.Err() != nil:
@@ -436,9 +435,8 @@ func (w *Worker) mayComeAgain(ctx context.Context, o openOrder) bool {
 		return false
 	}
 	d, err := w.o.Engine.DescribeWorkflowExecution(ctx, o.Workflow, o.Of)
-	var gone *serviceerror.NotFound
 	if err != nil {
-		return !errors.As(err, &gone)
+		return !fault.Is[*serviceerror.NotFound](err)
 	}
 	return d.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/forge"
 	"github.com/pawl-dev/pawl/internal/keep/files"
@@ -339,9 +340,7 @@ func (s *pass) updateTask(ctx context.Context, i *forge.Issue, old board.Case, s
 		to.Needs = slices.Concat(own, s.needsOnBoard(c.Needs))
 		return nil
 	})
-	var circle *board.CycleError
-	var no *board.RefusalError
-	if errors.As(err, &circle) || errors.As(err, &no) {
+	if fault.Is[*board.CycleError](err) || fault.Is[*board.RefusalError](err) {
 		s.Say("Warning: %s does not follow its issue: %v", old.ID, err)
 		return nil
 	}
@@ -425,10 +424,8 @@ func (s *pass) addNeeds(ctx context.Context, c board.Case) error {
 			to.Needs = append(to.Needs, need)
 			return nil
 		})
-		var circle *board.CycleError
-		var no *board.RefusalError
 		switch {
-		case errors.As(err, &circle), errors.As(err, &no):
+		case fault.Is[*board.CycleError](err), fault.Is[*board.RefusalError](err):
 			s.Say("Note: %s does not wait for %s: %v", id, need, err)
 		case err != nil:
 			return err
@@ -473,7 +470,7 @@ func (s *pass) putOff(ctx context.Context, n int64, c board.Case) error {
 func (s *pass) moveOne(ctx context.Context, n int64, action board.Action, why string) error {
 	c := s.tasks[n]
 	moved, err := s.Store.MoveCase(ctx, c.ID, board.Change{Action: action, By: board.Person, Why: why, At: time.Now()})
-	if _, ok := errors.AsType[*board.RefusalError](err); ok { // an autopilot took it meanwhile
+	if fault.Is[*board.RefusalError](err) { // an autopilot took it meanwhile
 		return nil
 	}
 	if err == nil {

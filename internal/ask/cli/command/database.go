@@ -342,9 +342,8 @@ func (a *App) Outputs(db *store.Store, r store.Run, iteration int) (*os.Root, er
 // ExplainNotFound adds hints to the error of a run that is not found. Other errors are
 // returned as they are.
 func (a *App) ExplainNotFound(err error, name string) error {
-	var known *fault.Error
 	switch {
-	case errors.As(err, &known):
+	case fault.Is[*fault.Error](err):
 	case errors.Is(err, store.ErrNotFound):
 		e := Usage("there is no run or procedure %q with a run here%s", name, a.suggestRun(name)).
 			Hint("List the runs: pawl ps -a")

@@ -123,7 +123,7 @@ func (a *App) OpenInput(from string) (in io.ReadCloser, name string, err error) 
 
 // CannotRead is the error that an input cannot be read.
 func CannotRead(name string, err error) error {
-	if _, known := errors.AsType[*fault.Error](err); known {
+	if fault.Is[*fault.Error](err) {
 		return err
 	}
 	return fault.Of(fault.Refused, fmt.Errorf("cannot read %s: %w", name, err))

@@ -256,7 +256,7 @@ func RevertCommand(a *command.App) *cobra.Command {
 					return action.Explain(err)
 				}
 				err := withQueue(ctx, a, p, unsandboxed, func(q *OpenQueue) error { return drainQueue(ctx, a, q, id) })
-				if _, owned := errors.AsType[*store.QueueOwnedError](err); owned {
+				if fault.Is[*store.QueueOwnedError](err) {
 					a.Say("The pawl process that runs the queue lands it.")
 					return nil
 				}
@@ -347,9 +347,8 @@ func buildResolver(ctx context.Context, a *command.App, c *config.Config, repo *
 // or with a task only if that is.
 func drainQueue(ctx context.Context, a *command.App, q *OpenQueue, task string) error {
 	err := q.Drain(ctx)
-	var owned *store.QueueOwnedError
 	switch {
-	case errors.As(err, &owned):
+	case fault.Is[*store.QueueOwnedError](err):
 		return fault.Of(fault.Refused, err).Hint("What is queued lands there; see it with: pawl queue")
 	case err != nil:
 		return err

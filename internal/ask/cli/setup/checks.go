@@ -57,9 +57,8 @@ func (k *checks) addCheck(state, what, found string, hints ...string) {
 
 // addError adds an error, with its hints.
 func (k *checks) addError(what string, err error) {
-	var e *fault.Error
 	var hints []string
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*fault.Error](err); ok {
 		hints = e.Hints
 	}
 	first, _, _ := strings.Cut(err.Error(), "\n") // the rest shows the place, on lines of its own

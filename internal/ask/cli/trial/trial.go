@@ -264,7 +264,7 @@ func (b *bench) tryAll(ctx context.Context, out output) (err error) {
 			return err
 		}
 		ended := cmp.Or(b.makeAttempts(ctx, j, p), b.unpaid)
-		if _, isStatus := errors.AsType[command.StatusError](ended); ended != nil && !isStatus {
+		if ended != nil && !fault.Is[command.StatusError](ended) {
 			return ended
 		}
 		made, err := b.attemptsOf(ctx, p)

@@ -137,11 +137,10 @@ func listenOn(ctx context.Context, host string, port int, named bool) (net.Liste
 
 // withoutAddress returns the system's error without the address, which the message has already.
 func withoutAddress(err error) error {
-	var op *net.OpError
 	if sys, ok := errors.AsType[*os.SyscallError](err); ok {
 		return sys.Err
 	}
-	if errors.As(err, &op) {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
 		return op.Err
 	}
 	return err
