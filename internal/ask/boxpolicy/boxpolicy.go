@@ -87,9 +87,10 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 	path := filepath.SplitList(m.getenv("PATH"))
 	shown, secrets := m.shownPaths(home, path)
 	place := sandbox.Place{
-		Root: cmp.Or(o.Top, o.Plan.Root), Home: home, State: o.StateDir, Shown: shown, Asked: m.askedPaths(o.Say),
-		Temp:  []string{"/tmp", "/var/tmp", m.getenv("TMPDIR")},
-		Moved: program.MovedHome(m.getenv), Write: m.writableFolders(),
+		Root: cmp.Or(o.Top, o.Plan.Root), Home: home, State: o.StateDir, Shown: shown,
+		Temp: []string{"/tmp", "/var/tmp", m.getenv("TMPDIR")}, Moved: program.MovedHome(m.getenv),
+		Asked: presentPaths(o.Config.Safety.Show, o.Say, "Warning: safety.show: %s does not exist"),
+		Write: presentPaths(o.Config.Safety.Write, o.Say, "Warning: safety.write: %s does not exist; create it first"),
 		Share: o.Config.Safety.ShareTmp, Sockets: o.Config.Safety.UnixSockets,
 		UID: os.Getuid(), Spare: []int{os.Getpid()},
 	}
@@ -355,30 +356,15 @@ func splitEndpoints(endpoints []string) (reach []string, doors []int) {
 	return reach, slices.Compact(slices.Sorted(slices.Values(doors)))
 }
 
-// writableFolders returns the folders of safety.write.
-func (m maker) writableFolders() []string {
-	var out []string
-	for _, path := range m.Config.Safety.Write {
-		if _, err := os.Stat(string(path)); err != nil {
-			m.Say("Warning: safety.write: %s does not exist; create it first", path)
-			continue
+// presentPaths returns those of a setting's paths that are there, and says of the others that they are missing.
+func presentPaths(list []quantity.Path, say func(format string, args ...any), missing string) []string {
+	return lists.Pick(list, func(path quantity.Path) (string, bool) {
+		_, err := os.Stat(string(path))
+		if err != nil {
+			say(missing, path)
 		}
-		out = append(out, string(path))
-	}
-	return out
-}
-
-// askedPaths lists what safety.show names.
-func (m maker) askedPaths(say func(format string, args ...any)) []string {
-	var out []string
-	for _, path := range m.Config.Safety.Show {
-		if _, err := os.Stat(string(path)); err != nil {
-			say("Warning: safety.show: %s does not exist", path)
-			continue
-		}
-		out = append(out, filepath.Clean(string(path)))
-	}
-	return out
+		return filepath.Clean(string(path)), err == nil
+	})
 }
 
 // readThrough has the caches that no variable moves: agents read the person's, and what

@@ -26,8 +26,7 @@ func (m maker) clusterPorts(means sandbox.Means, level string) []int {
 		port, _ := strconv.Atoi(u.Port())
 		ports = append(ports, cmp.Or(port, enginePort))
 	}
-	slices.Sort(ports)
-	ports = slices.Compact(ports)
+	ports = lists.Distinct(ports)
 	named := strings.Join(lists.Each(ports, strconv.Itoa), " and ")
 	switch isOpen := level != sandbox.Paranoid; {
 	case len(ports) > 0 && isOpen && !sandbox.CanShut(means):

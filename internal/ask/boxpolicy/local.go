@@ -94,8 +94,7 @@ func (m maker) openDoors(ports []int, boxes ...*sandbox.Policy) {
 			p.Doors = slices.DeleteFunc(slices.Clone(ports), func(port int) bool {
 				return strconv.Itoa(port) == own || slices.Contains(p.Shut, port)
 			})
-			slices.Sort(p.Doors)
-			p.Doors = slices.Compact(p.Doors)
+			p.Doors = lists.Distinct(p.Doors)
 		}
 	}
 }

@@ -65,7 +65,8 @@ const maxLooked = 50
 // secrets by their names; programs and their parts do not. In the workspace, and where the person has all
 // shown, there are none.
 func (m maker) secretsIn(shown []string, inThem int) (secrets []string) {
-	ofPerson := slices.Concat(m.askedPaths(func(string, ...any) {}), []string{m.Plan.Root, m.Top})
+	asked := presentPaths(m.Config.Safety.Show, func(string, ...any) {}, "")
+	ofPerson := slices.Concat(asked, []string{m.Plan.Root, m.Top})
 	look := func(dir string) (folders []string) {
 		entries, _ := os.ReadDir(dir)
 		for _, e := range entries[:min(len(entries), maxPrograms)] {
@@ -302,7 +303,8 @@ func ofGitAlone(settings []git.Setting) string {
 		if !ofPerson || !transport && !slices.Contains(ofGit, s.Key) {
 			continue
 		}
-		section, name, _ := cutLast(s.Key, ".")
+		at := strings.LastIndex(s.Key, ".")
+		section, name := s.Key[:max(at, 0)], s.Key[at+1:]
 		head := "[" + section + "]"
 		if section, sub, ok := strings.Cut(section, "."); ok {
 			head = "[" + section + " " + strconv.Quote(sub) + "]"
@@ -310,14 +312,6 @@ func ofGitAlone(settings []git.Setting) string {
 		fmt.Fprintf(&out, "%s\n\t%s = %s\n", head, name, strconv.Quote(s.Value))
 	}
 	return out.String()
-}
-
-// cutLast is text before and after the last sep.
-func cutLast(text, sep string) (before, after string, ok bool) {
-	if i := strings.LastIndex(text, sep); i >= 0 {
-		return text[:i], text[i+len(sep):], true
-	}
-	return text, "", false
 }
 
 // showSettings shows the settings of package managers and git, or without mounts the originals.

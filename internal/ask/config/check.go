@@ -77,8 +77,7 @@ func (k *checker) agentReferences() {
 		return
 	}
 	known := append(k.AgentNames(), k.agents...)
-	slices.Sort(known)
-	known = slices.Compact(known)
+	known = lists.Distinct(known)
 	for _, ref := range k.AgentReferences() {
 		if slices.Contains(known, ref.Name) {
 			continue

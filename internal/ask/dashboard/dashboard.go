@@ -211,10 +211,6 @@ func (s *screen) slotLines() []string {
 }
 
 func (s *screen) slotLine(l *overview.SlotView) string {
-	iteration := fmt.Sprint(l.Iteration)
-	if l.MaxIterations > 0 {
-		iteration += fmt.Sprintf("/%d", l.MaxIterations)
-	}
 	cost := cmp.Or(loop.Money(l.Cost, l.CostKnown, l.CostPartial), "cost ?")
 	waits := l.Phase == string(schedule.Working) && l.Status == string(loop.Waiting)
 	does := report.Line(l.Activity, 200)
@@ -230,7 +226,8 @@ func (s *screen) slotLine(l *overview.SlotView) string {
 	case l.Phase != string(schedule.Working):
 		does = s.styleText(warn, l.Phase) + " " + does
 	}
-	return "  " + padTo(l.Case, 10) + padTo(iteration, 6) + padTo(shortTime(s.now.Sub(l.Since)), 7) + padTo(cost, 8) +
+	iteration, runs := console.Of(l.Iteration, l.MaxIterations), shortTime(s.now.Sub(l.Since))
+	return "  " + padTo(l.Case, 10) + padTo(iteration, 6) + padTo(runs, 7) + padTo(cost, 8) +
 		padTo(report.Line(l.Title, 80), min(40, s.width/3)) + does
 }
 

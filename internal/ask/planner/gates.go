@@ -2,7 +2,6 @@ package planner
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/ask/config"
@@ -184,8 +183,7 @@ func webhookOf(n config.Notification, getenv func(string) string) (hook.Webhook,
 	for name, value := range n.Headers {
 		w.Headers[name] = strings.TrimSpace(fill(value))
 	}
-	slices.Sort(missing)
-	switch missing = slices.Compact(missing); len(missing) {
+	switch missing = lists.Distinct(missing); len(missing) {
 	case 0:
 		return w, w.Check()
 	case 1:

@@ -102,8 +102,7 @@ func (d draft) filesOfChecks() (names []string) {
 			names = slices.AppendSeq(names, maps.Keys(g.Files))
 		}
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	return lists.Distinct(names)
 }
 
 // mostOf are the limits of one iteration.

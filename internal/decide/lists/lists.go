@@ -2,6 +2,7 @@
 package lists
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -33,6 +34,12 @@ func Union[T comparable](list []T, more ...T) []T {
 		}
 	}
 	return list
+}
+
+// Distinct sorts a list in its place, and leaves each element in it once.
+func Distinct[T cmp.Ordered](list []T) []T {
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 // Set has all elements, to be asked for.

@@ -133,9 +133,7 @@ func (c *Checkout) Prune(ctx context.Context, run string, keep Keep) (int, error
 
 // others are the snapshots that do not stay.
 func (k Keep) others(all []Snapshot) []Snapshot {
-	numbers := lists.Each(all, func(s Snapshot) int { return s.N })
-	slices.Sort(numbers)
-	numbers = slices.Compact(numbers)
+	numbers := lists.Distinct(lists.Each(all, func(s Snapshot) int { return s.N }))
 	return slices.DeleteFunc(slices.Clone(all), func(s Snapshot) bool {
 		i, _ := slices.BinarySearch(numbers, s.N)
 		return i < k.First || i >= len(numbers)-k.Last || slices.Contains(k.Best, s.N)

@@ -144,8 +144,7 @@ func (a *App) agentNames() []string {
 	if c, err := a.Peek(); err == nil {
 		names = append(names, slices.Collect(maps.Keys(c.Agents.Named))...)
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	return lists.Distinct(names)
 }
 
 func (a *App) strategyNames() []string {
@@ -236,8 +235,7 @@ func caseTags(ctx context.Context, a *App) []string {
 	all := listFrom(ctx, a, func(db *store.Store) ([]board.Case, error) { return db.Cases(ctx, store.CaseFilter{}) },
 		func(c board.Case) string { return strings.Join(c.Tags, "\n") })
 	tags := strings.Fields(strings.Join(all, "\n"))
-	slices.Sort(tags)
-	return slices.Compact(tags)
+	return lists.Distinct(tags)
 }
 
 func (a *App) completeSprints(ctx context.Context) []string {

@@ -111,8 +111,7 @@ func Endpoints(name string, see func(string) string) []string {
 	for _, s := range known()[name].Services {
 		all = append(all, s.Endpoints(see)...)
 	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	return lists.Distinct(all)
 }
 
 // providers are the variables from which programs read the keys and addresses
