@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/pawl-dev/pawl/internal/decide/deliver"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
@@ -26,6 +27,7 @@ type Application struct {
 	Written []string `json:"written,omitempty"`
 	Removed []string `json:"removed,omitempty"`
 	Commits int      `json:"commits,omitempty"` // that came with it
+	Branch  string   `json:"branch,omitempty"`  // that they moved
 	// Conflicts are why nothing was changed.
 	Conflicts []workspace.Conflict `json:"conflicts,omitempty"`
 	// Confirm are the paths of what runs by itself or is protected, which a person has to say yes to.
@@ -118,7 +120,8 @@ func (p *Runs) applyFrom(ctx context.Context, w *delivery.Workspace, r store.Run
 
 // applicationOf says it.
 func applicationOf(run string, a delivery.Applied, confirm []string, o ApplyOptions) Application {
-	out := Application{Run: run, Changed: len(a.Changes), Commits: a.Commits, Confirm: confirm}
+	out := Application{Run: run, Changed: len(a.Changes), Commits: a.Commits, Confirm: confirm,
+		Branch: strings.TrimPrefix(a.Branch, "refs/heads/")}
 	for _, ch := range a.Changes {
 		if ch.NewObject == "" {
 			out.Removed = append(out.Removed, ch.Path)
@@ -155,6 +158,9 @@ func (p *Runs) PrintApplied(out Application, verbose bool) {
 	commits := ""
 	if out.Commits > 0 {
 		commits = ", " + fault.Numbered(out.Commits, "commit")
+		if out.Branch != "" {
+			commits += " on " + out.Branch
+		}
 	}
 	switch out.Status {
 	case "nothing":

@@ -230,9 +230,12 @@ func (b Back) isNothing() bool {
 
 func (p *Runs) sayBack(back Back) {
 	restored, removed := len(back.Written), len(back.Removed)
-	if back.isNothing() {
+	switch {
+	case back.isNothing():
 		p.Say("There was nothing to take back: your files have nothing newer than %s.", back.Where)
-	} else {
+	case restored+removed == 0 && len(back.Left) > 0 && back.BranchTo == "":
+		p.Say("Nothing was restored in your files, to keep what you changed in them.")
+	default:
 		p.Say("Restored %s: %s restored, %d removed.", back.Where, fault.Numbered(restored, "file"), removed)
 	}
 	switch {
@@ -324,15 +327,18 @@ func (s Setup) ListUndelivered(ctx context.Context, db *store.Store, top, run st
 		}
 		lines = append(lines, fmt.Sprintf("Not in your files: %s; %s.", what, s.Undelivered),
 			"  See it:     pawl show "+run+" --diff")
-		canResume := CanContinue(st)
+		canResume, back := CanContinue(st), ""
+		if s.UndeliveredBack != "" {
+			back = "git checkout " + s.UndeliveredBack + " && "
+		}
 		if s.Choose {
 			lines = append(lines, "  Choose:     pawl settle "+run)
 		}
 		if !s.Choose || !canResume {
-			lines = append(lines, "  Apply it:   pawl apply "+run)
+			lines = append(lines, "  Apply it:   "+back+"pawl apply "+run)
 		}
 		if canResume {
-			lines = append(lines, "  Continue:   pawl resume "+run)
+			lines = append(lines, "  Continue:   "+back+"pawl resume "+run)
 		}
 		lines = append(lines, "  Discard it: pawl discard "+run)
 	}

@@ -89,9 +89,9 @@ func (w *Workspace) alignHead(ctx context.Context, say func(string)) error {
 	return w.tree.Clone().SetHead(ctx, git.Head{Commit: commit, Branch: head.Branch})
 }
 
-// putBackDiscarded writes anew what an agent removed of what the person has not committed, and where it undid
-// all of that, as 'git stash' and 'git reset --hard' do, the rest too. One file that is as it was committed may
-// be the agent's answer: it stays so, and say names it.
+// putBackDiscarded writes anew what an agent removed or undid of what the person has not committed, file by file,
+// as 'git stash', 'git reset --hard' and 'git checkout' do. What it undid of a part of a file may be its answer: that
+// stays so, and say names it.
 func putBackDiscarded(ctx context.Context, w *Workspace, say func(string)) error {
 	committed, err := treeOf(ctx, w.o.Person.Store, w.agreed.Head)
 	if err != nil || committed == w.agreed.Tree {
@@ -109,52 +109,57 @@ func putBackDiscarded(ctx context.Context, w *Workspace, say func(string)) error
 	if err != nil {
 		return err
 	}
-	var removed, undone, replaced []git.Change
+	var back, replaced []git.Change
 	for _, ch := range changes {
-		was, isPersons := persons.changes[ch.Path]
-		switch {
-		case !isPersons:
-		case ch.NewObject == "" && was.NewObject != "":
-			removed = append(removed, reverseChange(ch))
-		case sideAfter(ch) == sideBefore(was):
-			undone = append(undone, reverseChange(ch))
-		default: // the agent may have changed it anew after that
-			now := sideAfter(ch)
-			c := Conflict{Base: sideBefore(was), Mine: sideAfter(was), Agent: now}
-			both, isMerged, err := w.mergeFile(ctx, c)
-			if err != nil {
-				return err
-			}
-			if !isMerged && !keepsLines(ctx, w, was, now) {
-				replaced = append(replaced, ch)
-			}
-			if isMerged && both != now {
-				undone = append(undone, git.Change{Path: ch.Path, OldMode: now.Mode, OldObject: now.Object,
-					NewMode: both.Mode, NewObject: both.Object})
-			}
+		if _, isPersons := persons.changes[ch.Path]; !isPersons {
+			continue
 		}
-	}
-	if all := len(removed) + len(undone); all > 1 && all == len(persons.changes) {
-		removed, undone = append(removed, undone...), nil
+		side, isDiscarded, err := persons.undiscarded(ctx, ch)
+		if err != nil {
+			return err
+		}
+		now := sideAfter(ch)
+		switch {
+		case isDiscarded:
+			back = append(back, git.Change{Path: ch.Path, OldMode: now.Mode, OldObject: now.Object,
+				NewMode: side.Mode, NewObject: side.Object})
+		case !keepsLines(ctx, w, persons.changes[ch.Path], now):
+			replaced = append(replaced, ch)
+		}
 	}
 	named := func(list []git.Change) string {
 		return deliver.Some(lists.Each(list, func(ch git.Change) string { return ch.Path }))
 	}
-	if undone = append(undone, replaced...); len(undone) > 0 {
-		say("the agent undid or replaced your uncommitted changes of " + named(undone) + "; to have them back, " +
+	if len(replaced) > 0 {
+		say("the agent undid or replaced your uncommitted changes of " + named(replaced) + "; to have them back, " +
 			"without its work: pawl rollback " + w.run + " --to 0")
 	}
-	if len(removed) == 0 {
+	if len(back) == 0 {
 		return nil
 	}
-	done, err := w.tree.Carry(ctx, w.run, removed)
+	done, err := w.tree.Carry(ctx, w.run, back)
 	if err == nil && len(done.Left) > 0 {
 		err = fmt.Errorf("%s in the workspace cannot be written: %s", done.Left[0].Path, done.Left[0].Why)
 	}
 	if err == nil {
-		say("the agent discarded your uncommitted " + named(removed) + ": that is put back")
+		say("the agent discarded your uncommitted " + named(back) + ": that is put back")
 	}
 	return err
+}
+
+// undiscarded is a file that an agent changed with what the person has not committed in it; false where the agent
+// left some of that, or both changed the same lines.
+func (w uncommitted) undiscarded(ctx context.Context, ch git.Change) (Side, bool, error) {
+	was, now := w.changes[ch.Path], sideAfter(ch)
+	isRemoved := ch.NewObject == "" && was.NewObject != ""
+	if isRemoved || now == sideBefore(was) {
+		return sideAfter(was), true, nil
+	}
+	without, isMerged, err := w.onlyAgents(ctx, ch)
+	if err != nil || !isMerged || without != now {
+		return Side{}, false, err
+	}
+	return w.mergeFile(ctx, Conflict{Base: sideBefore(was), Mine: sideAfter(was), Agent: now})
 }
 
 // keepsLines reports whether a file still has all lines that a change of the person's added; a file that is too

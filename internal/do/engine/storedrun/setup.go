@@ -35,6 +35,8 @@ type Setup struct {
 	UndeliveredFiles int    `json:"undelivered_files,omitempty"`
 	// Needs: it takes a person to bring it there.
 	UndeliveredNeeds bool `json:"undelivered_needs,omitempty"`
+	// UndeliveredBack is the branch that has to be checked out again before that; "" is none.
+	UndeliveredBack string `json:"undelivered_back,omitempty"`
 	// Choose is true when a person has to choose between their lines and the agent's before anything else.
 	Choose bool `json:"choose,omitempty"`
 	// Only is what of the work is in the workspace alone.
@@ -53,7 +55,7 @@ type Setup struct {
 func (s *Setup) NoteDelivery(d delivery.Delivered) {
 	asked := d.Kind == deliver.Ask && len(d.Paths) > 0
 	s.UndeliveredFiles, s.Undelivered, s.Only = d.Files, d.Why, d.Only
-	s.Choose = d.Kind == deliver.Settle
+	s.Choose, s.UndeliveredBack = d.Kind == deliver.Settle, d.Back
 	needing := []deliver.Kind{deliver.Settle, deliver.Wait, deliver.Rest, deliver.Combine}
 	s.UndeliveredNeeds = asked || slices.Contains(needing, d.Kind)
 	switch {
