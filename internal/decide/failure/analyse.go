@@ -81,7 +81,7 @@ func judgeOutput(e Evidence, h *hits, out printed.Reading) verdict {
 		v = typed.orHeavier(v)
 	}
 	if v.weight == 0 && e.CutOff {
-		return verdict{class: Crash, weight: 1, flags: retries, line: -1}
+		return verdict{class: Crash, weight: onlyCutOff, flags: retries, line: -1}
 	}
 	if v.weight > floorWeight {
 		return v
@@ -95,6 +95,9 @@ func judgeOutput(e Evidence, h *hits, out printed.Reading) verdict {
 	}
 	return v
 }
+
+// onlyCutOff weighs a stream without an end, of which nothing else is known.
+const onlyCutOff = 1
 
 // floorWeight is the most that a rule weighs which counts only where nothing else is known.
 const floorWeight = 16

@@ -120,6 +120,19 @@ func TestKinds(t *testing.T) {
 	}
 }
 
+// Of a stream without an end it is said that it has none, whatever the agent wrote in it.
+func TestAStreamWithoutAnEnd(t *testing.T) {
+	t.Parallel()
+	for exit, want := range map[int]string{
+		0: "crash: it exited 0, but its output has no readable end: is `output` right for this agent?",
+		1: "crash: its output ended early; it wrote last: done",
+	} {
+		if a := Analyse(Evidence{Source: "agent", Name: "x", ExitCode: exit, CutOff: true, Output: "done"}); a.Summary != want {
+			t.Errorf("exit %d: %q", exit, a.Summary)
+		}
+	}
+}
+
 // invalid is an error that an agent types as a bad request.
 func invalid(message string) Evidence {
 	return Evidence{Source: "agent", ExitCode: 1, Errors: []APIError{{Type: "invalid_request", Message: message}}}

@@ -335,6 +335,8 @@ func summaryOf(e Evidence, t printed.Text, v verdict, a Analysis, tests Tests) s
 		}
 	case e.TimedOut && v.class == Timeout:
 		said = "ended at its time limit"
+	case e.CutOff && v.weight == onlyCutOff:
+		said = describeEnding(e)
 	case len(a.Items) > 0:
 		first := a.Items[0]
 		said = first.Message

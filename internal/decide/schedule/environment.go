@@ -169,7 +169,7 @@ func (s *State) noteHalt(id string, end *Outcome) {
 	}
 	s.pauseFor(end.Why)
 	s.Alerts = append(s.Alerts, fmt.Sprintf("paused: %s. No task caused it, and none has failed. %s Then: "+
-		"pawl autopilot resume%s", s.Why, agentAdvice(end.Person), s.limitPause()))
+		"pawl autopilot resume%s", strings.TrimRight(s.Why, "."), agentAdvice(end.Person), s.limitPause()))
 }
 
 // Outage is a limit of an agent's provider that runs wait for.

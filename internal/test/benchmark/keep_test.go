@@ -12,7 +12,10 @@ import (
 	"testing"
 )
 
-var keepTasks = flag.Int("keep-tasks", 30, "how many tasks each of the two boards of BenchmarkKeep has; 3000 is a month")
+var (
+	keepTasks  = flag.Int("keep-tasks", 30, "how many tasks each board of BenchmarkKeep has")
+	keepBoards = flag.Int("keep-boards", 2, "how many boards BenchmarkKeep works, one after the other")
+)
 
 // keeping is a repository whose board is worked, to see what stays on the disk.
 type keeping struct {
@@ -29,8 +32,9 @@ mkdir -p work && echo $PAWL_CASE >work/$n && rm -f work/$(expr $n - 60)
 echo '<promise>COMPLETE</promise>'
 `
 
-// BenchmarkKeep works a board twice and prints what a thousand tasks leave on the disk: as they are done, after `pawl gc`,
-// with what a week and a month later is too old; and what the second board adds to that for good.
+// BenchmarkKeep works a board and prints what a thousand tasks leave on the disk: as they are done, after `pawl gc`, with
+// what a week and a month later is too old. More boards follow, each a month after the one before: they show what stays
+// for good.
 func BenchmarkKeep(b *testing.B) {
 	for b.Loop() {
 		dir, err := newFolder(diskDir(b))
@@ -57,13 +61,16 @@ func BenchmarkKeep(b *testing.B) {
 		k.settings("output: 1ms, runs: 1ms, events: 1ms")
 		k.run(pawl(b), "gc")
 		first := k.report("a month later")
-		k.settings("")
-		k.board()
-		k.settings("output: 1ms, runs: 1ms, events: 1ms")
-		k.run(pawl(b), "gc")
-		second := k.sizes()
+		var last map[string]int64
+		for range *keepBoards - 1 {
+			k.settings("")
+			k.board()
+			k.settings("output: 1ms, runs: 1ms, events: 1ms")
+			k.run(pawl(b), "gc")
+			last = k.sizes()
+		}
 		for _, part := range keepParts {
-			report(b, "keep: for good, "+part, perThousand(second[part]-first[part], *keepTasks), "MB/1000", nil)
+			report(b, "keep: for good, "+part, perThousand(last[part]-first[part], k.tasks-*keepTasks), "MB/1000", nil)
 		}
 	}
 }

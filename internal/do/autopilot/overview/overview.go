@@ -8,14 +8,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
+	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
 	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
@@ -64,138 +63,13 @@ type View struct {
 func (v View) PhaseReason() string {
 	why := v.Why
 	if v.Running && v.Phase == string(schedule.Paused) {
+		why = report.Line(why, 100) // else lines end before it is said how to continue
 		why = strings.TrimPrefix(why+"; continue with: pawl autopilot resume", "; ")
 		if !v.PauseEnds.IsZero() {
 			why += ", else it ends at " + v.PauseEnds.Local().Format(time.TimeOnly)
 		}
 	}
 	return why
-}
-
-// Idle is why an autopilot does not start what is ready.
-type Idle struct {
-	// Held is why nothing starts until a time; "" something may be.
-	Held  string    `json:"held,omitempty"`
-	Until time.Time `json:"held_until,omitzero"`
-	// KeptOut are tasks that are ready, and not started.
-	KeptOut []KeptOut `json:"kept_out,omitempty"`
-	// Away are workers that are silent, and what others lack, each with the machine.
-	Away    []string       `json:"away,omitempty"`
-	Lacking []store.Worker `json:"-"` // these workers
-}
-
-// KeptOut is one that is not started: until a time, or where that is zero until a
-// person starts it.
-type KeptOut struct {
-	Case  string    `json:"case"`
-	Why   string    `json:"why"`
-	Until time.Time `json:"until,omitzero"`
-	// Lacks: it waits for a machine that has what it needs.
-	Lacks bool `json:"lacks,omitempty"`
-}
-
-// IdleOf reads why the autopilot that is on starts nothing, or not all.
-func IdleOf(ctx context.Context, db *store.Store) (i Idle, err error) {
-	workers, err := db.Workers(ctx)
-	if len(workers) > 0 { // where none ever was, labels have no meaning
-		cases, cerr := db.Unserved(ctx)
-		for _, c := range cases {
-			i.KeptOut = append(i.KeptOut, KeptOut{c.ID, "there is no worker with " + strings.Join(c.Labels(), ", "),
-				time.Time{}, true})
-		}
-		for _, w := range workers {
-			if lines := LinesAway(w); len(lines) > 0 {
-				i.Away, i.Lacking = append(i.Away, lines...), append(i.Lacking, w)
-			}
-		}
-		err = cerr
-	}
-	if err != nil {
-		return i, err
-	}
-	a, ok, err := db.Autopilot(ctx)
-	if isOn := a.On() || storedrun.Alive(a.Owner); err != nil || !ok || !isOn {
-		return i, err
-	}
-	var s schedule.State
-	if err := json.Unmarshal(a.State, &s); err != nil {
-		return i, err
-	}
-	i.Held, i.Until = s.Hold, s.Until
-	for _, b := range s.Bench {
-		if lasts := b.Until.IsZero() || !b.Until.Before(time.Now()); b.Seen || !lasts {
-			continue
-		}
-		c, err := db.Case(ctx, b.Case)
-		if err == nil && c.IsReady() {
-			i.KeptOut = append(i.KeptOut, KeptOut{b.Case, b.Why, b.Until, b.Lacks})
-		}
-		if err != nil && !errors.Is(err, store.ErrNoCase) {
-			return i, err
-		}
-	}
-	return i, nil
-}
-
-// LinesAway say since when a worker is silent, or what it lacks.
-func LinesAway(w store.Worker) (lines []string) {
-	if w.Silent {
-		return []string{fmt.Sprintf("worker %s, process %d on %s, is silent since %s", w.Name, w.PID, w.Host,
-			w.BeatAt.Local().Format(time.DateTime))}
-	}
-	for line := range strings.Lines(w.Lacks) {
-		lines = append(lines, w.Host+": "+strings.TrimSpace(line))
-	}
-	return lines
-}
-
-// IsBetterElsewhere reports whether the worker of this process lacks something, and another one lacks nothing.
-func IsBetterElsewhere(ctx context.Context, db *store.Store) bool {
-	workers, err := db.Workers(ctx)
-	host, herr := os.Hostname()
-	if err != nil || herr != nil {
-		return false
-	}
-	isMine := func(w store.Worker) bool { return w.Host == host && w.PID == os.Getpid() }
-	lacks := slices.ContainsFunc(workers, func(w store.Worker) bool { return isMine(w) && w.Lacks != "" })
-	return lacks && slices.ContainsFunc(workers, func(w store.Worker) bool {
-		return !isMine(w) && !w.Silent && !w.Drains && w.Lacks == ""
-	})
-}
-
-// LinesOf say in words why one task is not started.
-func (i *Idle) LinesOf(task string) []string {
-	one, lines := Idle{}, []string(nil)
-	for _, line := range i.Away {
-		if strings.Contains(line, ": "+task+" waits") {
-			lines = append(lines, line)
-		}
-	}
-	for _, k := range i.KeptOut {
-		if k.Case == task {
-			one.KeptOut = append(one.KeptOut, k)
-		}
-	}
-	return append(lines, one.Lines()...)
-}
-
-// Lines say it in words.
-func (i *Idle) Lines() (lines []string) {
-	if i.Held != "" {
-		lines = append(lines, "nothing starts until "+i.Until.Local().Format(time.TimeOnly)+": "+i.Held)
-	}
-	for _, k := range i.KeptOut {
-		switch {
-		case k.Lacks:
-			lines = append(lines, k.Case+" waits for a machine that has what it needs: "+k.Why)
-		case k.Until.IsZero():
-			lines = append(lines, k.Case+" is not started: "+k.Why+". Give it back: pawl case start "+k.Case)
-		case k.Why != i.Held:
-			lines = append(lines, fmt.Sprintf("%s does not start until %s: %s", k.Case,
-				k.Until.Local().Format(time.TimeOnly), k.Why))
-		}
-	}
-	return lines
 }
 
 // Taken is what a slot that is taken works on, as commands and the API show it.

@@ -2,6 +2,7 @@ package overview
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,5 +32,36 @@ func TestWhatIsAway(t *testing.T) {
 	}
 	if got := i.LinesOf("task-00"); got != nil {
 		t.Errorf("of another task: %q", got)
+	}
+}
+
+// What several tasks wait for is one line, with the date where it is not today's, and names no time twice.
+func TestLinesOfTasksThatWait(t *testing.T) {
+	t.Parallel()
+	other := time.Date(2031, 1, 2, 3, 1, 0, 0, time.Local)
+	today := time.Now().Truncate(time.Second)
+	why := "usage limit of claude until 2031-01-02 03:01"
+	i := Idle{KeptOut: []KeptOut{
+		{Case: "task-001", Why: why, Until: other}, {Case: "task-002", Why: "it could not be started", Until: today},
+		{Case: "task-003", Why: why, Until: other}, {Case: "task-004", Why: why, Until: other},
+		{Case: "task-005", Why: why, Until: other}, {Case: "task-006", Why: why, Until: other},
+	}}
+	lines := i.Lines()
+	slices.Sort(lines)
+	want := []string{
+		"task-001, task-003, task-004, 2 more do not start until 2031-01-02 03:01: usage limit of claude",
+		"task-002 does not start until " + today.Format(time.TimeOnly) + ": it could not be started",
+	}
+	if !slices.Equal(lines, want) {
+		t.Errorf("%q", lines)
+	}
+}
+
+// Whatever a program said, the line says how to continue.
+func TestAPauseSaysHowToContinue(t *testing.T) {
+	t.Parallel()
+	v := View{Running: true, Phase: "paused", Why: strings.Repeat("There is an issue. ", 50)}
+	if why := v.PhaseReason(); len(why) > 180 || !strings.HasSuffix(why, "; continue with: pawl autopilot resume") {
+		t.Errorf("%q", why)
 	}
 }
