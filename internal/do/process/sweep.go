@@ -87,6 +87,19 @@ func Sweep(ctx context.Context, mark string, grace time.Duration) (Ended, error)
 	return h.endAll(ctx, grace), nil
 }
 
+// ReapGroup reaps the members of a killed process group that fell to this process when their parent ended: they have
+// nobody else who waits for them. What the system does not let go within a second is left.
+func ReapGroup(group int) {
+	for range 100 {
+		switch pid, err := syscall.Wait4(-group, nil, syscall.WNOHANG, nil); {
+		case err != nil && !errors.Is(err, syscall.EINTR): // there is none
+			return
+		case pid == 0:
+			Sleep(context.Background(), 10*time.Millisecond)
+		}
+	}
+}
+
 type sweep struct {
 	mark, name []byte
 }

@@ -300,7 +300,7 @@ func RunOnce(ctx context.Context, c Call) (out []byte, more bool, err error) {
 	if err := p.startCommand(); err != nil {
 		return nil, false, err
 	}
-	err = p.cmd.Wait()
+	err = p.waitForEnd()
 	if c.Warned != nil {
 		c.Warned.Write(p.errs.buf.Bytes())
 	}
@@ -324,10 +324,19 @@ func Stream(ctx context.Context, c Call, read func(io.Reader) error) error {
 	}
 	if err := read(pipe); err != nil {
 		p.cancel()
-		_ = p.cmd.Wait() // killed: its status says nothing new
+		_ = p.waitForEnd() // killed: its status says nothing new
 		return cmp.Or(ctx.Err(), err)
 	}
-	return p.failureOf(ctx, p.cmd.Wait())
+	return p.failureOf(ctx, p.waitForEnd())
+}
+
+// waitForEnd waits for the end of the command. Where its group was killed, what git had started falls to this process.
+func (p *running) waitForEnd() error {
+	err := p.cmd.Wait()
+	if p.ctx.Err() != nil {
+		process.ReapGroup(p.cmd.Process.Pid)
+	}
+	return err
 }
 
 // WasKilled reports whether a command was ended by a signal that is not pawl's.

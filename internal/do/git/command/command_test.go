@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/test/gittest"
 )
 
@@ -32,14 +33,18 @@ func TestCallersVariablesAreLeftOut(t *testing.T) {
 	}
 }
 
-// TestContextEndsTheProcessGroup stops a call whose git waits for a child.
+// TestContextEndsTheProcessGroup stops a call whose git waits for a child. The child falls to this process, as to a
+// pawl that has supervisors, and is no zombie afterwards.
 func TestContextEndsTheProcessGroup(t *testing.T) {
+	if err := process.BecomeSubreaper(); err != nil {
+		t.Fatal(err)
+	}
 	bin := t.TempDir()
 	fifo := filepath.Join(bin, "started")
 	if out, err := exec.Command("mkfifo", fifo).CombinedOutput(); err != nil {
 		t.Fatalf("%v %s", err, out)
 	}
-	script := "#!/bin/sh\n(echo > '" + fifo + "'; exec sleep 600)\n"
+	script := "#!/bin/sh\nsh -c 'echo $$ > " + fifo + "; exec sleep 600'\nexit 1\n"
 	if err := os.WriteFile(filepath.Join(bin, "git"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -50,12 +55,16 @@ func TestContextEndsTheProcessGroup(t *testing.T) {
 		_, err := Run(ctx, Call{Dir: bin, Args: []string{"version"}})
 		ended <- err
 	}()
-	if _, err := os.ReadFile(fifo); err != nil { // waits until the child runs
+	child, err := os.ReadFile(fifo) // waits until the child runs
+	if err != nil {
 		t.Fatal(err)
 	}
 	cancel()
 	// The child holds the output pipe: run returns at once only if it is gone too.
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
+	}
+	if stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(child)) + "/stat"); err == nil {
+		t.Errorf("the child is left: %s", stat)
 	}
 }
