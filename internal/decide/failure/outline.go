@@ -107,9 +107,6 @@ func (o *outline) classifyLine(h *hits, i int) {
 		case (p <= plain || counts) && o.usual.isUsual(whole):
 			p = aside
 		}
-		if p != aside && p <= hinting && i == lastLine(h.t) && o.usual.last != "" && o.usual.last == labelOf(whole) {
-			p = result
-		}
 	}
 	o.parts[i] = p
 }

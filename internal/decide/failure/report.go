@@ -89,11 +89,6 @@ func itemsOf(h *hits, o *outline, v verdict) ([]Item, Tests) {
 	}
 	switch v.class {
 	case TestFailure, CompileError, Lint:
-		if !sayEnough(items) && v.class == TestFailure {
-			if pasted := runners.ReadExcerpt(t); sayEnough(pasted) {
-				items = pasted
-			}
-		}
 		if !sayEnough(items) {
 			items = append(items, noteItems(h, o, v)...)
 		}
@@ -371,9 +366,6 @@ func summaryOf(e Evidence, t printed.Text, v verdict, a Analysis, tests Tests) s
 		return printed.Shorten(said, maxSummary-len(status)) + status
 	}
 	what := strings.ReplaceAll(string(v.class), "_", " ")
-	if len(what)+len(said) > maxSummary-2 {
-		said = deepPath().ReplaceAllString(said, "$1…/$2")
-	}
 	if chain && len(said) > maxSummary { // of a chain of errors the last is the cause
 		start := printed.Shorten(said, maxSummary/3)
 		said = start + strings.ToValidUTF8(said[len(said)-(maxSummary-len(what)-len(start)-2):], "")
@@ -384,9 +376,6 @@ func summaryOf(e Evidence, t printed.Text, v verdict, a Analysis, tests Tests) s
 // recorded is a record that follows an error, and what it says: a result of Ansible, the body of an answer.
 var recorded = lazy.Regexp(`^(.*?(?: => | - |: ))\{.*(?:"(?:stderr|msg|message|detail)": ?"((?:[^"\\]|\\.)+)` +
 	`|'(?:msg|message|detail)': ?'((?:[^'\\]|\\.)+)).*$`)
-
-// deepPath is a path of many folders, and no address. Its end is what matters.
-var deepPath = lazy.Regexp(`(^|[\s"'(\[])(?:[A-Za-z]:)?(?:[\w.@+~-]*[/\\]){4,}([\w.@+~-]+[/\\][\w.@+~-]+)`)
 
 // failedTests counts them, out of all where the runner says how many passed.
 func failedTests(t Tests) string {

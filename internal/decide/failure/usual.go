@@ -19,7 +19,6 @@ type usual struct {
 	words map[string]bool
 	// counts are the things that the green output counts too, and not as none: what was looked at.
 	counts map[string]bool
-	last   string              // how the last line begins, up to a colon
 	rows   map[string][]string // the amounts in the rows of tables, by form
 }
 
@@ -52,9 +51,6 @@ func usualIn(green string) usual {
 				}
 				before = w
 			}
-			if line != "" {
-				u.last = labelOf(line)
-			}
 		}
 	}
 	return u
@@ -70,9 +66,6 @@ func (u usual) countedBy(p part) map[string]bool {
 	}
 	return nil
 }
-
-// labelOf returns the text before a colon, "" for none: "Result" of "Result: not good".
-func labelOf(line string) string { return line[:max(0, strings.IndexByte(line, ':'))] }
 
 // isUsual reports whether the command prints such a line in any case: the green output has it, up
 // to a name.

@@ -41,10 +41,10 @@ func TestValuesOfFormats(t *testing.T) {
 			"t_x.py:3 [test_dict] AssertionError: assert {'a': 1} == {'a': 2} | {'a': 2} | {'a': 1}"},
 		{"--- FAIL: TestPay (0.00s)\n    pay_test.go:41: \n        \tError Trace:\t/x/pay_test.go:41\n        \tError:      \tNot equal: \n" +
 			"        \t            \texpected: 200\n        \t            \tactual  : 503\n        \tTest:       \tTestPay\nFAIL\n",
-			"/x/pay_test.go:41 [TestPay] Error:      \tNot equal: | 200 | 503"},
+			"pay_test.go:41 [TestPay] Error:      \tNot equal: | 200 | 503"},
 		{"--- FAIL: TestLen (0.00s)\n    pay_test.go:42: \n        \tError Trace:\t/x/pay_test.go:42\n" +
 			"        \tError:      \t\"[1 2]\" should have 3 item(s), but has 2\nFAIL\n",
-			"/x/pay_test.go:42 [TestLen] Error:      \t\"[1 2]\" should have 3 item(s), but has 2 | 3 item(s) | 2"},
+			"pay_test.go:42 [TestLen] Error:      \t\"[1 2]\" should have 3 item(s), but has 2 | 3 item(s) | 2"},
 	} {
 		got, ok := ParseTests(c.output)
 		if _, items, _ := strings.Cut(showTests(got), "\n"); !ok || items != c.want {

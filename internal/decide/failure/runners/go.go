@@ -35,24 +35,11 @@ type goReader struct {
 	of       map[*Body]string // the package of a test that failed
 	since    int              // the first result of the current package
 	timedOut bool
-	races    []goAccess // of the race that was reported last
-	racing   bool       // the lines belong to such a report
-	others   []Item     // the second accesses
-}
-
-// goAccess is one of the accesses that race: what it did, and where in the project.
-type goAccess struct {
-	did string
-	at  places.Place
 }
 
 func (g *goReader) readLine(l string) {
 	said := strings.TrimLeft(l, " \t")
 	switch {
-	case l == "WARNING: DATA RACE":
-		g.racing, g.races = true, nil
-	case g.racing:
-		g.readRace(l, said)
 	case strings.HasPrefix(said, "=== "): // RUN, CONT, NAME, PAUSE
 		if f := strings.Fields(said); len(f) >= 3 {
 			g.current, g.panics = f[2], false
@@ -81,41 +68,6 @@ func (g *goReader) readLine(l string) {
 	case said != "" && (l != said || strings.HasPrefix(g.current, "Example")):
 		g.addLine(said)
 	}
-}
-
-// readRace reads a report of the race detector: two accesses, each with its calls, the innermost
-// first.
-func (g *goReader) readRace(l, said string) {
-	did, _, access := strings.Cut(said, " at 0x")
-	last := len(g.races) - 1
-	switch {
-	case strings.HasPrefix(l, "===="):
-		g.racing = false
-	case access && l == said:
-		g.races = append(g.races, goAccess{did: did})
-	case l == said && said != "": // where its goroutines began
-		g.races = append(g.races, goAccess{})
-	case last >= 0 && last < 2 && g.races[last].at.Line == 0:
-		if p, ok := places.In(said); ok && !places.IsForeign(p.File) {
-			g.races[last].at = p
-		}
-	}
-}
-
-// placeRace gives the places of a race to the test in which it was found.
-func (g *goReader) placeRace(b *Body) {
-	for n, a := range g.races {
-		if a.did == "" || a.at.Line == 0 {
-			continue
-		}
-		if b.Item.Line == 0 || places.IsForeign(b.Item.File) {
-			b.setAt(a.at)
-		} else if n > 0 && (a.at.File != b.Item.File || a.at.Line != b.Item.Line) {
-			g.others = append(g.others, Item{File: a.at.File, Line: a.at.Line, Column: a.at.Col,
-				Message: strings.ToLower(a.did) + " of the same variable, without a lock between them"})
-		}
-	}
-	g.races = nil
 }
 
 func (g *goReader) readResult(said string) {
@@ -163,21 +115,11 @@ func (g *goReader) currentBody() *Body {
 }
 
 func (g *goReader) addLine(l string) {
-	if file, rest, ok := strings.Cut(l, "Error Trace:"); ok && strings.TrimSpace(file) == "" { // testify
-		if p, ok := places.In(rest); ok {
-			b := g.currentBody()
-			b.Item.File, b.Item.Line = p.File, p.Line
-		}
+	if file, _, ok := strings.Cut(l, "Error Trace:"); ok && strings.TrimSpace(file) == "" { // testify
 		return
 	}
 	b := g.currentBody()
 	p, ok := places.In(l)
-	if strings.HasSuffix(l, ": race detected during execution of test") {
-		b.n, b.Item.Message = 0, ""
-		g.placeRace(b)
-		b.Item.Message = "race detected during execution of test"
-		return
-	}
 	if ok && p.From == 0 && strings.HasPrefix(p.Rest, ": ") {
 		if b.Item.File == "" {
 			b.Item.File, b.Item.Line = p.File, p.Line
@@ -255,6 +197,5 @@ func (g *goReader) countTests() Tests {
 	if !verbose {
 		out.Passed += g.packages
 	}
-	out.Items = append(out.Items, g.others...)
 	return out
 }

@@ -131,24 +131,13 @@ func readSurefire(t printed.Text) (Tests, bool) {
 	return out, seen
 }
 
-// surefireOld is a line of the summary before version 2.13: "test(package.Class): message".
-var surefireOld = lazy.Regexp(`^(\w+)\(((?:\w+\.)+[\w$]+)\): (.+)`)
-
 // surefireItem reads "Class.test:45 expected: <a> but was: <b>" and
 // "Class.test  Time elapsed: 1 s  <<< FAILURE!".
 func surefireItem(l string) (Item, bool) {
 	said := strings.TrimSpace(l)
 	if name, _, ok := strings.Cut(said, "  Time elapsed"); ok && words.Has(said, "<<< FAIL", "<<< ERROR") &&
 		!strings.HasPrefix(said, "Tests run") {
-		test, class, ok := strings.Cut(name, "(")
-		if ok {
-			return Item{Test: strings.TrimSuffix(class, ")") + "." + test, Message: said}, true
-		}
 		return Item{Test: strings.TrimSpace(name), Message: said}, true
-	}
-	if m := surefireOld().FindStringSubmatch(said); m != nil {
-		want, got := places.Values(m[3])
-		return Item{Test: m[2] + "." + m[1], Message: m[3], Expected: want, Received: got}, true
 	}
 	head, msg, ok := strings.Cut(said, " ")
 	i := strings.LastIndexByte(head, ':')
