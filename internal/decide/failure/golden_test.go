@@ -83,7 +83,7 @@ func TestParseTestsOfFormats(t *testing.T) {
 		{"OK (4 tests, 9 assertions)\n", "phpunit 4 0 0"},
 		{"No tests executed!\n", "phpunit 0 0 0"},
 		{"[ERROR] Tests run: 2, Failures: 1, Errors: 0, Skipped: 0, Time elapsed: 0.1 s\n[ERROR] Failures: \n[ERROR]   CartTest.adds:12 expected: <3> but was: <2>\n[ERROR] Tests run: 2, Failures: 1, Errors: 0, Skipped: 0\n",
-			"surefire 1 1 0\n:12 [CartTest.adds] CartTest.adds:12 expected: <3> but was: <2> | 3 | 2"},
+			"surefire 1 1 0\nCartTest.adds:12 [CartTest.adds] expected: <3> but was: <2> | 3 | 2"},
 		{"  Failed Cart.Adds [12 ms]\n  Error Message:\n   Assert.Equal() Failure\n   Expected: 3\n   Actual: 2\nFailed!  - Failed:     1, Passed:     2, Skipped:     3, Total:     6\n",
 			"dotnet 2 1 3\n:0 [Cart.Adds] Assert.Equal() Failure | 3 | 2"},
 		{"1..3\nok 1 - fine\nnot ok 2 - adds\n# (in test file a.bats, line 3)\n#   [ 1 = 2 ] failed\nok 3 later # SKIP\n", "tap 1 1 1\na.bats:3 [adds] [ 1 = 2 ] failed"},

@@ -89,6 +89,9 @@ func itemsOf(h *hits, o *outline, v verdict) ([]Item, Tests) {
 	}
 	switch v.class {
 	case TestFailure, CompileError, Lint:
+		if pasted := runners.ReadExcerpt(t); !sayEnough(items) && v.class == TestFailure && sayEnough(pasted) {
+			items = pasted
+		}
 		if !sayEnough(items) {
 			items = append(items, noteItems(h, o, v)...)
 		}

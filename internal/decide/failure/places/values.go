@@ -283,11 +283,20 @@ const valueForm = `("[^"]*"|'[^']*'|‘[^’]*’|\x60[^\x60]*\x60|<[^>]*>|\[[^\
 // valueForms are sentences with two values; want is the group of the one that should have come.
 var valueForms = sync.OnceValue(func() []valueSentence {
 	return []valueSentence{
+		{[]string{" has failed ["}, lazy.Regexp(` has failed \[(.+?) (?:[!=<>]=|<|>) (.+)\]$`), 2},
 		{[]string{" != ", " ≠ ", " <> "}, lazy.Regexp(`^(?:[\w./ -]+:(?:\d+:)? )*(\S.*?) (?:!=|≠|<>) (.*[^{;])$`), 2},
 		{[]string{"assert ", "check "},
 			lazy.Regexp(`^(?:\w+: )?(?:assert|check) ([^(].*?) == ([^\s:'"{[(]+|.+)(?:: .*)?$`), 2},
+		{[]string{" matches expected "}, lazy.Regexp(`that (.+?) matches expected (.+?)\.?$`), 2},
+		{[]string{" given", " provided"}, lazy.Regexp(`\bexpects ` + valueForm + `(?: [^,]*)?, (?:but )?` + valueForm +
+			` (?:given|provided)\b`), 1},
+		{[]string{" assigned to ", " assignable to "},
+			lazy.Regexp(`\btype ("[^"]*") (?:cannot be|is not) assign(?:ed|able) to .*?\btype ("[^"]*")`), 2},
 		{[]string{"' failed: "}, lazy.Regexp(`' failed: .+? == (\S+), (\S+) == \S+$`), 2}, // Check
 		{[]string{"[1] "}, lazy.Regexp(`^\[1\] (\S+) - (\S+) == \S+$`), 2},                // testthat
+		{[]string{" is not equal to ("}, lazy.Regexp(`\((.+?)\) is not equal to \((.+?)\)`), 2},
+		{[]string{"values: "}, lazy.Regexp(`^values: \w+\( ?(.+?) == (.+?) ?\)$`), 2},
+		{[]string{" Was "}, lazy.Regexp(`^Expected ('[^']*'|\S+) Was (\S.*?)\.?$`), 1},
 		{[]string{"not found in "}, lazy.Regexp(`^(?:\w+: )?(.+?) not found in (["'\[({].*)$`), 1},
 		{[]string{"ASSERT"}, lazy.Regexp(`ASSERT\w*\([^=]+=("[^"]*"|[^,]*),.*=("[^"]*"|[^,)]*)\)$`), 2},
 		{[]string{" type "}, lazy.Regexp(`\b(?:expression has|incompatible) type ` + valueForm +
@@ -301,7 +310,9 @@ var valueForms = sync.OnceValue(func() []valueSentence {
 		{[]string{"ype "}, lazy.Regexp(`\b(?i:type) (?:is )?` + valueForm + ` (?:but|to|does not match` +
 			`|is not assignable to) (?:an? |the )?(?:\w+ )*?(?:expression was expected of )?(?:type )?` + valueForm +
 			`(?: was expected|\.| for \S+.*)?$`), 2},
+		{[]string{" as "}, lazy.Regexp(`\((?:[^()]*of type |untyped )?([\w.*\[\]]+)(?: constant[^()]*)?\) as ([\w.*\[\]]+) value`), 2},
 		{[]string{"conver"}, lazy.Regexp(`\b(?:cannot convert|conversion from) ` + valueForm + ` to ` + valueForm), 2},
+		{[]string{" expected but "}, lazy.Regexp(valueForm + ` expected but (?:was|got|found):? ` + valueForm), 1},
 		{[]string{", now ", " now is "}, lazy.Regexp(`\b(?:was|had) ` + valueForm +
 			`,? (?:and )?(?:is )?now (?:is |has )?` + valueForm), 1},
 		{[]string{"but return", "but got", "but found", "but was", "but is", "but were", "but the ", "but it "},

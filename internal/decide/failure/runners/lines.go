@@ -44,7 +44,7 @@ type runner struct {
 
 // readers read what no expression can, by the names of runners.
 var readers = map[string]func(t printed.Text) (Tests, bool){
-	"go": goTests, "pytest": readPytest, "junit": readJUnit, "surefire": readSurefire, "node": nodeTest, "tap": readTAP,
+	"go": goTests, "pytest": readPytest, "junit": readJUnit, "node": nodeTest, "tap": readTAP,
 }
 
 //go:embed runners.json

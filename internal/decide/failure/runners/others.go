@@ -98,60 +98,6 @@ func addPytestShort(items []Item, l string) []Item {
 	return items
 }
 
-var surefireLevel = lazy.Regexp(`^(?:\[ERROR\] )?(?:\[INFO\] )?(?:\[WARNING\] )?(?:Tests in error)?(?:Failed tests:)?`)
-
-// readSurefire reads maven's "Tests run: 2, Failures: 1, Errors: 0, Skipped: 0": the total where
-// there is one, else the sum over the classes.
-func readSurefire(t printed.Text) (Tests, bool) {
-	out := Tests{Runner: "surefire"}
-	total, seen := false, false
-	for i := range t.LineCount() {
-		l := t.LineAt(i)
-		l = l[len(surefireLevel().FindString(l)):]
-		if !strings.HasPrefix(l, "Tests run: ") {
-			if it, ok := surefireItem(l); ok && len(out.Items) < MaxItems {
-				out.Items = append(out.Items, it)
-			}
-			continue
-		}
-		isTotal := !words.Has(l, "Time elapsed")
-		if total && !isTotal {
-			continue
-		}
-		seen = true
-		if isTotal && !total {
-			out = Tests{Runner: out.Runner, Items: out.Items}
-			total = true
-		}
-		failed, skipped := countNear(l, "Failures:")+countNear(l, "Errors:"), countNear(l, "Skipped:")
-		out.Passed += max(countNear(l, "Tests run:")-failed-skipped, 0)
-		out.Failed += failed
-		out.Skipped += skipped
-	}
-	return out, seen
-}
-
-// surefireItem reads "Class.test:45 expected: <a> but was: <b>" and
-// "Class.test  Time elapsed: 1 s  <<< FAILURE!".
-func surefireItem(l string) (Item, bool) {
-	said := strings.TrimSpace(l)
-	if name, _, ok := strings.Cut(said, "  Time elapsed"); ok && words.Has(said, "<<< FAIL", "<<< ERROR") &&
-		!strings.HasPrefix(said, "Tests run") {
-		return Item{Test: strings.TrimSpace(name), Message: said}, true
-	}
-	head, msg, ok := strings.Cut(said, " ")
-	i := strings.LastIndexByte(head, ':')
-	if !ok || i <= 0 || !strings.Contains(head[:i], ".") || strings.ContainsAny(head, `/\[(`) {
-		return Item{}, false
-	}
-	n, end := words.Number(head, i+1)
-	if n == 0 || end != len(head) {
-		return Item{}, false
-	}
-	want, got := places.Values(msg)
-	return Item{Test: head[:i], Line: n, Message: said, Expected: want, Received: got}, true
-}
-
 type junitSuite struct {
 	Suites []junitSuite `xml:"testsuite"`
 	Cases  []junitCase  `xml:"testcase"`

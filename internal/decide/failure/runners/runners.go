@@ -186,3 +186,8 @@ func numberedName(l string) (string, bool) {
 	}
 	return strings.TrimPrefix(strings.TrimSpace(s[i+2:]), "Failed : "), true // NUnit
 }
+
+// ReadExcerpt reads numbered failures from a piece of a runner's output that lacks its summary.
+func ReadExcerpt(t printed.Text) []Item {
+	return numberedFailures(t, 0, func(string) bool { return false })
+}
