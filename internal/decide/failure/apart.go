@@ -84,10 +84,6 @@ func (o *outline) withoutNumber(i int) string {
 
 // rowPlace returns the place of line i in the file whose name stands above the list that it is in.
 func (o *outline) rowPlace(i int) (places.Place, bool) {
-	// it points at the row
-	if said := o.textAt(i); i > 0 && (strings.HasPrefix(said, "^") || strings.HasPrefix(said, "| ")) {
-		i--
-	}
 	deep, said := splitIndent(o.t.LineAt(i))
 	line, col, end := rowIn(said)
 	if end == 0 || deep == 0 {

@@ -38,10 +38,8 @@ type problems struct {
 	i        int
 	errors   []Item
 	warnings []Item
-	file     string       // the header that eslint's and others' lines stand under
-	under    int          // the first line that stands under one
-	user     places.Place // in the project, of a library's template
-	issue    string       // bandit says what above where
+	file     string // the header that eslint's and others' lines stand under
+	under    int    // the first line that stands under one
 }
 
 func (p *problems) addItem(it Item, warning bool) {
@@ -73,15 +71,6 @@ func (p *problems) readLine(l string) {
 			}
 		}
 		p.addItem(it, false)
-		return
-	case strings.HasPrefix(said, ">> Issue: "):
-		p.issue = strings.TrimPrefix(said, ">> Issue: ")
-		return
-	case p.issue != "" && strings.HasPrefix(said, "Location: "):
-		if at, ok := places.In(said); ok {
-			p.addItem(Item{File: at.File, Line: at.Line, Column: at.Col, Message: p.issue}, false)
-		}
-		p.issue = ""
 		return
 	case p.readRust(said), p.underFile(l, said), p.readLocated(l, said):
 		return
@@ -196,9 +185,6 @@ func (p *problems) readLocated(l, said string) bool {
 		return false
 	}
 	msg := strings.TrimSpace(strings.TrimLeft(at.Rest, ":,-) "))
-	if strings.HasPrefix(at.Rest, `"`) || strings.HasPrefix(at.Rest, "'") {
-		msg = strings.TrimSpace(strings.TrimLeft(at.Rest, `"':,`))
-	}
 	msg, known := p.raisedAbove(msg)
 	frame := places.IsForeign(at.File) && strings.HasPrefix(at.Rest, ": in ") // as pytest prints it
 	if frame || known || runners.RunnerLine().MatchString(said) {
@@ -206,13 +192,6 @@ func (p *problems) readLocated(l, said string) bool {
 	}
 	if words.Has(msg, ": error executing ") { // Bazel's command, whose compiler says why
 		return true
-	}
-	if own := strings.HasPrefix(at.Rest, ":   required from "); own && !places.IsForeign(at.File) {
-		p.user = at
-	}
-	if places.IsForeign(at.File) && p.user.Line > 0 { // a template, and who makes use of it
-		at.File, at.Line, at.Col = p.user.File, p.user.Line, p.user.Col
-		p.user = places.Place{}
 	}
 	if msg == "" || words.Has(said, ": note:", ": In function", "required from", "note: ") {
 		if msg == "" {
@@ -307,9 +286,6 @@ var rewritten = lazy.Regexp(`^(?i:(?:would )?reformat(?:ted)?|fixing|fixed|forma
 // readPlaceless reads problems without a place: the linker's, and lists of files.
 func (p *problems) readPlaceless(said string) {
 	switch {
-	case words.Has(said, "undefined reference to", "multiple definition of", "cannot find -l", "Undefined symbols for"):
-		file, _, _ := strings.Cut(said, ":(.")
-		p.addItem(Item{File: places.FileIn(file[strings.LastIndexByte(file, ' ')+1:]), Message: said}, false)
 	case aboutPackage().MatchString(said): // publint
 		p.addItem(Item{File: "package.json", Message: said}, false)
 	case strings.HasPrefix(said, "error: ") && !saysOnlyFailed(said) &&

@@ -175,11 +175,6 @@ func lineAfter(s string, i int) (line, col, end int) {
 		return lineInColons(s, i+1)
 	case s[i] == '(':
 		return readNumbers(s, i+1, ")")
-	case s[i] == ',' && i+1 < len(s) && words.IsDigit(s[i+1]): // a row of a report in CSV
-		if line, end = words.Number(s, i+1); end < len(s) && s[end] == ',' {
-			return line, 0, end
-		}
-		return 0, 0, i
 	}
 	return lineInWords(s, i)
 }
@@ -206,9 +201,6 @@ func lineInColons(s string, i int) (line, col, end int) {
 	}
 	if line > 0 && i+1 < len(s) && (s[i] == ':' || s[i] == '.') && words.IsDigit(s[i+1]) {
 		col, i = words.Number(s, i+1)
-	}
-	if col > 0 && i+1 < len(s) && s[i] == '-' && words.IsDigit(s[i+1]) { // columns 17 to 29
-		_, i = words.Number(s, i+1)
 	}
 	return line, col, i
 }

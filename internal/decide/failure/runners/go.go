@@ -124,9 +124,7 @@ func (g *goReader) addLine(l string) {
 		if b.Item.File == "" {
 			b.Item.File, b.Item.Line = p.File, p.Line
 		}
-		if rest := p.Rest[2:]; p.File == b.Item.File && p.Line == b.Item.Line {
-			l = rest
-		}
+		l = p.Rest[2:]
 	}
 	b.ReadLine(l)
 }
