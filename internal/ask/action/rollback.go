@@ -41,7 +41,7 @@ type Back struct {
 
 // Foresee says which files a rollback to the snapshot n would put back, and where it goes.
 func (p *Runs) Foresee(ctx context.Context, r store.Run, n int) (Back, error) {
-	return p.rollback(ctx, r, BackTo{N: n}, true)
+	return p.rollBackDelivered(ctx, r, BackTo{N: n}, true)
 }
 
 // Rollback takes what a run delivered back; it can be undone. A run that is being worked
@@ -54,7 +54,7 @@ func (p *Runs) Rollback(ctx context.Context, r store.Run, to BackTo) error {
 		}
 		return e.Hint("Roll the task back: pawl case rollback %s", task)
 	}
-	back, err := p.rollback(ctx, r, to, false)
+	back, err := p.rollBackDelivered(ctx, r, to, false)
 	if err != nil {
 		return err
 	}
@@ -67,8 +67,8 @@ func (p *Runs) Rollback(ctx context.Context, r store.Run, to BackTo) error {
 	return nil
 }
 
-// rollback takes back what iterations after a number delivered, or undoes that.
-func (p *Runs) rollback(ctx context.Context, r store.Run, to BackTo, dry bool) (Back, error) {
+// rollBackDelivered takes back what iterations after a number delivered, or undoes that.
+func (p *Runs) rollBackDelivered(ctx context.Context, r store.Run, to BackTo, dry bool) (Back, error) {
 	if loop.Status(r.Status).Active() && storedrun.Alive(r.Owner) {
 		return Back{}, fault.Refuse("run %s is running: its next delivery would go on top of the rollback",
 			r.ID).

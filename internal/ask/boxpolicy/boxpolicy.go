@@ -83,12 +83,12 @@ func (m maker) warnOfHome(root, home string) {
 // enforces what the verdict says.
 func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 	m := maker{o}
-	home, limits, level := m.getenv("HOME"), sandbox.DefaultLimits(), o.Plan.Safety
-	path := filepath.SplitList(m.getenv("PATH"))
+	home, limits, level := m.getVar("HOME"), sandbox.DefaultLimits(), o.Plan.Safety
+	path := filepath.SplitList(m.getVar("PATH"))
 	shown, secrets := m.shownPaths(home, path)
 	place := sandbox.Place{
 		Root: cmp.Or(o.Top, o.Plan.Root), Home: home, State: o.StateDir, Shown: shown,
-		Temp: []string{"/tmp", "/var/tmp", m.getenv("TMPDIR")}, Moved: program.MovedHome(m.getenv),
+		Temp: []string{"/tmp", "/var/tmp", m.getVar("TMPDIR")}, Moved: program.MovedHome(m.getVar),
 		Asked: presentPaths(o.Config.Safety.Show, o.Say, "Warning: safety.show: %s does not exist"),
 		Write: presentPaths(o.Config.Safety.Write, o.Say, "Warning: safety.write: %s does not exist; create it first"),
 		Share: o.Config.Safety.ShareTmp, Sockets: o.Config.Safety.UnixSockets,
@@ -103,11 +103,11 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 	if _, inTree := files.Below(o.Plan.Root, o.Plan.Exe); inTree { // pawl starts itself again, outside of the box
 		place.Keep = append(slices.Clone(place.Keep), o.Plan.Exe)
 	}
-	sockets := socketPaths(m.getenv("DOCKER_HOST"), m.getenv("SSH_AUTH_SOCK"), m.getenv("CONTAINER_HOST"))
+	sockets := socketPaths(m.getVar("DOCKER_HOST"), m.getVar("SSH_AUTH_SOCK"), m.getVar("CONTAINER_HOST"))
 	named := lists.Each(m.Config.Safety.Hide, func(p quantity.Path) string { return string(p) })
 	secret := slices.Concat(secrets, sockets, m.makeHidden(), named, m.clusterFiles(place.Root))
 	place.Shut = m.clusterPorts(v.Means, level)
-	place.Hide = slices.Concat(secret, agents.OthersFolders("", home, m.getenv))
+	place.Hide = slices.Concat(secret, agents.OthersFolders("", home, m.getVar))
 	box := &runplan.Box{Agents: map[string]sandbox.Policy{}}
 	lender := m.borrowedStore()
 	shownSettings := m.showSettings(&place, home, settings, v)
@@ -159,7 +159,7 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 func (m maker) placeAgent(place *sandbox.Place, name string, ag runplan.Agent, secret []string) (own []string) {
 	home := place.Home
 	programName, args, own := m.ownFolders(name, ag, home)
-	getenv := func(variable string) string { return lookupEnv(ag.Env, variable, m.getenv(variable)) }
+	getenv := func(variable string) string { return lookupEnv(ag.Env, variable, m.getVar(variable)) }
 	place.Hide = slices.Concat(secret, agents.OthersFolders(programName, home, getenv))
 	place.Home, place.Moved = getenv("HOME"), program.MovedHome(getenv)
 	place.Temp = append(slices.Clone(place.Temp), getenv("TMPDIR"))
@@ -228,8 +228,8 @@ func (m maker) makeHidden() []string {
 	return out
 }
 
-// getenv is a variable of the environment that pawl was started with.
-func (m maker) getenv(name string) string { return lookupEnv(m.Env, name, "") }
+// getVar is a variable of the environment that pawl was started with.
+func (m maker) getVar(name string) string { return lookupEnv(m.Env, name, "") }
 
 // lookupEnv returns the last value of a variable.
 func lookupEnv(env []string, name, otherwise string) string {
@@ -251,7 +251,7 @@ func (m maker) ownFolders(name string, ag runplan.Agent, home string) (program s
 	if err != nil {
 		return "", nil, nil // it says so when it is to work
 	}
-	getenv := func(variable string) string { return lookupEnv(start.Env, variable, m.getenv(variable)) }
+	getenv := func(variable string) string { return lookupEnv(start.Env, variable, m.getVar(variable)) }
 	program = agents.Program(name, start.Parser, start.Args)
 	own = agents.Folders(program, cmp.Or(getenv("HOME"), home), getenv)
 	for _, dir := range own {
@@ -410,7 +410,7 @@ func usesPnpm(root string) bool {
 // folder of the caches put over; else GOPATH is in the caches.
 func (m maker) goSums(home, cache string, mounts bool) (binds []sandbox.Bind, env []string) {
 	own := filepath.Join(cache, "go")
-	gopath, _, _ := strings.Cut(m.getenv("GOPATH"), string(filepath.ListSeparator))
+	gopath, _, _ := strings.Cut(m.getVar("GOPATH"), string(filepath.ListSeparator))
 	gopath = cmp.Or(gopath, filepath.Join(home, "go"))
 	if _, err := os.Stat(gopath); err != nil || !mounts {
 		return nil, []string{"GOPATH=" + own}
@@ -432,7 +432,7 @@ const goSettingsWithin = 5 * time.Second
 func (m maker) withGoProxy(ctx context.Context, environ []string) []string {
 	goEnv := process.Command{Args: []string{"go", "env", "GOPROXY"}, Env: m.Outside}
 	path, err := goEnv.Resolve()
-	if err != nil || m.getenv("GOPROXY") != "" {
+	if err != nil || m.getVar("GOPROXY") != "" {
 		return environ
 	}
 	ctx, cancel := context.WithTimeout(ctx, goSettingsWithin)
@@ -450,7 +450,7 @@ func (m maker) withGoProxy(ctx context.Context, environ []string) []string {
 // unsignCommits switches the signing of commits and tags off where the user's
 // configuration asks for it: the keys are hidden, and no commit would succeed.
 func (m maker) unsignCommits(ctx context.Context, settings []git.Setting, write []string) []string {
-	home := m.getenv("HOME")
+	home := m.getVar("HOME")
 	shown := func(path string) bool {
 		return path == filepath.Join(home, ".gnupg") || path == filepath.Join(home, ".ssh")
 	}

@@ -35,11 +35,11 @@ func (m maker) shownPaths(home string, path []string) (shown, secrets []string) 
 	ofSystem := len(out)
 	if filepath.IsAbs(home) && home != "/" {
 		for _, name := range shownNames()["home"] {
-			out = append(out, existingPaths("/", program.InHome(home, name, m.getenv))...)
+			out = append(out, existingPaths("/", program.InHome(home, name, m.getVar))...)
 		}
 	}
 	for _, name := range shownNames()["variables"] {
-		for _, place := range filepath.SplitList(m.getenv(name)) {
+		for _, place := range filepath.SplitList(m.getVar(name)) {
 			out = append(out, existingPaths("/", place)...)
 		}
 	}
@@ -114,7 +114,7 @@ func isProgram(e os.DirEntry) bool {
 // the person gives it: folders that are the program's own, and what it reads besides.
 func (m maker) namedByVariables(name string, given []string, mayShow func(string) bool) (own, read []string) {
 	patterns := agents.Variables(name, "", func(variable string) string {
-		return lookupEnv(given, variable, m.getenv(variable))
+		return lookupEnv(given, variable, m.getVar(variable))
 	})
 	for i, kv := range slices.Concat(given, m.Env) {
 		variable, value, _ := strings.Cut(kv, "=")
@@ -131,7 +131,7 @@ func (m maker) namedByVariables(name string, given []string, mayShow func(string
 			case isOwn && info.IsDir():
 				own = append(own, path)
 			case isGiven && variable == "PATH":
-				read = append(read, programsOf(path, m.getenv("HOME"))...)
+				read = append(read, programsOf(path, m.getVar("HOME"))...)
 			case isGiven || isOwn:
 				read = append(read, path)
 			}
@@ -236,7 +236,7 @@ func packagesOf(paths []string, home string) []string {
 func (m maker) copySettings(home string, git []git.Setting, asked []string) []sandbox.Bind {
 	var out []sandbox.Bind
 	show := func(name, text string) {
-		to := program.InHome(home, name, m.getenv)
+		to := program.InHome(home, name, m.getVar)
 		from := filepath.Join(m.StateDir, "settings", strings.ReplaceAll(strings.Trim(to, "/"), "/", "-"))
 		if old, err := os.ReadFile(from); err != nil || string(old) != text {
 			if err := os.MkdirAll(filepath.Dir(from), 0o700); err != nil {
@@ -249,7 +249,7 @@ func (m maker) copySettings(home string, git []git.Setting, asked []string) []sa
 		out = append(out, sandbox.Bind{From: from, To: to, ReadOnly: true})
 	}
 	for _, name := range shownNames()["settings"] {
-		path := program.InHome(home, name, m.getenv)
+		path := program.InHome(home, name, m.getVar)
 		if slices.Contains(asked, path) {
 			continue
 		}

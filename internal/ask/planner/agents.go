@@ -390,7 +390,7 @@ func identifiesAccount(name string) bool {
 func (d draft) applySafety(plan *runplan.Plan) error {
 	level := safety.Level(plan.Safety)
 	own := Variables(d.Config)
-	plan.Home = d.getenv("HOME")
+	plan.Home = d.getVar("HOME")
 	plan.Environ, plan.Withheld = level.Environ(d.Env, nil, own)
 	for name, ag := range plan.Agents {
 		ag.Environ, ag.Withheld = level.Environ(d.Env, d.credentialsOf(name), own)
@@ -414,7 +414,7 @@ func Variables(c *config.Config) safety.Variables {
 // credentialsOf an agent's program are the variables from which it reads them.
 func (d draft) credentialsOf(name string) []string {
 	format := d.Config.Agents.Named[name].Output
-	return agents.Variables(name, format, d.getenv)
+	return agents.Variables(name, format, d.getVar)
 }
 
 // Accounts opens what is known of the limits of the user's accounts, with the user's own of limits.plan.

@@ -197,8 +197,8 @@ func (d draft) basePlan(kind string) (runplan.Plan, error) {
 	}, d.checkPatterns()
 }
 
-// getenv is a variable of the environment that pawl was started with.
-func (pl *Planner) getenv(name string) string { return lists.Getenv(pl.Env, name) }
+// getVar is a variable of the environment that pawl was started with.
+func (pl *Planner) getVar(name string) string { return lists.Getenv(pl.Env, name) }
 
 // warnf warns the person of what is left out.
 func (pl *Planner) warnf(format string, args ...any) { pl.Warn(fmt.Sprintf(format, args...)) }

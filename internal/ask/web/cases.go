@@ -46,7 +46,7 @@ func (s caseHandlers) caseRoutes(api huma.API) {
 	rest.Post(at, "/cases/bisect", "bisect",
 		"Find the landing that made a command red: a new task says how it goes. Then revert the task that it needs, or "+
 			"unblock it to have an agent repair it, or remove it",
-		s.bisect)
+		s.startBisect)
 	rest.Post(at, "/cases/{id}/extend", "extend-case", "Give a task more iterations or time; a timed-out one continues",
 		s.extendCase)
 }
@@ -160,7 +160,7 @@ func (s caseHandlers) addCase(ctx context.Context, in *struct {
 	return s.getCase(ctx, &rest.CasePath{ID: added[0].ID})
 }
 
-func (s caseHandlers) bisect(ctx context.Context, in *struct {
+func (s caseHandlers) startBisect(ctx context.Context, in *struct {
 	Body struct {
 		Command string `json:"command" minLength:"1" maxLength:"4000" doc:"Red on the target now; it runs as gates do."`
 		Good    string `json:"good,omitempty" maxLength:"200" doc:"A commit in which it was green."`
@@ -298,13 +298,13 @@ type Version struct {
 
 func (s caseHandlers) proposalRoutes(api huma.API) {
 	at := rest.Tagged(api, "cases")
-	rest.Get(at, "/proposal", "get-proposal", "The tasks that an agent proposed for a goal (pawl plan)", s.proposal)
+	rest.Get(at, "/proposal", "get-proposal", "The tasks that an agent proposed for a goal (pawl plan)", s.showProposal)
 	rest.Post(at, "/proposal", "edit-proposal", "Replace the proposed tasks", s.editProposal)
 	rest.Post(at, "/proposal/add", "add-proposal", "Add the proposed tasks to the board, all or none", s.addProposal)
 	rest.Delete(at, "/proposal", "drop-proposal", "Discard the proposed tasks", s.dropProposal)
 }
 
-func (s caseHandlers) proposal(context.Context, *rest.Nothing) (*rest.Body[view.Proposal], error) {
+func (s caseHandlers) showProposal(context.Context, *rest.Nothing) (*rest.Body[view.Proposal], error) {
 	drafts, version, err := action.ReadProposal(s.o.Root)
 	out := view.Proposal{Version: version, Tasks: action.Proposed(drafts), Problems: []string{}}
 	switch {
@@ -333,7 +333,7 @@ func (s caseHandlers) editProposal(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	return s.proposal(ctx, nil)
+	return s.showProposal(ctx, nil)
 }
 
 func (s caseHandlers) addProposal(ctx context.Context, in *Version) (*done, error) {

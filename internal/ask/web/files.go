@@ -156,7 +156,7 @@ type output struct {
 	root *os.Root
 }
 
-func (o *output) close() {
+func (o *output) closeFiles() {
 	_ = o.Close()
 	_ = o.root.Close()
 }
@@ -173,7 +173,7 @@ func (s iterationHandlers) readPart(ctx context.Context, in *partQuery) (*rest.B
 	if err != nil {
 		return nil, err
 	}
-	defer f.close()
+	defer f.closeFiles()
 	spans, err := f.Spans()
 	if err != nil {
 		return nil, fmt.Errorf("cannot read %s: %v", in.File, err)
@@ -223,7 +223,7 @@ func (s iterationHandlers) serveRaw(c huma.Context, in *rest.IterationPath, name
 		}
 		return
 	}
-	defer f.close()
+	defer f.closeFiles()
 	file, changed, all := f.File()
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s-%d-%s"`, in.Run, in.Number, name))

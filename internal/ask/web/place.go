@@ -29,13 +29,13 @@ type placeHandlers struct{ *core }
 
 func (s placeHandlers) placeRoutes(api huma.API) {
 	at := rest.Tagged(api, "overview")
-	rest.Get(at, "/overview", "get-overview", "What runs, what needs a person, what was used today", s.overview)
+	rest.Get(at, "/overview", "get-overview", "What runs, what needs a person, what was used today", s.showOverview)
 	rest.Get(at, "/inbox", "get-inbox", "What waits for a person, most urgent first", s.getInbox)
 	rest.Get(at, "/config", "get-config", "Every setting in force and where it comes from", s.getSettings)
 	rest.Get(at, "/procedures", "list-procedures", "What can be started", s.getProcedures)
 }
 
-func (s placeHandlers) overview(ctx context.Context, in *Clock) (*rest.Body[view.Overview], error) {
+func (s placeHandlers) showOverview(ctx context.Context, in *Clock) (*rest.Body[view.Overview], error) {
 	now := time.Now().UTC()
 	out := view.Overview{Name: filepath.Base(s.o.Root), Root: s.o.Root, Version: s.o.Version, Now: now,
 		Git: s.o.Tree != nil, Active: []view.Run{}, Gates: []view.GateSpec{}, Agents: []string{}, Warnings: []string{},

@@ -201,15 +201,15 @@ func (s neighbourHandlers) lookAround(ctx context.Context) {
 	hub.Every(ctx, lookAroundEvery, func() {
 		if !s.hub.Watched() {
 			told = ""
-		} else if now := fingerprint(s.askRepositories(ctx)); now != told {
+		} else if now := fingerprintOf(s.askRepositories(ctx)); now != told {
 			told = now
 			s.hub.Broadcast(hub.NewFrame("", "changed", hub.Changed{What: "repositories"}))
 		}
 	})
 }
 
-// fingerprint returns a text that changes with the state of the repositories.
-func fingerprint(list []view.Repository) string {
+// fingerprintOf returns a text that changes with the state of the repositories.
+func fingerprintOf(list []view.Repository) string {
 	text := ""
 	for _, r := range list {
 		text += fmt.Sprintf("%q %t %q\n", r.ID, r.Served, r.Problem)

@@ -335,7 +335,7 @@ func (r *reviewReader) severityAlone(said string) bool {
 	top := failure.Severity("")
 	for part := range strings.SplitSeq(said, "|") {
 		name := plainWords(part)
-		s, ok := severities()[name]
+		s, ok := knownSeverities()[name]
 		if !ok && name != "potential issue" && name != "refactor suggestion" && name != "verification agent" &&
 			!strings.HasSuffix(name, " win") {
 			return false
@@ -377,7 +377,7 @@ func (d *draft) setText(said string) {
 		said = said[len(m[0]):]
 	}
 	if m := labelBehind().FindStringSubmatch(said); m != nil { // "Unbounded cache (High)"
-		if s, ok := severities()[plainWords(m[1])]; ok && s != praiseLabel {
+		if s, ok := knownSeverities()[plainWords(m[1])]; ok && s != praiseLabel {
 			d.Severity, d.labelled = s, true
 			said = strings.TrimSuffix(said, m[0])
 		}

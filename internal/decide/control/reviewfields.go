@@ -29,7 +29,7 @@ func (in *section) setField(name, value string) bool {
 	d := draft{}
 	switch name {
 	case "severity", "priority", "level":
-		in.severity = severities()[plainWords(value)]
+		in.severity = knownSeverities()[plainWords(value)]
 		return in.severity != ""
 	case "file", "path", "location", "where":
 		d.setField(name, value, true)
@@ -44,7 +44,7 @@ func (d *draft) setField(name, value string, below bool) bool {
 	value = strings.Trim(value, "`* ")
 	switch name {
 	case "severity", "priority", "level":
-		if s, ok := severities()[plainWords(value)]; ok {
+		if s, ok := knownSeverities()[plainWords(value)]; ok {
 			d.Severity, d.labelled = s, true
 		}
 	case "file", "path", "location", "where":

@@ -53,10 +53,10 @@ var reviewWords = sync.OnceValue(func() (all wordLists) {
 	return all
 })
 
-// severities are how severe labels say that a finding is.
-func severities() map[string]failure.Severity { return reviewWords().severities }
+// knownSeverities are how severe labels say that a finding is.
+func knownSeverities() map[string]failure.Severity { return reviewWords().severities }
 
-func pattern(name string) func() *regexp.Regexp {
+func patternNamed(name string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(strings.Join(reviewWords().Patterns[name], ""))
 	})
@@ -80,7 +80,7 @@ func cutMark(said string) (rest string, severity failure.Severity) {
 
 // labelForm is a label in front of a finding: "[critical] …", "(minor) …", "nit(style): …", "issue (blocking): …",
 // "High - …", "P1 …", "`nit` …".
-var labelForm = pattern("labelForm")
+var labelForm = patternNamed("labelForm")
 
 // labelOf takes the label off a finding and says how severe it is; praiseLabel for praise.
 func labelOf(said string) (rest string, severity failure.Severity) {
@@ -95,7 +95,7 @@ func labelOf(said string) (rest string, severity failure.Severity) {
 		return said, ""
 	}
 	rest = strings.TrimSpace(said[len(m[0]):])
-	s, known := severities()[plainWords(m[1]+m[2]+m[4])]
+	s, known := knownSeverities()[plainWords(m[1]+m[2]+m[4])]
 	switch decoration := plainWords(m[3]); {
 	case !known && rest != "" && begins().MatchString(m[2]) && len(strings.Fields(m[2])) == 1: // "Good: the tests"
 		s = praiseLabel
@@ -114,25 +114,25 @@ func labelOf(said string) (rest string, severity failure.Severity) {
 var (
 	sentenceEnd = lazy.Regexp("[.!?…]+[)\"'”`]* +(?:[A-Z👍🎉✅❌\"'(`*]|🙏)")
 	// boilerplate is text that services and tools add.
-	boilerplate = pattern("boilerplate")
+	boilerplate = patternNamed("boilerplate")
 	// thread is the line of a mail above the comments on one file.
-	thread = pattern("thread")
+	thread = patternNamed("thread")
 	// another begins a point of its own.
 	another = lazy.Regexp(`(?i)^(?:also|and|another|finally|secondly|besides|one more|in addition)\b`)
 	// courtesy are sentences that ask for nothing.
-	courtesy = pattern("courtesy")
+	courtesy = patternNamed("courtesy")
 	// narration is what a reviewer did, and what the change does.
-	narration = pattern("narration")
+	narration = patternNamed("narration")
 	// nothingWrong counts what did not happen.
-	nothingWrong = pattern("nothingWrong")
+	nothingWrong = patternNamed("nothingWrong")
 	// good are words of praise, begins where praise for a thing that might be wrong begins.
-	good   = pattern("good")
-	begins = pattern("begins")
+	good   = patternNamed("good")
+	begins = patternNamed("begins")
 	// isGood ends praise for a thing that might be wrong.
-	isGood = pattern("isGood")
+	isGood = patternNamed("isGood")
 	// asks are words of a sentence that wants something changed, wrongs are words for what is wrong, which praise may name.
-	asks   = pattern("asks")
-	wrongs = pattern("wrongs")
+	asks   = patternNamed("asks")
+	wrongs = patternNamed("wrongs")
 )
 
 // withoutChatter is said without the sentences that ask for nothing. Of a summary only those stay that surely ask; of what
@@ -196,9 +196,9 @@ var (
 	numberedHead = lazy.Regexp(`^(?:(?i:issue|finding|comment|problem|concern) )?#?\d{1,2}(?:[.):]| -) *`)
 	countBehind  = lazy.Regexp(`\s*\(\d+\)$`)
 	// strengths and telling are heads of what no one has to act on, and of what only sums up.
-	strengths = pattern("strengths")
-	telling   = pattern("telling")
-	asking    = pattern("asking")
+	strengths = patternNamed("strengths")
+	telling   = patternNamed("telling")
+	asking    = patternNamed("asking")
 )
 
 // readHeading reads a line that heads what is below it: with "#", in bold letters, or with a colon at
@@ -279,7 +279,7 @@ func headSeverity(title string) (s failure.Severity, plain bool) {
 	all := strings.Fields(plainWords(title))
 	left := 0
 	for _, w := range all {
-		switch one := severities()[w]; {
+		switch one := knownSeverities()[w]; {
 		case one != "" && s == "", one != "" && ranks[one] > ranks[s] && w != "issues":
 			s = one
 		case one != "" || headWords()[w]:
@@ -290,7 +290,7 @@ func headSeverity(title string) (s failure.Severity, plain bool) {
 	name := strings.Join(all, " ")
 	if words.Has(name, "non blocking", "nonblocking", "not blocking") {
 		s = failure.Low
-	} else if whole, ok := severities()[name]; ok {
+	} else if whole, ok := knownSeverities()[name]; ok {
 		s = whole
 	}
 	if _, severity := cutMark(title); s == "" {
@@ -362,7 +362,7 @@ func (r *reviewReader) cellsSay(cells []string) {
 			head = r.table[i]
 		}
 		name := plainWords(bare)
-		switch s, graded := severities()[name]; {
+		switch s, graded := knownSeverities()[name]; {
 		case severityHeads()[head] && graded:
 			d.Severity, d.labelled = s, true
 			if s == praiseLabel {

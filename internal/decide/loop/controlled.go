@@ -66,7 +66,7 @@ func (s turn) endIfPassing(r *Record) *Command {
 	if action, _ := control.Decide(s.controlOutcome(r).Attempt, s.controlSettings()); action != control.Proceed {
 		return nil
 	}
-	return &Command{Status: Completed, Why: r.result()}
+	return &Command{Status: Completed, Why: r.resultText()}
 }
 
 // escalateIfUndecided asks a person where nothing else can decide: the review of work

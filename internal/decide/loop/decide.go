@@ -298,7 +298,7 @@ func (s turn) endBySignal(r *Record) *Command {
 	}
 	unreviewed := s.Policy.Review && r.Review == nil
 	if ok, warning := r.Completes(); ok && !unreviewed {
-		c := &Command{Status: Completed, Why: r.result()}
+		c := &Command{Status: Completed, Why: r.resultText()}
 		if warning != "" {
 			c.Warnings = []string{warning}
 		}

@@ -74,10 +74,10 @@ func (s *State) sameAgain() string {
 	if n < 2 || last == "" {
 		return ""
 	}
-	return fmt.Sprintf("The same failure for the %s time in a row: earlier repairs did not help.", ordinal(n))
+	return fmt.Sprintf("The same failure for the %s time in a row: earlier repairs did not help.", ordinalOf(n))
 }
 
-func ordinal(n int) string {
+func ordinalOf(n int) string {
 	switch n {
 	case 2:
 		return "second"

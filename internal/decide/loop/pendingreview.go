@@ -38,8 +38,8 @@ const maxReverted = 100
 // maxSilent is how many reviews without a verdict make a person's.
 const maxSilent = 2
 
-// result names the changes of complete work and what proves it.
-func (r *Record) result() string {
+// resultText names the changes of complete work and what proves it.
+func (r *Record) resultText() string {
 	var parts []string
 	if r.Steps != nil {
 		parts = append(parts, r.Steps.String())
@@ -97,7 +97,7 @@ func (s turn) issueReview(e *Event, why string) {
 		return
 	}
 	if s.Policy.Reviewer == Person {
-		s.askReview(r.result() + "; it waits for a review")
+		s.askReview(r.resultText() + "; it waits for a review")
 		return
 	}
 	if c := s.endByLimits(nil); c != nil {

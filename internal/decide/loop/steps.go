@@ -101,7 +101,7 @@ func (s turn) endBySteps(r *Record) *Command {
 	case t.Complete && s.Policy.Review && !r.isApproved():
 		return nil // the review follows
 	case t.Complete:
-		return &Command{Status: Completed, Why: r.result()}
+		return &Command{Status: Completed, Why: r.resultText()}
 	case s.PauseAsked && t.Pausing:
 		return &Command{Status: Paused, Why: "paused: " + t.String()}
 	case t.Asks != nil:

@@ -67,7 +67,7 @@ func (s turn) atMaximum(r *Record) *Command {
 			return &Command{Status: Exhausted, Why: why + "; the agent has not said that the task is complete"}
 		}
 		if r != nil {
-			why = causeFirst(r.result(), why)
+			why = causeFirst(r.resultText(), why)
 		}
 		return &Command{Status: Completed, Why: why}
 	case s.isControlled():

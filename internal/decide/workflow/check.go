@@ -23,7 +23,7 @@ type checker struct {
 }
 
 func (c *checker) addFault(path, format string, args ...any) {
-	c.faults.add(Fault{Path: path, Message: fmt.Sprintf(format, args...)})
+	c.faults.addFault(Fault{Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
 // checkIDs checks that there are steps with an id each.
@@ -42,7 +42,7 @@ func (c *checker) checkIDs() {
 			c.addFault(s.Where, "a step needs an id")
 			continue
 		case taken:
-			c.faults.add(Fault{Path: s.Where + ".id", Message: fmt.Sprintf("the id %q is taken", s.ID),
+			c.faults.addFault(Fault{Path: s.Where + ".id", Message: fmt.Sprintf("the id %q is taken", s.ID),
 				First: c.file.Steps[first].Where + ".id"})
 			continue
 		case !validID(s.ID):
@@ -71,7 +71,7 @@ func (c *checker) resolveNeeds() bool {
 			n, ok := c.number[id]
 			switch {
 			case !ok:
-				c.faults.add(Fault{Path: path,
+				c.faults.addFault(Fault{Path: path,
 					Message: fmt.Sprintf("%s needs %q, which no step has as its id", labelOfStep(s), id),
 					Word:    id, Among: c.ids})
 			case slices.Contains(c.g.needs[i], n):
@@ -211,7 +211,7 @@ func (c *checker) compileText(at where, text string) Text {
 }
 
 func (c *checker) addExpressionFault(path, find string, e *expressionError) {
-	c.faults.add(Fault{Path: path, Find: find, Offset: e.offset, Message: e.message, Word: e.word, Among: e.among})
+	c.faults.addFault(Fault{Path: path, Find: find, Offset: e.offset, Message: e.message, Word: e.word, Among: e.among})
 }
 
 // compileCondition compiles an `if:`, which may stand in ${{ }} or not.

@@ -120,7 +120,7 @@ const maxFaults = 20
 
 type faults []Fault
 
-func (f *faults) add(fault Fault) {
+func (f *faults) addFault(fault Fault) {
 	if len(*f) < maxFaults {
 		*f = append(*f, fault)
 	}

@@ -63,7 +63,7 @@ func (s AutopilotTables) GoOnAutopilot(ctx context.Context, owner Owner, alive f
 // driveAutopilot begins a turn. Without a session it is that of the autopilot that is on.
 func (s AutopilotTables) driveAutopilot(ctx context.Context, a *Autopilot, alive func(Owner) bool) error {
 	goesOn := a.Session == ""
-	err := s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) error {
+	err := s.runWrite(ctx, crashSafe, func(ctx context.Context, w *statements) error {
 		old, ok, err := readAutopilot(ctx, w)
 		if err != nil {
 			return err

@@ -126,7 +126,7 @@ func (s CaseTables) ActiveTasks(ctx context.Context) (map[string]bool, error) {
 // Cases lists cases without their descriptions and criteria, as they were
 // added, or with Ready as they are started.
 func (s CaseTables) Cases(ctx context.Context, f CaseFilter) ([]board.Case, error) {
-	c := f.conditions()
+	c := f.whereCases()
 	query := `SELECT ` + listedColumns + caseTables + c.Where()
 	if f.Ready {
 		query += ` ORDER BY c.priority DESC, c.score DESC, c.created_at, c.number`
@@ -139,7 +139,7 @@ func (s CaseTables) Cases(ctx context.Context, f CaseFilter) ([]board.Case, erro
 	return readRows(ctx, s.DB, "list the board", listedFields, query, c.Args...)
 }
 
-func (f CaseFilter) conditions() *rows.Conditions {
+func (f CaseFilter) whereCases() *rows.Conditions {
 	c := &rows.Conditions{}
 	if len(f.Status) > 0 {
 		rows.AnyOf(c, `c.status IN (…)`, f.Status)
@@ -275,8 +275,8 @@ func fullCase(ctx context.Context, w *statements, id string) (board.Case, error)
 	return c, err
 }
 
-// without returns the strings of a that are not in b.
-func without(a, b []string) []string {
+// stringsWithout returns the strings of a that are not in b.
+func stringsWithout(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return slices.Contains(b, s) })
 }
 

@@ -84,7 +84,7 @@ func (b *cases) resolveNames(ctx context.Context, c *board.Case) error {
 
 // saveLinks stores an edited case with its links, and refuses a cycle.
 func (b *cases) saveLinks(ctx context.Context, before, after board.Case) error {
-	gone, come := without(before.Needs, after.Needs), without(after.Needs, before.Needs)
+	gone, come := stringsWithout(before.Needs, after.Needs), stringsWithout(after.Needs, before.Needs)
 	for _, need := range gone {
 		b.w.Do(ctx, `DELETE FROM case_needs WHERE dependent = $1 AND need = $2`, after.ID, need)
 	}

@@ -154,7 +154,7 @@ func TestDurableIsFullForOneTransaction(t *testing.T) {
 	fileOnly(t)
 	s, ctx := fresh(t), t.Context()
 	synchronous := func(d durability) (level int) {
-		must(t, s.transact(ctx, d, func(ctx context.Context, _ *statements) error {
+		must(t, s.runWrite(ctx, d, func(ctx context.Context, _ *statements) error {
 			return s.write.conn.QueryRowContext(ctx, `PRAGMA synchronous`).Scan(&level)
 		}))
 		return level
@@ -181,7 +181,7 @@ func TestCancelledWhileWaiting(t *testing.T) {
 	t.Parallel()
 	s, r := begun(t, "r1")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	must(t, s.transact(t.Context(), crashSafe, func(context.Context, *statements) error {
+	must(t, s.runWrite(t.Context(), crashSafe, func(context.Context, *statements) error {
 		errs := make(chan error)
 		go func() { errs <- s.Commit(ctx, stepOf(r, 2)) }()
 		cancel(errors.New("enough"))
@@ -199,7 +199,7 @@ func TestPanicRollsBack(t *testing.T) {
 	s, r := begun(t, "r1")
 	func() {
 		defer func() { _ = recover() }()
-		_ = s.transact(t.Context(), powerSafe, func(ctx context.Context, w *statements) error {
+		_ = s.runWrite(t.Context(), powerSafe, func(ctx context.Context, w *statements) error {
 			_, _ = insertEvent(ctx, w, event("r1", 2, "lost"))
 			panic("boom")
 		})

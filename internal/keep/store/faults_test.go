@@ -212,7 +212,7 @@ func putBack(t *testing.T, server *pgtest.Server) {
 // setting is what a connection of the store has for a parameter of the server.
 func setting(t *testing.T, s *Store, name string) (value string) {
 	t.Helper()
-	must(t, s.transact(t.Context(), crashSafe, func(ctx context.Context, _ *statements) error {
+	must(t, s.runWrite(t.Context(), crashSafe, func(ctx context.Context, _ *statements) error {
 		return s.write.conn.QueryRowContext(ctx, "SHOW "+name).Scan(&value)
 	}))
 	return value
@@ -264,7 +264,7 @@ func heldLock(t *testing.T, server *pgtest.Server) {
 	host, err := os.Hostname()
 	must(t, err)
 	who := fmt.Sprintf("process %d on %s", os.Getpid(), host)
-	must(t, holder.transact(t.Context(), crashSafe, func(ctx context.Context, _ *statements) error {
+	must(t, holder.runWrite(t.Context(), crashSafe, func(ctx context.Context, _ *statements) error {
 		_, err := waiter.AddCases(ctx, []board.Draft{draft("never")}, board.Person, noon)
 		if !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), who+" has ") {
 			t.Errorf("who gives up says %v", err)
@@ -277,7 +277,7 @@ func heldLock(t *testing.T, server *pgtest.Server) {
 
 	_, err = holder.write.conn.ExecContext(t.Context(), "SET idle_in_transaction_session_timeout = 1")
 	must(t, err)
-	err = holder.transact(t.Context(), crashSafe, func(ctx context.Context, _ *statements) error {
+	err = holder.runWrite(t.Context(), crashSafe, func(ctx context.Context, _ *statements) error {
 		for {
 			_, err := waiter.AddCases(ctx, []board.Draft{draft("after")}, board.Person, noon)
 			if !errors.Is(err, ErrBusy) {

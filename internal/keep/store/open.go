@@ -115,7 +115,7 @@ func OpenShared(ctx context.Context, o Shared) (*Store, error) {
 func openSchema(ctx context.Context, db database.Database, err error) (*Store, error) {
 	s := newStore(db)
 	if err == nil {
-		_, err = retryBusy(ctx, s.DB, func() (*sql.Conn, error) { return s.conn(ctx) })
+		_, err = retryBusy(ctx, s.DB, func() (*sql.Conn, error) { return s.openWriter(ctx) })
 	}
 	if err == nil {
 		err = s.migrateSchema(ctx)
@@ -250,7 +250,7 @@ func (s *DB) transactRead(ctx context.Context, do func(w *statements) error) err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if _, err := s.conn(ctx); err != nil {
+	if _, err := s.openWriter(ctx); err != nil {
 		return err
 	}
 	return do(&s.write.stmts)
@@ -283,7 +283,7 @@ var errMeanwhile = errors.New("another process made the steps")
 // the same lock: it is the copy of what they found.
 func (s *DB) applySteps(ctx context.Context, steps []database.Migration) error {
 	// A server may lose its power while we go on, with a schema that we think is there.
-	return s.transact(ctx, durability(s.shared), func(ctx context.Context, w *statements) error {
+	return s.runWrite(ctx, durability(s.shared), func(ctx context.Context, w *statements) error {
 		const table = `CREATE TABLE IF NOT EXISTS migrations (
 			number BIGINT NOT NULL PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, applied_at BIGINT NOT NULL)`
 		if _, err := s.write.conn.ExecContext(ctx, table); err != nil {

@@ -48,7 +48,7 @@ func (s RunTables) RunPage(ctx context.Context, q RunQuery, after RunMark, limit
 	if s.shared {
 		q.Root = "" // each person has another one
 	}
-	c := q.conditions()
+	c := q.whereRuns()
 	if after != (RunMark{}) {
 		c.Add(`(started_at, rowid) < (?, ?)`, after.Started, after.Row)
 	}
@@ -73,7 +73,7 @@ func (s RunTables) RunPage(ctx context.Context, q RunQuery, after RunMark, limit
 	return runs, next, more, s.explainError(ctx, "list the runs", err)
 }
 
-func (q RunQuery) conditions() *rows.Conditions {
+func (q RunQuery) whereRuns() *rows.Conditions {
 	c := &rows.Conditions{}
 	if q.Root != "" {
 		c.Add(`root = ?`, q.Root)
@@ -107,7 +107,7 @@ func (q RunQuery) conditions() *rows.Conditions {
 // [CaseTables.Cases]; Ready has no meaning for the order here.
 func (s CaseTables) CasePage(ctx context.Context, f CaseFilter, text string, after int64, limit int) (
 	cases []board.Case, next int64, err error) {
-	c := f.searching(text)
+	c := f.whereMatching(text)
 	c.Add(`c.seq > ?`, after)
 	type listed struct {
 		board.Case
@@ -125,13 +125,13 @@ func (s CaseTables) CasePage(ctx context.Context, f CaseFilter, text string, aft
 
 // CaseTotal is how many cases a filter and a text find.
 func (s CaseTables) CaseTotal(ctx context.Context, f CaseFilter, text string) (n int, err error) {
-	c := f.searching(text)
+	c := f.whereMatching(text)
 	_, err = s.reads.One(ctx, `SELECT count(*) FROM cases c`+c.Where(), c.Args, &n)
 	return n, s.explainError(ctx, "count the board", err)
 }
 
-func (f CaseFilter) searching(text string) *rows.Conditions {
-	c := f.conditions()
+func (f CaseFilter) whereMatching(text string) *rows.Conditions {
+	c := f.whereCases()
 	if text = strings.ToLower(text); text != "" {
 		c.Add(`(instr(lower(c.title), ?) > 0 OR instr(c.id, ?) > 0 OR instr(lower(c.tags), ?) > 0)`, text, text, text)
 	}

@@ -49,7 +49,7 @@ func (s QueueTables) TakeQueue(ctx context.Context, target string, owner Owner, 
 	if owner.PID == 0 || target == "" {
 		return q, fmt.Errorf("cannot %s: it needs a target and an owner", what)
 	}
-	err = s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) error {
+	err = s.runWrite(ctx, crashSafe, func(ctx context.Context, w *statements) error {
 		if q, _, err = readQueue(ctx, w, target); err != nil {
 			return err
 		}

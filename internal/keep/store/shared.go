@@ -29,11 +29,11 @@ func (s *DB) Import(ctx context.Context, from *Store, now time.Time, alive func(
 	if !s.shared || from.shared {
 		return 0, was, errors.New("a board is brought from a file to a shared database only")
 	}
-	err = from.transact(ctx, crashSafe, func(ctx context.Context, r *statements) error {
+	err = from.runWrite(ctx, crashSafe, func(ctx context.Context, r *statements) error {
 		if err := checkIdle(ctx, r, alive); err != nil {
 			return err
 		}
-		return s.transact(ctx, powerSafe, func(ctx context.Context, w *statements) error {
+		return s.runWrite(ctx, powerSafe, func(ctx context.Context, w *statements) error {
 			source := s.place + from.Path()
 			found, err := w.One(ctx, `SELECT at FROM imports WHERE source = $1`, []any{source}, &was)
 			if found || err != nil {

@@ -269,7 +269,7 @@ func BenchmarkTallies(b *testing.B) {
 	s := fresh(b)
 	const tasks = 100_000
 	ctx := context.Background()
-	must(b, s.transact(ctx, crashSafe, func(ctx context.Context, w *statements) error {
+	must(b, s.runWrite(ctx, crashSafe, func(ctx context.Context, w *statements) error {
 		for _, q := range []string{
 			`CREATE TEMP TABLE n AS WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 99999) SELECT i FROM n`,
 			`INSERT INTO sprints SELECT printf('2026-%03d', i), i * 315360000, (i + 1) * 315360000 - 1, '{}' FROM n WHERE i < 100`,

@@ -83,9 +83,9 @@ func (w *connection) dropConnection() error {
 	return err
 }
 
-// conn returns the writing connection, and opens it if there is none. The caller has the
+// openWriter returns the writing connection, and opens it if there is none. The caller has the
 // turn, or the store for itself.
-func (s *DB) conn(ctx context.Context) (*sql.Conn, error) {
+func (s *DB) openWriter(ctx context.Context) (*sql.Conn, error) {
 	w := s.write
 	if w.conn == nil {
 		conn, err := s.db.Writer(ctx)
@@ -98,10 +98,10 @@ func (s *DB) conn(ctx context.Context) (*sql.Conn, error) {
 	return w.conn, nil
 }
 
-// transact runs do in one write transaction: all of it is stored, or nothing.
+// runWrite runs do in one write transaction: all of it is stored, or nothing.
 // The lock is taken at the begin, so what do reads is still true when it
 // writes. do must not call methods of the store.
-func (s *DB) transact(ctx context.Context, d durability, do func(ctx context.Context, w *statements) error) error {
+func (s *DB) runWrite(ctx context.Context, d durability, do func(ctx context.Context, w *statements) error) error {
 	w := s.write
 	select {
 	case <-w.turn:
@@ -125,7 +125,7 @@ func (s *DB) transact(ctx context.Context, d durability, do func(ctx context.Con
 // that may help.
 func (s *DB) beginTransaction(ctx context.Context, d durability) (*sql.Conn, error) {
 	return retryBusy(ctx, s, func() (*sql.Conn, error) {
-		conn, err := s.conn(ctx)
+		conn, err := s.openWriter(ctx)
 		if err == nil {
 			err = s.db.Begin(ctx, conn, bool(d))
 		}
@@ -137,10 +137,10 @@ func (s *DB) beginTransaction(ctx context.Context, d durability) (*sql.Conn, err
 	})
 }
 
-// changeAs runs [DB.transact]; what is the action that an error names.
+// changeAs runs [DB.runWrite]; what is the action that an error names.
 func (s *DB) changeAs(ctx context.Context, d durability, what string,
 	do func(ctx context.Context, w *statements) error) error {
-	return s.explainError(ctx, what, s.transact(ctx, d, do))
+	return s.explainError(ctx, what, s.runWrite(ctx, d, do))
 }
 
 // changeValue runs [DB.changeAs], and returns what do returns; the zero value if nothing

@@ -123,7 +123,7 @@ func (s WorkspaceTable) SwapRacer(
 func (s WorkspaceTable) editWorkspaces(ctx context.Context, edit func(all []Workspace) (WorkspaceChange, error),
 	also func(context.Context, *statements) error) error {
 	var refused error
-	err := s.transact(ctx, powerSafe, func(ctx context.Context, w *statements) error {
+	err := s.runWrite(ctx, powerSafe, func(ctx context.Context, w *statements) error {
 		all, err := s.readWorkspaces(ctx, w)
 		if err != nil {
 			return err

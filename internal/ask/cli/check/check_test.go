@@ -67,14 +67,14 @@ func TestEnds(t *testing.T) {
 	t.Parallel()
 	var e ends
 	_, _ = io.WriteString(&e, "begin "+strings.Repeat("x", headBytes)+strings.Repeat("y", 5*tailBytes)+" end")
-	got := e.text()
+	got := e.textKept()
 	if len(got) != headBytes+tailBytes+len("\n…\n") || !strings.HasPrefix(got, "begin x") || !strings.HasSuffix(got, "y end") {
 		t.Errorf("%d bytes", len(got))
 	}
 	e = ends{}
 	_, _ = io.WriteString(&e, "short")
-	if e.text() != "short" {
-		t.Error(e.text())
+	if e.textKept() != "short" {
+		t.Error(e.textKept())
 	}
 }
 

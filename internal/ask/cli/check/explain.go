@@ -106,7 +106,7 @@ func readEvidence(a *command.App, file, name string, exit int) (e failure.Eviden
 		err = readRecording(in, name, &e)
 	} else {
 		_, err = io.Copy(&kept, in)
-		e.Output = kept.text()
+		e.Output = kept.textKept()
 	}
 	if err != nil {
 		return e, command.CannotRead(from, err)
@@ -138,7 +138,7 @@ func readRecording(in io.Reader, name string, e *failure.Evidence) error {
 	parser.Close(collector.Add)
 	out := collector.Outcome()
 	e.Source, e.Name = "agent", name
-	e.Output = out.Message + "\n" + beside.text()
+	e.Output = out.Message + "\n" + beside.textKept()
 	e.Errors = out.Errors
 	e.CutOff = adapter.Structured() && out.Terminal == loop.TerminalMissing
 	if e.ExitCode >= 0 {
@@ -217,19 +217,19 @@ func (e *ends) Write(p []byte) (int, error) {
 	e.head = append(e.head, p[:n]...)
 	e.tail = append(e.tail, p[n:]...)
 	if len(e.tail) > 2*tailBytes {
-		e.shorten()
+		e.shortenEnd()
 	}
 	return len(p), nil
 }
 
-func (e *ends) shorten() {
+func (e *ends) shortenEnd() {
 	if over := len(e.tail) - tailBytes; over > 0 {
 		e.tail, e.cut = append([]byte{}, e.tail[over:]...), true
 	}
 }
 
-func (e *ends) text() string {
-	e.shorten()
+func (e *ends) textKept() string {
+	e.shortenEnd()
 	if e.cut {
 		return string(e.head) + "\n…\n" + string(e.tail)
 	}

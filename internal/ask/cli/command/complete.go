@@ -134,7 +134,7 @@ func (a *App) procedureNames() []string {
 	}
 	var list []string
 	for _, n := range slices.Sorted(maps.Keys(c.Procedures)) {
-		list = append(list, completion(n, c.Procedures[n].Summary))
+		list = append(list, completionWord(n, c.Procedures[n].Summary))
 	}
 	return list
 }
@@ -155,8 +155,8 @@ func (a *App) strategyNames() []string {
 	return names
 }
 
-// completion returns a word to choose, with its description.
-func completion(word, about string) string {
+// completionWord returns a word to choose, with its description.
+func completionWord(word, about string) string {
 	if about = report.Line(about, 60); about == "" {
 		return word
 	}
@@ -184,9 +184,9 @@ func (a *App) completeRuns(ctx context.Context, verb string) (list []string) {
 			}
 			isListed := func(o string) bool { return strings.HasPrefix(o, r.Name+"\t") }
 			if needsNoQuotes(r.Name) && !slices.ContainsFunc(list, isListed) {
-				list = append(list, completion(r.Name, "its last run, "+about))
+				list = append(list, completionWord(r.Name, "its last run, "+about))
 			}
-			ids = append(ids, completion(r.ID, r.Name+", "+about))
+			ids = append(ids, completionWord(r.ID, r.Name+", "+about))
 		}
 		list = append(list, ids...)
 	})
@@ -227,7 +227,7 @@ func listFrom[T any](ctx context.Context, a *App, find func(*store.Store) ([]T, 
 
 func (a *App) completeCases(ctx context.Context) []string {
 	return listFrom(ctx, a, func(db *store.Store) ([]board.Case, error) { return db.Cases(ctx, store.CaseFilter{}) },
-		func(c board.Case) string { return completion(c.ID, string(c.Status)+", "+c.Title) })
+		func(c board.Case) string { return completionWord(c.ID, string(c.Status)+", "+c.Title) })
 }
 
 // caseTags reads the tags of all tasks, each once.

@@ -33,7 +33,7 @@ func BisectCommand(a *command.App) *cobra.Command {
 			return a.WithOperator(ctx, func(p *action.Operator) error {
 				err := b.findCulprit(ctx, a, p)
 				if err != nil {
-					_ = b.note(ctx, p, err.Error()) // the error that matters is the one at hand
+					_ = b.noteOnTask(ctx, p, err.Error()) // the error that matters is the one at hand
 				}
 				return err
 			})
@@ -50,8 +50,8 @@ type bisection struct {
 	unsandboxed      bool
 }
 
-// note adds a line to the task, and what it needs.
-func (b *bisection) note(ctx context.Context, p *action.Operator, line string, needs ...string) error {
+// noteOnTask adds a line to the task, and what it needs.
+func (b *bisection) noteOnTask(ctx context.Context, p *action.Operator, line string, needs ...string) error {
 	if b.task == "" {
 		return nil
 	}
@@ -88,7 +88,7 @@ func (b *bisection) findCulprit(ctx context.Context, a *command.App, p *action.O
 			line = fmt.Sprintf("%.10s: red: %s", commit, report.Line(r.Summary, 200))
 		}
 		a.Say("%s", line)
-		return b.note(ctx, p, "- "+line)
+		return b.noteOnTask(ctx, p, "- "+line)
 	})
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func (b *bisection) findCulprit(ctx context.Context, a *command.App, p *action.O
 	text := fmt.Sprintf("%s is red since %.10s: %s\n%s\nIt is green in %.10s, the state before.",
 		report.Line(b.line, 200), found.Commit, report.Line(found.Title, 200), report.Line(found.Summary, 400),
 		found.Good)
-	if err := b.note(ctx, p, "\n"+text, found.Tasks...); err != nil {
+	if err := b.noteOnTask(ctx, p, "\n"+text, found.Tasks...); err != nil {
 		return err
 	}
 	if a.JSON {

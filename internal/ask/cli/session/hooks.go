@@ -23,7 +23,9 @@ import (
 
 // StartHooks makes the runner of hooks and notifications, which lives until
 // the session is closed. Hooks run in the box of the run's gates.
-func (s *Session) StartHooks() { s.StartHooksIn(s.Plan.Box, s.Plan.Safety == sandbox.Paranoid, s.warn) }
+func (s *Session) StartHooks() {
+	s.StartHooksIn(s.Plan.Box, s.Plan.Safety == sandbox.Paranoid, s.printWarning)
+}
 
 // StartHooksIn is startHooks with a box for hooks, in which the root may be
 // kept; say reports problems.
@@ -69,8 +71,8 @@ func (s *Session) outsideEnv(box *runplan.Box) (env, left []string) {
 	return s.App.Outside(trees...)
 }
 
-// warn prints a warning of a hook or the database, without breaking the live line.
-func (s *Session) warn(text string) {
+// printWarning prints a warning of a hook or the database, without breaking the live line.
+func (s *Session) printWarning(text string) {
 	s.showing.Lock()
 	defer s.showing.Unlock()
 	s.Screen.Notice(engine.Notice{Kind: engine.Warning, At: time.Now(), Text: text, Run: s.running})

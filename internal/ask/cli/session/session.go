@@ -202,7 +202,7 @@ func Open(ctx context.Context, a *command.App, c *config.Config, plan runplan.Pl
 		return nil, err
 	}
 	s.Store = db
-	db.OnWait(func(why string) { s.warn(command.LockedBy(why)) })
+	db.OnWait(func(why string) { s.printWarning(command.LockedBy(why)) })
 	if err := s.openTree(ctx); err != nil {
 		s.Close()
 		return nil, err

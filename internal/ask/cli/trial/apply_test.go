@@ -47,7 +47,7 @@ func TestApply(t *testing.T) {
 			p.Tasks, p.Attempts = append(p.Tasks, task), append(p.Attempts, one)
 			made := trial.Attempt{Variant: v, Task: task.Commit, Solved: v.Agent == "busy", CostKnown: true}
 			_, isOurs, err := w.reserve(purchase{key: one.Key})
-			if err = errors.Join(err, w.end(one.Key, 0, made)); err != nil || !isOurs {
+			if err = errors.Join(err, w.endPaid(one.Key, 0, made)); err != nil || !isOurs {
 				t.Fatal(isOurs, err)
 			}
 		}

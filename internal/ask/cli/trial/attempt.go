@@ -226,9 +226,9 @@ func (w *wallet) describeTask(ctx context.Context, t *trial.Task) error {
 	var found words
 	if isOurs {
 		if found, err = b.askForWords(ctx, t, most); err != nil {
-			return cmp.Or(w.leave(key), err)
+			return cmp.Or(w.leavePaid(key), err)
 		}
-		err = w.end(key, found.Cost, found)
+		err = w.endPaid(key, found.Cost, found)
 	} else {
 		var made map[string]store.TrialAttempt
 		if made, err = b.board.TrialAttempts(ctx, storedrun.Alive); err == nil {

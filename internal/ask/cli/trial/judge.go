@@ -80,8 +80,8 @@ func (b *bench) openJudge(ctx context.Context) (*judge, error) {
 	return j, nil
 }
 
-// close removes what the judge made: verdicts are stored elsewhere.
-func (j *judge) close() error {
+// closeJudge removes what the judge made: verdicts are stored elsewhere.
+func (j *judge) closeJudge() error {
 	gone := files.RemoveAll(filepath.Join(j.scratch, "judge.git"))
 	return errors.Join(j.db.Close(), gone, os.RemoveAll(filepath.Join(j.scratch, "judge.index")), j.drop())
 }
@@ -89,8 +89,8 @@ func (j *judge) close() error {
 // isTest reports whether a file belongs to the tests: by its name, or because the configuration protects it.
 func (j *judge) isTest(path string) bool { return gate.IsTest(path) || j.protect.CoversOne(path) }
 
-// judges reports whether a file belongs to what a commit is judged by: tests, and what decides how they are run.
-func (j *judge) judges(file string) bool {
+// isJudgedBy reports whether a file belongs to what a commit is judged by: tests, and what decides how they are run.
+func (j *judge) isJudgedBy(file string) bool {
 	if below, err := filepath.Rel(j.below, file); err == nil {
 		commands := lists.Each(j.gates, func(s gate.Spec) string { return s.Command })
 		return j.isTest(file) || trial.DecidesHowTestsRun(below, commands)
@@ -124,7 +124,7 @@ func (j *judge) judgingFiles(ctx context.Context, tree string) ([]git.Entry, err
 		return nil, err
 	}
 	all, err := j.index.Entries(ctx)
-	return slices.DeleteFunc(all, func(e git.Entry) bool { return !j.judges(e.Path) }), err
+	return slices.DeleteFunc(all, func(e git.Entry) bool { return !j.isJudgedBy(e.Path) }), err
 }
 
 // judgeTree runs the gates on a tree, on a fresh copy. why is the red one's summary.

@@ -90,8 +90,8 @@ type choice struct {
 	isLast   bool          // nothing else runs that could give money back
 }
 
-// keeps is the money that is kept for what begins: its own limit, or what is left where that is less.
-func (c choice) keeps(p purchase) loop.MicroUSD {
+// moneyKept is the money that is kept for what begins: its own limit, or what is left where that is less.
+func (c choice) moneyKept(p purchase) loop.MicroUSD {
 	switch {
 	case c.most < 0:
 		return p.own
@@ -101,12 +101,12 @@ func (c choice) keeps(p purchase) loop.MicroUSD {
 	return min(p.own, c.most)
 }
 
-// reserve waits until the money reaches for something, and keeps it for it; see [wallet.choose]. isOurs is false for
-// what is made, and for an attempt that another machine has begun.
+// reserve waits until the money reaches for something, and keeps it for it; see [wallet.chooseNext]. isOurs is false
+// for what is made, and for an attempt that another machine has begun.
 func (w *wallet) reserve(p purchase) (most loop.MicroUSD, isOurs bool, err error) {
 	one := store.TrialAttempt{Key: p.key, Owner: w.self, Place: w.b.dir}
 	seen, looked := int64(0), time.Time{}
-	for ; w.ctx.Err() == nil; w.wait() {
+	for ; w.ctx.Err() == nil; w.waitForMoney() {
 		version, err := w.b.board.DataVersion(w.ctx)
 		if err == nil && version == seen && time.Since(looked) < lookForDeath {
 			continue
@@ -116,8 +116,8 @@ func (w *wallet) reserve(p purchase) (most loop.MicroUSD, isOurs bool, err error
 		if err == nil {
 			_, err = w.b.board.TakeTrialAttempt(w.ctx, one, storedrun.Alive,
 				func(begun map[string]store.TrialAttempt) (kept int64, begins bool) {
-					c = w.choose(p, begun)
-					return int64(c.keeps(p)), c.begins
+					c = w.chooseNext(p, begun)
+					return int64(c.moneyKept(p)), c.begins
 				})
 		}
 		switch {
@@ -131,15 +131,15 @@ func (w *wallet) reserve(p purchase) (most loop.MicroUSD, isOurs bool, err error
 	return 0, false, command.StatusError(command.ExitInterrupted)
 }
 
-// choose lets begin what the money reaches for: where its own limit fits in. Without one it may cost all that is left,
-// so that it begins only if that is as much as the dearest attempt took, and others wait until it has ended.
-func (w *wallet) choose(p purchase, begun map[string]store.TrialAttempt) (c choice) {
+// chooseNext lets begin what the money reaches for: where its own limit fits in. Without one it may cost all that is
+// left, so that it begins only if that is as much as the dearest attempt took, and others wait until it has ended.
+func (w *wallet) chooseNext(p purchase, begun map[string]store.TrialAttempt) (c choice) {
 	before, isBegun := begun[p.key]
 	isBound := isBegun && !p.isWords
 	isElsewhere := isBound && !w.canContinue(before)
 	c.isOthers = before.Result != nil || isElsewhere
-	c.most, c.isLast = w.left(p.key, begun)
-	least := cmp.Or(p.least, p.own, w.dearest(begun))
+	c.most, c.isLast = w.moneyLeft(p.key, begun)
+	least := cmp.Or(p.least, p.own, w.dearestCost(begun))
 	if isBegun {
 		least = max(p.least, 1) // it was paid for in part
 	}
@@ -148,7 +148,7 @@ func (w *wallet) choose(p purchase, begun map[string]store.TrialAttempt) (c choi
 	return c
 }
 
-func (w *wallet) wait() {
+func (w *wallet) waitForMoney() {
 	select {
 	case <-w.ctx.Done():
 	case <-time.After(lookForNews):
@@ -159,9 +159,9 @@ func (w *wallet) canContinue(a store.TrialAttempt) bool {
 	return a.Owner.PID == 0 && a.Owner.Host == w.self.Host && a.Place == w.b.dir
 }
 
-// left is the money that neither was spent nor is kept for something else, no amount without a limit; isLast is whether
-// nothing else runs that could give some back.
-func (w *wallet) left(but string, begun map[string]store.TrialAttempt) (left loop.MicroUSD, isLast bool) {
+// moneyLeft is the money that neither was spent nor is kept for something else, no amount without a limit; isLast is
+// whether nothing else runs that could give some back.
+func (w *wallet) moneyLeft(but string, begun map[string]store.TrialAttempt) (left loop.MicroUSD, isLast bool) {
 	left, isLast = w.b.maxCost, true
 	for _, key := range w.keys {
 		if key != but {
@@ -175,8 +175,8 @@ func (w *wallet) left(but string, begun map[string]store.TrialAttempt) (left loo
 	return max(left, 0), isLast
 }
 
-// dearest is the cost of the dearest attempt that was made.
-func (w *wallet) dearest(begun map[string]store.TrialAttempt) loop.MicroUSD {
+// dearestCost is the cost of the dearest attempt that was made.
+func (w *wallet) dearestCost(begun map[string]store.TrialAttempt) loop.MicroUSD {
 	most := int64(1)
 	for _, key := range w.keys {
 		if begun[key].Result != nil {
@@ -186,8 +186,8 @@ func (w *wallet) dearest(begun map[string]store.TrialAttempt) loop.MicroUSD {
 	return loop.MicroUSD(most)
 }
 
-// end stores the result of what was paid for.
-func (w *wallet) end(key string, cost int64, result any) error {
+// endPaid stores the result of what was paid for.
+func (w *wallet) endPaid(key string, cost int64, result any) error {
 	text, err := json.Marshal(result)
 	if err != nil {
 		return err
@@ -195,7 +195,7 @@ func (w *wallet) end(key string, cost int64, result any) error {
 	return w.b.board.EndTrialAttempt(context.WithoutCancel(w.ctx), key, cost, text)
 }
 
-func (w *wallet) leave(key string) error {
+func (w *wallet) leavePaid(key string) error {
 	return w.b.board.LeaveTrialAttempt(context.WithoutCancel(w.ctx), key)
 }
 
@@ -278,9 +278,9 @@ func (w *wallet) makeAttempt(j *judge, p plan, next planned) error {
 		}
 		made, err := w.b.makeAttempt(w.ctx, j, next, most)
 		if err == nil {
-			err = w.end(next.Key, made.Cost, made)
+			err = w.endPaid(next.Key, made.Cost, made)
 		} else {
-			err = cmp.Or(w.leave(next.Key), err)
+			err = cmp.Or(w.leavePaid(next.Key), err)
 		}
 		status, isStatus := errors.AsType[command.StatusError](err)
 		switch {

@@ -58,7 +58,7 @@ func TestMoneySideBySide(t *testing.T) {
 			}
 			mu.Unlock()
 			running.Add(-1)
-			return true, w.end(keys[i], int64(cost), trial.Attempt{Cost: int64(cost), CostKnown: true})
+			return true, w.endPaid(keys[i], int64(cost), trial.Attempt{Cost: int64(cost), CostKnown: true})
 		})
 		if status, ok := errors.AsType[command.StatusError](err); !ok || status != command.ExitLimit {
 			t.Errorf("it ended with %v", err)
@@ -143,14 +143,14 @@ func TestMoneyOfTwoClones(t *testing.T) {
 	}
 	one, two := open("one"), open("two")
 	reserve(one, purchase{key: "made", own: 30}, 100, true)
-	if err := one.end("made", 20, trial.Attempt{Cost: 20}); err != nil {
+	if err := one.endPaid("made", 20, trial.Attempt{Cost: 20}); err != nil {
 		t.Fatal(err)
 	}
 	reserve(one, purchase{key: "running", own: 30}, 80, true)
 	reserve(one, purchase{key: "left", own: 30}, 50, true)
 	reserve(one, purchase{key: "words", least: 1, isWords: true}, 20, true)
 	for _, key := range []string{"left", "words"} {
-		if err := one.leave(key); err != nil {
+		if err := one.leavePaid(key); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -158,15 +158,16 @@ func TestMoneyOfTwoClones(t *testing.T) {
 		reserve(two, purchase{key: key, own: 30}, 0, false)
 	}
 	reserve(two, purchase{key: "words", least: 1, isWords: true}, 20, true)
-	if err := two.end("words", 5, words{Text: "what to do"}); err != nil {
+	if err := two.endPaid("words", 5, words{Text: "what to do"}); err != nil {
 		t.Fatal(err)
 	}
 	reserve(one, purchase{key: "words", least: 1, isWords: true}, 0, false)
 	reserve(one, purchase{key: "left", own: 30}, 45, true)
-	if err := errors.Join(one.end("left", 30, trial.Attempt{}), one.end("running", 25, trial.Attempt{})); err != nil {
+	err := errors.Join(one.endPaid("left", 30, trial.Attempt{}), one.endPaid("running", 25, trial.Attempt{}))
+	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, err := two.reserve(purchase{key: "dear", own: 30})
+	_, _, err = two.reserve(purchase{key: "dear", own: 30})
 	if status, ok := errors.AsType[command.StatusError](err); !ok || status != command.ExitLimit {
 		t.Errorf("20 are left for what may cost 30: %v", err)
 	}

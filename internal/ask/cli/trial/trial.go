@@ -217,7 +217,7 @@ func (b *bench) withJudge(ctx context.Context, do func(*judge, []trial.Task) err
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, j.close()) }()
+	defer func() { err = errors.Join(err, j.closeJudge()) }()
 	tasks, err := b.findTasks(ctx, j)
 	if err != nil {
 		return err

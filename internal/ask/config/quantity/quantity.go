@@ -247,7 +247,7 @@ func SplitWords(s string) ([]string, error) {
 			if end < 0 {
 				return nil, fmt.Errorf("has a quote (%c) that is not closed", ch)
 			}
-			word.WriteString(unquote(s[i:end+1], ch))
+			word.WriteString(takeQuotesOff(s[i:end+1], ch))
 			i, inWord = end, true
 		case '\\':
 			if i++; i == len(s) {
@@ -279,9 +279,9 @@ func closingQuote(s string, i int) int {
 	return -1
 }
 
-// unquote takes the quotes off. Between double quotes a backslash protects
+// takeQuotesOff takes the quotes off. Between double quotes a backslash protects
 // only what a shell lets it protect.
-func unquote(s string, quote byte) string {
+func takeQuotesOff(s string, quote byte) string {
 	s = s[1 : len(s)-1]
 	if quote == '\'' {
 		return s

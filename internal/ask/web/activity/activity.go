@@ -128,7 +128,7 @@ func (g *Watcher) findAttempt(ctx context.Context, r store.Run) *watchedRun {
 		return one
 	}
 	if one != nil {
-		one.close()
+		one.closeReaders()
 		delete(g.runs, r.ID)
 	}
 	if len(g.runs) >= maxWatched || ctx.Err() != nil {
@@ -159,13 +159,13 @@ func (g *Watcher) findAttempt(ctx context.Context, r store.Run) *watchedRun {
 func (g *Watcher) forgetOthers(kept map[string]bool) {
 	for id, one := range g.runs {
 		if !kept[id] {
-			one.close()
+			one.closeReaders()
 			delete(g.runs, id)
 		}
 	}
 }
 
-func (o *watchedRun) close() {
+func (o *watchedRun) closeReaders() {
 	o.tail.Close()
 	if o.out != nil {
 		_ = o.out.Close()

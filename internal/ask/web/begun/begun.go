@@ -100,14 +100,14 @@ func (a *Autopilots) Forget() { _ = os.Remove(a.begunFile()) }
 
 // Restart returns what became of the autopilot of a session after it was cut off; "" when it was not.
 func (a *Autopilots) Restart(session string) (string, error) {
-	b, err := a.last()
+	b, err := a.readLast()
 	if b == nil || b.Session != session {
 		return "", err
 	}
 	return b.Restart, nil
 }
 
-func (a *Autopilots) last() (b *begun, err error) {
+func (a *Autopilots) readLast() (b *begun, err error) {
 	if err = files.ReadJSON(a.begunFile(), &b); errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
@@ -151,9 +151,9 @@ func (a *Autopilots) StartNext(ctx context.Context) error {
 		return err
 	}
 	cutOff := ok && (pilot.EndedAt.IsZero() || pilot.Exit >= stopped)
-	b, err := a.last()
+	b, err := a.readLast()
 	if err == nil && a.Resumed != nil && b != nil && b.Autopilot != nil && !b.Held {
-		return a.resume(ctx, b, pilot, cutOff)
+		return a.resumeLast(ctx, b, pilot, cutOff)
 	}
 	next, nerr := a.Planned()
 	isHeld := next != nil && next.Held != ""
@@ -178,8 +178,8 @@ func (a *Autopilots) StartNext(ctx context.Context) error {
 	return a.storePlanned(nil)
 }
 
-// resume starts an autopilot without a sprint again if it was cut off, or keeps why it does not.
-func (a *Autopilots) resume(ctx context.Context, b *begun, pilot store.Autopilot, cutOff bool) error {
+// resumeLast starts an autopilot without a sprint again if it was cut off, or keeps why it does not.
+func (a *Autopilots) resumeLast(ctx context.Context, b *begun, pilot store.Autopilot, cutOff bool) error {
 	var was schedule.State
 	err := json.Unmarshal(pilot.State, &was)
 	stopAsked, serr := a.Store.AutopilotAsked(ctx, store.AutopilotStop)

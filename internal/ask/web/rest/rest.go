@@ -213,7 +213,7 @@ func (p *ProblemError) WriteTo(w http.ResponseWriter) {
 // in pawl uses it.
 func init() { //nolint:gochecknoinits // the library offers this variable and no other way
 	huma.NewError = func(status int, message string, errs ...error) huma.StatusError {
-		p := Problem(status, codeOf(status), "%s", sentence(message))
+		p := Problem(status, codeOf(status), "%s", asSentence(message))
 		for _, err := range errs {
 			var known *ProblemError
 			var large *http.MaxBytesError
@@ -255,7 +255,7 @@ func codeOf(status int) string {
 	return strings.ToUpper(strings.NewReplacer(" ", "_", "-", "_", "'", "").Replace(http.StatusText(status)))
 }
 
-func sentence(message string) string {
+func asSentence(message string) string {
 	if message == "validation failed" {
 		return "The request does not have the form that this address expects"
 	}

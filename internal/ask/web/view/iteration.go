@@ -172,12 +172,12 @@ func CurrentOf(r store.Run) *Current {
 	}
 	return &Current{
 		Number: c.Iteration, Attempt: c.Attempt, Agent: c.Agent, Strategy: c.Strategy,
-		StrategyWhy: c.StrategyWhy, Instruction: instruction(c),
+		StrategyWhy: c.StrategyWhy, Instruction: instructionOf(c),
 		StartedAt: state.LastAt.UTC(), Reviewing: c.Kind == loop.RunReview,
 	}
 }
 
-func instruction(c loop.Command) string {
+func instructionOf(c loop.Command) string {
 	if c.Feedback == nil {
 		return ""
 	}
@@ -189,7 +189,7 @@ func (t *History) ShowIteration(r *loop.Record) Iteration {
 	asked := t.Asked[[2]int{r.Number, r.Attempt}]
 	out := Iteration{
 		Number: r.Number, Attempt: r.Attempt, Outcome: string(r.Outcome), Agent: r.Agent,
-		Strategy: r.Strategy, StrategyWhy: asked.StrategyWhy, Instruction: instruction(asked),
+		Strategy: r.Strategy, StrategyWhy: asked.StrategyWhy, Instruction: instructionOf(asked),
 		StartedAt: r.StartedAt.UTC(), Elapsed: Seconds(r.Elapsed), ExitCode: r.Exit.Code,
 		Ended: string(r.Exit.Ended), EndedWhy: r.Exit.Why,
 		Signal: strings.ToUpper(string(r.Signal.Kind)), SignalText: r.Signal.Text, Malformed: NonNil(r.Malformed),

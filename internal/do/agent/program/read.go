@@ -28,7 +28,7 @@ func Read(text string, own *Format) Program {
 		Doors, Services []json.RawMessage
 		Keyed           bool
 	}{Program: &p}
-	decode([]byte(text), &in)
+	decodeStrictly([]byte(text), &in)
 	p.Binary = cmp.Or(p.Binary, p.Name)
 	p.Grace, p.Quiet = time.Duration(in.Grace), time.Duration(in.Quiet)
 	p.Wrapped = lists.Each(p.Wrapped, platformWords(runtime.GOOS, runtime.GOARCH).Replace)
@@ -48,28 +48,28 @@ var providers = sync.OnceValue(func() (all struct {
 	Doors, Services map[string]json.RawMessage
 	Keyed           []json.RawMessage
 }) {
-	decode(providersFile, &all)
+	decodeStrictly(providersFile, &all)
 	return all
 })
 
 func readDoor(text json.RawMessage) (d Door) {
 	var like struct{ To string }
 	_ = json.Unmarshal(text, &like) // what is wrong with it is seen below
-	decode(providers().Doors[like.To], &d)
-	decode(text, &d)
+	decodeStrictly(providers().Doors[like.To], &d)
+	decodeStrictly(text, &d)
 	return d
 }
 
 func readService(text json.RawMessage) (s Service) {
 	var like struct{ Of string }
 	if _ = json.Unmarshal(text, &like); like.Of != "" {
-		decode(providers().Services[like.Of], &s)
+		decodeStrictly(providers().Services[like.Of], &s)
 	}
-	decode(text, &s)
+	decodeStrictly(text, &s)
 	return s
 }
 
-func decode(text []byte, into any) {
+func decodeStrictly(text []byte, into any) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {

@@ -162,8 +162,8 @@ func (d *DB) preparePools() {
 	for name, value := range map[string]string{
 		"application_name": fmt.Sprintf("pawl: process %d on %s", os.Getpid(), host),
 		"search_path":      pgx.Identifier{d.schema}.Sanitize(), "jit": "off", "client_encoding": "UTF8",
-		"statement_timeout": millis(statement), "lock_timeout": millis(turn),
-		"idle_in_transaction_session_timeout": millis(stopped),
+		"statement_timeout": millisText(statement), "lock_timeout": millisText(turn),
+		"idle_in_transaction_session_timeout": millisText(stopped),
 	} {
 		c.RuntimeParams[name] = value
 	}
@@ -182,7 +182,7 @@ func (d *DB) preparePools() {
 	d.writer.SetMaxOpenConns(1)
 }
 
-func millis(t time.Duration) string { return fmt.Sprint(t.Milliseconds()) }
+func millisText(t time.Duration) string { return fmt.Sprint(t.Milliseconds()) }
 
 // checkServer checks that the server will do, and makes the schema of a new board.
 func (d *DB) checkServer(ctx context.Context) error {
@@ -390,7 +390,7 @@ func (d *DB) Check(ctx context.Context) error {
 // Close closes all connections; to close twice does nothing.
 func (d *DB) Close() error {
 	d.mu.Lock()
-	d.unwatch()
+	d.closeWatch()
 	d.mu.Unlock()
 	var errs []error
 	for _, pool := range []*sql.DB{d.reader, d.writer} {
@@ -413,13 +413,13 @@ func (d *DB) Version(ctx context.Context) (int64, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.watch == nil || d.watch.IsClosed() {
-		if err := d.listen(ctx); err != nil {
+		if err := d.startListening(ctx); err != nil {
 			return d.version, err
 		}
 	}
 	if time.Since(d.looked) > sameEvery {
 		if err := d.sameAt(ctx, d.watch); err != nil { // the next call opens another connection
-			d.unwatch()
+			d.closeWatch()
 			return d.version, err
 		}
 		d.looked = time.Now()
@@ -436,14 +436,14 @@ func (d *DB) Version(ctx context.Context) (int64, error) {
 		case pgconn.Timeout(err) || errors.Is(err, context.DeadlineExceeded):
 			return d.version, nil
 		default: // the next call opens another one
-			d.unwatch()
+			d.closeWatch()
 			return d.version, err
 		}
 	}
 }
 
-func (d *DB) listen(ctx context.Context) error {
-	d.unwatch()
+func (d *DB) startListening(ctx context.Context) error {
+	d.closeWatch()
 	conn, err := pgx.ConnectConfig(ctx, d.config.Copy())
 	if err != nil {
 		return err
@@ -457,7 +457,7 @@ func (d *DB) listen(ctx context.Context) error {
 	return nil
 }
 
-func (d *DB) unwatch() {
+func (d *DB) closeWatch() {
 	if d.watch != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		_ = d.watch.Close(ctx) // nothing is stored by it

@@ -135,7 +135,7 @@ func (d *DB) Keep(ctx context.Context, schema int) error {
 func (d *DB) copyTo(ctx context.Context, path string) error {
 	temp := path + "." + strconv.Itoa(os.Getpid())
 	defer os.Remove(temp) // of a copy that failed
-	db, err := driver.Open(d.dsn(), func(c *sqlite3.Conn) error { return c.BusyTimeout(turn) })
+	db, err := driver.Open(d.dataSource(), func(c *sqlite3.Conn) error { return c.BusyTimeout(turn) })
 	if err != nil {
 		return err
 	}

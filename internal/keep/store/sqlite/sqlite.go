@@ -67,11 +67,11 @@ func Open(path string) (d *DB, used bool, err error) {
 	if err := createFile(path); err != nil {
 		return d, used, err
 	}
-	if d.writer, err = driver.Open(d.dsn(), prepareWriter); err != nil {
+	if d.writer, err = driver.Open(d.dataSource(), prepareWriter); err != nil {
 		return d, used, err
 	}
 	d.writer.SetMaxOpenConns(1)
-	if d.reader, err = driver.Open(d.dsn(), prepareReader); err != nil {
+	if d.reader, err = driver.Open(d.dataSource(), prepareReader); err != nil {
 		return d, used, err
 	}
 	d.reader.SetMaxOpenConns(readers)
@@ -92,9 +92,9 @@ func createFile(path string) error {
 	return f.Close()
 }
 
-// dsn names the file as a URI, so that any character may be in the path.
+// dataSource names the file as a URI, so that any character may be in the path.
 // modeof gives the log file the mode of the database.
-func (d *DB) dsn() string {
+func (d *DB) dataSource() string {
 	// SQLite knows %20 for a blank, and takes a plus for a plus.
 	mode := strings.ReplaceAll(url.QueryEscape(d.path), "+", "%20")
 	u := url.URL{Scheme: "file", Path: d.path, RawQuery: "modeof=" + mode}
