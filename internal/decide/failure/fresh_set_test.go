@@ -293,6 +293,11 @@ func TestFreshSet(t *testing.T) {
 		t.Parallel()
 		holds(t, "twelfth.jsonl", floors{headline: 89, class: 90, transient: 100, fault: 98, places: 88})
 	})
+	t.Run("thirteenth", func(t *testing.T) {
+		t.Parallel()
+		holds(t, "thirteenth.jsonl", floors{headline: 90, class: 95, transient: 100, fault: 100, places: 100})
+		holds(t, "thirteenth-kept.jsonl", floors{headline: 84, class: 83, transient: 100, fault: 98, places: 78})
+	})
 	t.Run("loads", func(t *testing.T) {
 		t.Parallel()
 		holds(t, "tools.jsonl", floors{headline: 95, class: 95, transient: 97, fault: 95, places: 95})
@@ -348,7 +353,8 @@ func TestFreshSetIsWhole(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for _, name := range []string{"open.jsonl", "kept.jsonl", "second.jsonl", "third.jsonl", "fourth.jsonl", "sixth.jsonl", "seventh.jsonl", "seventh-kept.jsonl", "eighth.jsonl",
-		"eighth-kept.jsonl", "ninth.jsonl", "ninth-kept.jsonl", "tenth.jsonl", "eleventh.jsonl", "eleventh-kept.jsonl", "twelfth.jsonl", "loads.jsonl", "tools.jsonl"} {
+		"eighth-kept.jsonl", "ninth.jsonl", "ninth-kept.jsonl", "tenth.jsonl", "eleventh.jsonl", "eleventh-kept.jsonl", "twelfth.jsonl", "thirteenth.jsonl", "thirteenth-kept.jsonl",
+		"loads.jsonl", "tools.jsonl"} {
 		for _, o := range readFreshLines[freshOutput](t, name) {
 			if seen[o.ID] {
 				t.Errorf("%s is there twice", o.ID)
