@@ -73,19 +73,25 @@ var strictly = lazy.Regexp(`(?i)\b(?:in strict mode|warnings found and -Werror s
 
 // readBlocks looks at the lines from the given one on.
 func (o *outline) readBlocks(h *hits, end int) {
-	t := o.t
+	t, hints := o.t, false
 	for i := end; i < t.LineCount(); i++ {
-		l := t.LineAt(i)
-		said := strings.TrimSpace(l)
+		said := strings.TrimSpace(t.LineAt(i))
 		if said == "" {
+			hints = false
 			continue
 		}
 		o.classifyLine(h, i)
+		if hints = hints || hintHead().MatchString(said); hints {
+			o.parts[i] = aside
+		}
 		if i > 0 && o.parts[i-1] == result && strings.HasPrefix(said, "> ") { // Gradle's cause
 			o.parts[i] = hinting
 		}
 	}
 }
+
+// hintHead stands above a list of hints, which fail nothing.
+var hintHead = lazy.Regexp(`(?i)\bhints? \(\d+\)$`)
 
 // shownMax is the length to which long lines are examined.
 const shownMax = 240

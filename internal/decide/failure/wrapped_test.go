@@ -2,6 +2,7 @@ package failure
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -53,5 +54,18 @@ func TestWrappedByCI(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestHintsAreNoCause: a list of hints fails nothing, whatever its lines say.
+func TestHintsAreNoCause(t *testing.T) {
+	t.Parallel()
+	a := Analyse(Evidence{Source: "gate", Name: "unused", ExitCode: 1, Output: "Unused files (1)\nsrc/orphan.js\n" +
+		"Unused dependencies (1)\nleft-pad  package.json:14:6\nUnused exports (1)\nneverUsed  src/b.js:1:76\n" +
+		"Configuration hints (2)\n./dist/index.js   package.json  Package entry file not found\n" +
+		"./dist/index.mjs  package.json  Package entry file not found\n"})
+	orphan := slices.ContainsFunc(a.Items, func(i Item) bool { return i.File == "src/orphan.js" })
+	if strings.Contains(a.Summary, "entry file") || !orphan {
+		t.Errorf("%q: %+v", a.Summary, a.Items)
 	}
 }
