@@ -23,47 +23,47 @@ func (p *Pool) afterBoot(ctx context.Context) error {
 		switch {
 		case !r.UpdatedAt.Before(booted):
 		case r.State == warm:
-			return p.finish(ctx, r)
+			return p.finishRemoval(ctx, r)
 		case r.Kind != kindTask:
 		case r.State == leased, r.State == kept:
-			return p.revive(ctx, r)
+			return p.checkAfterBoot(ctx, r)
 		}
 		return nil
 	})
 }
 
-// revive looks whether a workspace can be worked in after a start of the machine.
-func (p *Pool) revive(ctx context.Context, r store.Workspace) error {
-	row, err := p.acquire(ctx, r)
+// checkAfterBoot looks whether a workspace can be worked in after a start of the machine.
+func (p *Pool) checkAfterBoot(ctx context.Context, r store.Workspace) error {
+	row, err := p.acquireRow(ctx, r)
 	if err != nil {
 		return nil //nolint:nilerr // another process does it
 	}
 	broken := p.checkClone(ctx, row)
 	if ctx.Err() != nil {
-		return errors.Join(ctx.Err(), p.unclaim(ctx, row, r.State))
+		return errors.Join(ctx.Err(), p.unclaimRow(ctx, row, r.State))
 	}
-	folder := p.renumbered(row)
+	folder := p.folderAfterBoot(row)
 	// From here on the row counts as looked at.
-	if row, err = p.edit(ctx, row.ID, func(row *store.Workspace) { row.Folder = folder }); err != nil {
+	if row, err = p.changeRow(ctx, row.ID, func(row *store.Workspace) { row.Folder = folder }); err != nil {
 		return err
 	}
 	stays := broken == nil && r.State == kept
 	if stays || p.proveOrGone(row) != nil {
-		return errors.Join(p.pinAll(ctx, row), p.unclaim(ctx, row, r.State))
+		return errors.Join(p.pinAll(ctx, row), p.unclaimRow(ctx, row, r.State))
 	}
-	s, err := p.remove(ctx, row, true)
+	s, err := p.removeClone(ctx, row, true)
 	if err != nil {
-		return p.disown(ctx, row.ID, err.Error())
+		return p.disownRow(ctx, row.ID, err.Error())
 	}
 	why := "it was in use"
 	if broken != nil {
 		why = broken.Error()
 	}
-	p.note(row.ID, "did not survive the crash of the machine and is created again: "+why, s.Ref)
+	p.noteEvent(row.ID, "did not survive the crash of the machine and is created again: "+why, s.Ref)
 	return nil
 }
 
-func (p *Pool) note(id, what, ref string) {
+func (p *Pool) noteEvent(id, what, ref string) {
 	text := fmt.Sprintf("the workspace of %s %s", id, what)
 	if ref != "" {
 		text += "; its files are in " + ref
@@ -76,7 +76,7 @@ func (p *clones) checkClone(ctx context.Context, row store.Workspace) error {
 	if _, err := os.Lstat(row.Dir); err != nil {
 		return err
 	}
-	c, release, err := p.clone(ctx, row)
+	c, release, err := p.openClone(ctx, row)
 	if err != nil {
 		return err
 	}
@@ -84,10 +84,10 @@ func (p *clones) checkClone(ctx context.Context, row store.Workspace) error {
 	return c.AfterBoot(ctx, row.Base)
 }
 
-// renumbered is the id that the folder of a row has now, when only the number of
+// folderAfterBoot is the id that the folder of a row has now, when only the number of
 // its device changed, as a start of the machine may do it: the inode is the same,
 // and it is on the disk of all workspaces. Else it is what the row says.
-func (p *clones) renumbered(row store.Workspace) string {
+func (p *clones) folderAfterBoot(row store.Workspace) string {
 	now, err := folderID(row.Dir)
 	all, aerr := folderID(p.o.Dir)
 	if err != nil || aerr != nil {

@@ -80,8 +80,8 @@ func TestTheNumberOfADiskChanges(t *testing.T) {
 		t.Errorf("%+v, %v", all, err)
 	}
 	for i, dir := range dirs {
-		if exists(dir) != (i == 1) {
-			t.Errorf("folder %d is there: %v", i, exists(dir))
+		if isThere(dir) != (i == 1) {
+			t.Errorf("folder %d is there: %v", i, isThere(dir))
 		}
 	}
 }

@@ -29,14 +29,14 @@ const listed = 5
 // allows, a file is too large, a submodule was moved, or content has a filter
 // program that pawl does not run. Nothing is changed then.
 func (p *works) Collect(ctx context.Context, w Workspace, message string) (string, error) {
-	row, commit, err := p.collect(ctx, w.ID, message, true)
+	row, commit, err := p.collectWork(ctx, w.ID, message, true)
 	return commit, collectError(row, err)
 }
 
 // Copy is [Pool.Collect] for work that goes on: what is checked out in the clone
 // stays as it is. It returns the commit that the work began at, too.
 func (p *works) Copy(ctx context.Context, id, message string) (base, commit string, err error) {
-	row, commit, err := p.collect(ctx, id, message, false)
+	row, commit, err := p.collectWork(ctx, id, message, false)
 	return row.Base, commit, collectError(row, err)
 }
 
@@ -50,10 +50,10 @@ func collectError(row store.Workspace, err error) error {
 	return nil
 }
 
-func (p *works) collect(
+func (p *works) collectWork(
 	ctx context.Context, id, message string, move bool,
 ) (row store.Workspace, commit string, err error) {
-	if row, err = p.edit(ctx, id, func(*store.Workspace) {}); err != nil {
+	if row, err = p.changeRow(ctx, id, func(*store.Workspace) {}); err != nil {
 		return store.Workspace{ID: id}, "", err
 	}
 	commit, err = p.collectRow(ctx, row, message, move)
@@ -61,23 +61,23 @@ func (p *works) collect(
 }
 
 func (p *works) collectRow(ctx context.Context, row store.Workspace, message string, move bool) (string, error) {
-	c, release, err := p.clone(ctx, row)
+	c, release, err := p.openClone(ctx, row)
 	if err != nil {
 		return "", err
 	}
 	defer release()
 	if _, err := c.RestoreAlternates(); err != nil {
-		return "", refuse("%v", err)
+		return "", refuseWork("%v", err)
 	}
 	head, err := c.Head()
 	if err != nil {
-		return "", refuse("%v", err)
+		return "", refuseWork("%v", err)
 	}
 	was := head
 	if head.Commit, err = p.commitOnBase(ctx, c, head.Commit, row.Base); err != nil {
 		return "", err
 	}
-	commit, err := p.commit(ctx, c, head, row, message)
+	commit, err := p.commitRest(ctx, c, head, row, message)
 	if err != nil {
 		return "", err
 	}
@@ -86,7 +86,7 @@ func (p *works) collectRow(ctx context.Context, row store.Workspace, message str
 		done, err := c.Deliver(ctx, row.Base, commit)
 		defer done()
 		if err != nil {
-			return "", p.broken(ctx, err)
+			return "", p.explainBroken(ctx, err)
 		}
 	}
 	p.step("delivered")
@@ -94,7 +94,7 @@ func (p *works) collectRow(ctx context.Context, row store.Workspace, message str
 		return "", err
 	}
 	p.step("collected")
-	if _, err := p.edit(ctx, row.ID, func(r *store.Workspace) { r.Head = commit }); err != nil {
+	if _, err := p.changeRow(ctx, row.ID, func(r *store.Workspace) { r.Head = commit }); err != nil {
 		return "", err
 	}
 	if move && commit != was.Commit {
@@ -103,24 +103,24 @@ func (p *works) collectRow(ctx context.Context, row store.Workspace, message str
 	return commit, nil
 }
 
-// refuse makes an error for the agent or the person who can cure it.
-func refuse(format string, args ...any) error {
+// refuseWork makes an error for the agent or the person who can cure it.
+func refuseWork(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrRefused, fmt.Sprintf(format, args...))
 }
 
-// broken makes a refusal of an error by git about the clone's objects.
-func (p *works) broken(ctx context.Context, err error) error {
+// explainBroken makes a refusal of an error by git about the clone's objects.
+func (p *works) explainBroken(ctx context.Context, err error) error {
 	var said *git.Error
 	ofGit := errors.As(err, &said) || errors.Is(err, git.ErrBroken)
-	if ofGit && ctx.Err() == nil && !git.OfMachine(err) && !p.full() {
-		return refuse("%v", err)
+	if ofGit && ctx.Err() == nil && !git.OfMachine(err) && !p.isDiskFull() {
+		return refuseWork("%v", err)
 	}
 	return err
 }
 
-// full reports whether a disk that work is collected on has no room: git does not
+// isDiskFull reports whether a disk that work is collected on has no room: git does not
 // always say so.
-func (p *clones) full() bool {
+func (p *clones) isDiskFull() bool {
 	return files.Full(p.o.Dir) || files.Full(p.o.StateDir) || files.Full(p.repo.Common)
 }
 
@@ -129,7 +129,7 @@ func (p *clones) full() bool {
 // files are what counts.
 func (p *works) commitOnBase(ctx context.Context, c *git.Clone, head, base string) (string, error) {
 	if head == "" {
-		return "", refuse("the branch that is checked out has no commit; check out one that begins at %s", base)
+		return "", refuseWork("the branch that is checked out has no commit; check out one that begins at %s", base)
 	}
 	if head == base {
 		return head, nil
@@ -139,23 +139,23 @@ func (p *works) commitOnBase(ctx context.Context, c *git.Clone, head, base strin
 		head, err = c.CommitAgain(ctx, head, base)
 	}
 	if err != nil {
-		return "", p.broken(ctx, err)
+		return "", p.explainBroken(ctx, err)
 	}
 	return head, nil
 }
 
-// commit commits what is uncommitted and not ignored, and returns the commit
+// commitRest commits what is uncommitted and not ignored, and returns the commit
 // that has all of the work: the last one that was collected, if that has it.
-func (p *works) commit(
+func (p *works) commitRest(
 	ctx context.Context, c *git.Clone, head git.Head, row store.Workspace, message string,
 ) (string, error) {
 	base := row.Base
 	if err := c.ResetIndex(ctx, head.Commit); err != nil {
-		return "", p.broken(ctx, err)
+		return "", p.explainBroken(ctx, err)
 	}
 	// Sizes first: a scan reads the content of what was committed.
 	if large, err := p.committedLarge(ctx, c, base, head.Commit); err != nil {
-		return "", p.broken(ctx, err)
+		return "", p.explainBroken(ctx, err)
 	} else if len(large) > 0 {
 		return "", p.refuseLarge(large)
 	}
@@ -164,11 +164,11 @@ func (p *works) commit(
 	}
 	scan, err := c.Scan(ctx)
 	if err != nil {
-		return "", p.broken(ctx, err)
+		return "", p.explainBroken(ctx, err)
 	}
-	paths, filtered, _, err := sift(ctx, c, scan)
+	paths, filtered, _, err := siftPaths(ctx, c, scan)
 	if err != nil {
-		return "", p.broken(ctx, err)
+		return "", p.explainBroken(ctx, err)
 	}
 	if len(filtered) > 0 {
 		return "", refuseFiltered(filtered)
@@ -177,18 +177,18 @@ func (p *works) commit(
 		return "", p.refuseLarge(large)
 	}
 	if err := c.StagePaths(ctx, paths, scan.Gone); err != nil {
-		return "", p.broken(ctx, err)
+		return "", p.explainBroken(ctx, err)
 	}
 	tree, err := c.Tree(ctx)
 	if err != nil {
-		return "", p.broken(ctx, err)
+		return "", p.explainBroken(ctx, err)
 	}
-	if err := p.acceptable(ctx, c, base, tree); err != nil {
+	if err := p.checkChanges(ctx, c, base, tree); err != nil {
 		return "", err
 	}
 	was, err := c.TreeOf(ctx, head.Commit)
 	if err != nil {
-		return "", p.broken(ctx, err)
+		return "", p.explainBroken(ctx, err)
 	}
 	if was == tree {
 		return head.Commit, nil
@@ -235,11 +235,11 @@ func (p *works) committedLarge(ctx context.Context, c *git.Clone, base, commit s
 	return slices.DeleteFunc(large, func(name string) bool { return slices.Contains(filtered, name) }), err
 }
 
-// sift sorts the paths of a scan: those to stage; changed ones whose content a
+// siftPaths sorts the paths of a scan: those to stage; changed ones whose content a
 // program filters; and repositories in the clone, which git cannot hold.
 // Files of LFS that a setup filled in, and that nobody changed since, are none of
 // these: what is staged, their pointers, stays.
-func sift(ctx context.Context, c *git.Clone, scan git.Scan) (paths, filtered, nested []string, err error) {
+func siftPaths(ctx context.Context, c *git.Clone, scan git.Scan) (paths, filtered, nested []string, err error) {
 	all := slices.Clone(scan.Changed)
 	for _, name := range scan.Untracked {
 		if strings.HasSuffix(name, "/") {
@@ -258,21 +258,21 @@ func sift(ctx context.Context, c *git.Clone, scan git.Scan) (paths, filtered, ne
 }
 
 func refuseFiltered(paths []string) error {
-	return refuse("%s by a program that .gitattributes names (such as LFS), which pawl does not run; change it "+
-		"outside of a task", some(paths, "is filtered", "are filtered"))
+	return refuseWork("%s by a program that .gitattributes names (such as LFS), which pawl does not run; change it "+
+		"outside of a task", namePaths(paths, "is filtered", "are filtered"))
 }
 
 func refuseModules(paths []string, base string) error {
-	return refuse("%s: the commit of a submodule is in no repository but the workspace's; undo that with git checkout "+
+	return refuseWork("%s: the commit of a submodule is in no repository but the workspace's; undo that with git checkout "+
 		"%s -- PATH, or take a new one out with git rm --cached PATH",
-		some(paths, "is a submodule that was moved", "are submodules that were moved"), base)
+		namePaths(paths, "is a submodule that was moved", "are submodules that were moved"), base)
 }
 
-// acceptable refuses changes that the user's repository cannot hold whole.
-func (p *works) acceptable(ctx context.Context, c *git.Clone, base, tree string) error {
+// checkChanges refuses changes that the user's repository cannot hold whole.
+func (p *works) checkChanges(ctx context.Context, c *git.Clone, base, tree string) error {
 	changes, err := c.Changes(ctx, base, tree)
 	if err != nil {
-		return p.broken(ctx, err)
+		return p.explainBroken(ctx, err)
 	}
 	var modules, written, blobs []string
 	for _, ch := range changes {
@@ -288,14 +288,14 @@ func (p *works) acceptable(ctx context.Context, c *git.Clone, base, tree string)
 	}
 	filtered, err := c.Filtered(ctx, written)
 	if err != nil {
-		return p.broken(ctx, err)
+		return p.explainBroken(ctx, err)
 	}
 	if len(filtered) > 0 {
 		return refuseFiltered(filtered)
 	}
 	sizes, err := c.Sizes(ctx, blobs)
 	if err != nil {
-		return p.broken(ctx, err)
+		return p.explainBroken(ctx, err)
 	}
 	var large []string
 	for i, size := range sizes {
@@ -310,12 +310,12 @@ func (p *works) acceptable(ctx context.Context, c *git.Clone, base, tree string)
 }
 
 func (p *works) refuseLarge(paths []string) error {
-	return refuse("%s over %s; remove or ignore it, or raise snapshot.max_file", some(paths, "is a file", "are files"),
-		size(p.o.MaxFile))
+	return refuseWork("%s over %s; remove or ignore it, or raise snapshot.max_file", namePaths(paths, "is a file", "are files"),
+		sizeText(p.o.MaxFile))
 }
 
-// size is a limit in bytes in the unit that it was set in.
-func size(n int64) string {
+// sizeText is a limit in bytes in the unit that it was set in.
+func sizeText(n int64) string {
 	switch {
 	case n%1e6 == 0:
 		return fmt.Sprintf("%d MB", n/1e6)
@@ -325,8 +325,8 @@ func size(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// some names paths, of many the first, with the verb that fits their number.
-func some(paths []string, one, many string) string {
+// namePaths names paths, of many the first, with the verb that fits their number.
+func namePaths(paths []string, one, many string) string {
 	quoted := lists.Each(paths[:min(len(paths), listed)], func(name string) string { return fmt.Sprintf("%q", name) })
 	text := strings.Join(quoted, ", ")
 	if n := len(paths) - listed; n > 0 {

@@ -36,7 +36,7 @@ func (p *clones) copyFiles(ctx context.Context, c *git.Clone) (open []string, er
 	if len(other) > 0 {
 		return nil, fmt.Errorf("cannot copy the files of workspace.copy: %s, so a task would commit it; add it "+
 			"to .gitignore",
-			some(other, "is not ignored by git", "are not ignored by git"))
+			namePaths(other, "is not ignored by git", "are not ignored by git"))
 	}
 	if len(ignored) > maxCopied {
 		return nil, fmt.Errorf("cannot copy the files of workspace.copy: %d, and at most %d are allowed", len(ignored),
@@ -69,7 +69,7 @@ func (p *clones) copyFiles(ctx context.Context, c *git.Clone) (open []string, er
 // describeOpenFiles warns that files are not ignored in a workspace.
 func describeOpenFiles(open []string) string {
 	return fmt.Sprintf("cannot copy the files of workspace.copy: %s at the commit that the task begins at; add it to "+
-		".gitignore there", some(open, "is not ignored", "are not ignored"))
+		".gitignore there", namePaths(open, "is not ignored", "are not ignored"))
 }
 
 // copyAll copies what is not there yet, and returns the names of that.

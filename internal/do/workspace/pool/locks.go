@@ -32,7 +32,7 @@ func dropAgentLocks(dir string) {
 	if len(locks) == 0 {
 		return // to look at all processes takes time
 	}
-	if holders, ok := process.Users("git", dir); !ok || len(holders) > 0 || used(dir) != "" {
+	if holders, ok := process.Users("git", dir); !ok || len(holders) > 0 || processIn(dir) != "" {
 		return
 	}
 	for _, name := range locks {

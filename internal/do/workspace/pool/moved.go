@@ -8,28 +8,28 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
-// follow makes the rows those of a repository, or of a state folder, that was
+// followMoved makes the rows those of a repository, or of a state folder, that was
 // moved: the pins in the repository prove that it is the one, and device and inode
 // that a folder is.
-func (p *Pool) follow(ctx context.Context) error {
+func (p *Pool) followMoved(ctx context.Context) error {
 	rows, err := p.o.Store.Workspaces(ctx)
 	if err != nil {
 		return err
 	}
 	for _, r := range rows {
-		if r.Repo == p.repo.Common && exists(r.Own) {
+		if r.Repo == p.repo.Common && isThere(r.Own) {
 			continue
 		}
-		if p.busy(r) || !p.pinned(ctx, r) {
+		if p.isBusy(r) || !p.isBasePinned(ctx, r) {
 			continue
 		}
 		next := r
 		next.Repo = p.repo.Common
-		if own := filepath.Join(p.o.StateDir, "pool", filepath.Base(r.Own)); !exists(r.Own) && exists(own) {
+		if own := filepath.Join(p.o.StateDir, "pool", filepath.Base(r.Own)); !isThere(r.Own) && isThere(own) {
 			next.Own = own
 		}
 		dir := filepath.Join(p.o.Dir, filepath.Base(r.Dir))
-		if id, err := folderID(dir); err == nil && id == r.Folder && !exists(r.Dir) {
+		if id, err := folderID(dir); err == nil && id == r.Folder && !isThere(r.Dir) {
 			next.Dir = dir
 		}
 		err := p.o.Store.EditWorkspaces(ctx, func(all []store.Workspace) (store.WorkspaceChange, error) {
@@ -47,9 +47,9 @@ func (p *Pool) follow(ctx context.Context) error {
 	return nil
 }
 
-// pinned reports whether the repository keeps the base of a row. A clone that waits
+// isBasePinned reports whether the repository keeps the base of a row. A clone that waits
 // for a task borrows nothing. For that of a run nothing is kept: its folder is the proof.
-func (p *clones) pinned(ctx context.Context, r store.Workspace) bool {
+func (p *clones) isBasePinned(ctx context.Context, r store.Workspace) bool {
 	switch r.Kind {
 	case kindWarm:
 		return true
@@ -61,7 +61,7 @@ func (p *clones) pinned(ctx context.Context, r store.Workspace) bool {
 	return err == nil && commit == r.Base
 }
 
-func exists(path string) bool {
+func isThere(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
 }

@@ -111,11 +111,11 @@ type rows struct {
 	unowned sync.Map
 }
 
-// busy is true while the owner of a row works in it, or may do so.
-func (p *rows) busy(r store.Workspace) bool {
+// isBusy is true while the owner of a row works in it, or may do so.
+func (p *rows) isBusy(r store.Workspace) bool {
 	_, left := p.unowned.Load(r.ID)
 	left = left && r.Owner == p.me
-	return alive(r.Owner) && !left
+	return isOwnerAlive(r.Owner) && !left
 }
 
 // Workspace is a private clone, ready to be worked in.
@@ -190,12 +190,12 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 		return nil, fmt.Errorf("cannot keep workspaces in %s: it is inside of the repository; set workspace.root to a "+
 			"folder outside of it", o.Dir)
 	}
-	me, err := self()
+	me, err := ownProcess()
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the workspaces: %v", err)
 	}
 	p := &Pool{works: works{clones{rows{o: o, repo: repo, me: me, step: func(string) {}}}}}
-	if err := p.follow(ctx); err != nil {
+	if err := p.followMoved(ctx); err != nil {
 		return nil, err
 	}
 	if p.notes, err = repo.AfterBoot(ctx, o.StateDir); err != nil {
@@ -204,7 +204,7 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 	if err := p.afterBoot(ctx); err != nil {
 		return nil, err
 	}
-	if err := p.repair(ctx); err != nil {
+	if err := p.repairDead(ctx); err != nil {
 		return nil, err
 	}
 	return p, nil
@@ -219,8 +219,8 @@ func (p *Pool) Notes() []string { return p.notes }
 // Root is the folder of pawl.yaml in the user's repository.
 func (p *rows) Root() string { return p.o.Root }
 
-// self is this process as an owner.
-func self() (store.Owner, error) {
+// ownProcess is this process as an owner.
+func ownProcess() (store.Owner, error) {
 	id, err := process.Self()
 	if err != nil {
 		return store.Owner{}, err
@@ -231,8 +231,8 @@ func self() (store.Owner, error) {
 	}, nil
 }
 
-// alive reports whether an owner lives or may live.
-func alive(o store.Owner) bool {
+// isOwnerAlive reports whether an owner lives or may live.
+func isOwnerAlive(o store.Owner) bool {
 	if o.PID == 0 {
 		return false
 	}
@@ -245,25 +245,25 @@ func alive(o store.Owner) bool {
 }
 
 // copyHash stands for what is copied.
-func (p *rows) copyHash() string { return hash(p.o.Copy) }
+func (p *rows) copyHash() string { return hashList(p.o.Copy) }
 
 // setupHash stands for what is copied and for the commands, as a row has it: the
 // copies' part, a slash, and the commands' once they were run.
-func (p *rows) setupHash() string { return p.copyHash() + "/" + hash(p.o.Setup) }
+func (p *rows) setupHash() string { return p.copyHash() + "/" + hashList(p.o.Setup) }
 
-func hash(list []string) string {
+func hashList(list []string) string {
 	h := sha256.Sum256([]byte(strings.Join(list, "\x00")))
 	return hex.EncodeToString(h[:8])
 }
 
 // SetupDone records that the setup of the workspace was run.
 func (p *rows) SetupDone(ctx context.Context, w Workspace) error {
-	_, err := p.edit(ctx, w.ID, func(r *store.Workspace) { r.Setup = p.setupHash() })
+	_, err := p.changeRow(ctx, w.ID, func(r *store.Workspace) { r.Setup = p.setupHash() })
 	return err
 }
 
-// edit changes the row of a workspace that this process owns.
-func (p *rows) edit(ctx context.Context, id string, change func(*store.Workspace)) (store.Workspace, error) {
+// changeRow changes the row of a workspace that this process owns.
+func (p *rows) changeRow(ctx context.Context, id string, change func(*store.Workspace)) (store.Workspace, error) {
 	return p.editRow(ctx, id, func(r *store.Workspace) error {
 		if r.Owner != p.me {
 			return fmt.Errorf("%w by process %d", ErrTaken, r.Owner.PID)
@@ -304,17 +304,17 @@ func (p *rows) editRow(ctx context.Context, id string, change func(*store.Worksp
 	return row, nil
 }
 
-// drop removes the row of a workspace whose folder is gone.
-func (p *rows) drop(ctx context.Context, id string) error {
+// dropRow removes the row of a workspace whose folder is gone.
+func (p *rows) dropRow(ctx context.Context, id string) error {
 	p.held.Delete(id)
 	return p.o.Store.EditWorkspaces(ctx, func([]store.Workspace) (store.WorkspaceChange, error) {
 		return store.WorkspaceChange{Drop: []string{id}}, nil
 	})
 }
 
-// clone opens the clone of a row, alone: until the release, other processes and
+// openClone opens the clone of a row, alone: until the release, other processes and
 // what is left of their git wait.
-func (p *clones) clone(ctx context.Context, r store.Workspace) (*git.Clone, func(), error) {
+func (p *clones) openClone(ctx context.Context, r store.Workspace) (*git.Clone, func(), error) {
 	lock, err := files.Lock(ctx, filepath.Join(r.Own, "lock"))
 	if err != nil {
 		return nil, nil, err
@@ -328,8 +328,8 @@ func (p *clones) clone(ctx context.Context, r store.Workspace) (*git.Clone, func
 	return c, release, nil
 }
 
-// workspace is a row as callers see it.
-func (p *clones) workspace(r store.Workspace) Workspace {
+// workspaceOf is a row as callers see it.
+func (p *clones) workspaceOf(r store.Workspace) Workspace {
 	dir := r.Dir
 	if rel, err := filepath.Rel(p.repo.Top, p.o.Root); err == nil && filepath.IsLocal(rel) {
 		dir = filepath.Join(r.Dir, rel)
@@ -353,10 +353,10 @@ func validID(text string) bool {
 	return strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") == ""
 }
 
-// used names a process other than this one whose working folder is in dir, and
+// processIn names a process other than this one whose working folder is in dir, and
 // is empty when there is none, or the machine does not say. A loop that was
 // killed may have left its agent, and a person a shell.
-func used(dir string) string { return process.Within(dir) }
+func processIn(dir string) string { return process.Within(dir) }
 
 // folderID identifies a folder on this machine by device and inode. A link and a
 // file are an error.

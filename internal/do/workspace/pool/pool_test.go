@@ -46,7 +46,7 @@ func TestTakeCollectRelease(t *testing.T) {
 		t.Errorf("collecting twice gives %s, then %s", commit, again)
 	}
 	r.release(p, w, Landed)
-	if exists(w.Dir) {
+	if isThere(w.Dir) {
 		t.Error("the folder of landed work is there")
 	}
 	if got := r.git(r.top, "for-each-ref", "refs/pawl"); got != "" {
@@ -170,7 +170,7 @@ func TestAKeptWorkspaceIsTakenAsItWas(t *testing.T) {
 		t.Errorf("a is %q, %v", got, err)
 	}
 	for _, name := range locks {
-		if exists(filepath.Join(v.Dir, name)) {
+		if isThere(filepath.Join(v.Dir, name)) {
 			t.Errorf("%s is left", name)
 		}
 	}
@@ -290,7 +290,7 @@ func TestTheSameWorkIsOneCommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	earlier = r.git(r.top, "hash-object", "-t", "commit", "-w", filepath.Join(r.dir, "earlier"))
-	if _, err := p.edit(t.Context(), w.ID, func(row *store.Workspace) { row.Head = earlier }); err != nil {
+	if _, err := p.changeRow(t.Context(), w.ID, func(row *store.Workspace) { row.Head = earlier }); err != nil {
 		t.Fatal(err)
 	}
 	if commit := r.collect(p, w); commit != earlier {

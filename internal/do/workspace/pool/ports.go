@@ -42,9 +42,9 @@ func (p *clones) takePorts(ctx context.Context, dir string, want int) (int, erro
 			all[i].Owner = p.me
 			return all, nil
 		}
-		all = slices.DeleteFunc(all, stale)
+		all = slices.DeleteFunc(all, isStale)
 		taken := lists.Set(lists.Each(all, func(b block) int { return b.Base }))
-		if base = nextBlock(dir, want, func(b int) bool { return !taken[b] && unused(ctx, b) }); base == 0 {
+		if base = nextBlock(dir, want, func(b int) bool { return !taken[b] && arePortsUnused(ctx, b) }); base == 0 {
 			return nil, errors.New("all blocks of ports are in use")
 		}
 		return append(all, block{Base: base, Dir: dir, Owner: p.me}), nil
@@ -86,11 +86,11 @@ func (p *clones) editPorts(ctx context.Context, edit func([]block) ([]block, err
 	return files.Replace(p.o.Ports, append(data, '\n'), 0o600, false)
 }
 
-// stale reports whether a block's workspace is gone: no folder, and nobody who
+// isStale reports whether a block's workspace is gone: no folder, and nobody who
 // is about to make it.
-func stale(b block) bool {
+func isStale(b block) bool {
 	_, err := os.Lstat(b.Dir)
-	return errors.Is(err, os.ErrNotExist) && !alive(b.Owner)
+	return errors.Is(err, os.ErrNotExist) && !isOwnerAlive(b.Owner)
 }
 
 // nextBlock is the first free block, looked for from a place that depends on
@@ -111,9 +111,9 @@ func nextBlock(dir string, want int, free func(base int) bool) int {
 	return 0
 }
 
-// unused reports whether nothing listens on the ports of a block. It opens each for an instant
+// arePortsUnused reports whether nothing listens on the ports of a block. It opens each for an instant
 // on loopback, of which a machine may have either address alone.
-func unused(ctx context.Context, base int) bool {
+func arePortsUnused(ctx context.Context, base int) bool {
 	var listen net.ListenConfig
 	for i := range 2 * PortsIn {
 		host := []string{"127.0.0.1", "::1"}[i%2]

@@ -39,15 +39,15 @@ func GivenUp(why string) How { return How{gone: true, why: why} }
 
 // Release ends the use of a workspace that this process took.
 func (p *Pool) Release(ctx context.Context, w Workspace, h How) error {
-	if err := p.release(ctx, w.ID, h); err != nil {
+	if err := p.releaseClone(ctx, w.ID, h); err != nil {
 		p.unowned.Store(w.ID, true) // the row may still say that this process works in it
 		return fmt.Errorf("cannot release the workspace of %s: %w", w.ID, err)
 	}
 	return nil
 }
 
-func (p *Pool) release(ctx context.Context, id string, h How) error {
-	row, err := p.edit(ctx, id, func(r *store.Workspace) { r.Why, r.Landed = h.why, h.landed })
+func (p *Pool) releaseClone(ctx context.Context, id string, h How) error {
+	row, err := p.changeRow(ctx, id, func(r *store.Workspace) { r.Why, r.Landed = h.why, h.landed })
 	if err != nil {
 		return err
 	}
@@ -55,27 +55,27 @@ func (p *Pool) release(ctx context.Context, id string, h How) error {
 	case row.Kind == kindIntegration:
 		return p.putBack(ctx, row)
 	case h.gone:
-		if _, err := p.remove(ctx, row, true); err != nil {
-			return errors.Join(err, p.disown(ctx, id, h.why+", but "+err.Error()))
+		if _, err := p.removeClone(ctx, row, true); err != nil {
+			return errors.Join(err, p.disownRow(ctx, id, h.why+", but "+err.Error()))
 		}
 		return nil
 	case h.landed && !p.o.KeepOnSuccess:
-		_, err := p.save(ctx, row, false)
+		_, err := p.saveWork(ctx, row, false)
 		if err == nil {
 			return p.putBack(ctx, row)
 		}
-		return errors.Join(err, p.keep(ctx, row.ID,
+		return errors.Join(err, p.keepRow(ctx, row.ID,
 			fmt.Sprintf("its work has landed, but later changes cannot be saved: %v", err)))
 	case h.save:
-		_, err := p.save(ctx, row, false)
-		return errors.Join(err, p.keep(ctx, row.ID, h.why))
+		_, err := p.saveWork(ctx, row, false)
+		return errors.Join(err, p.keepRow(ctx, row.ID, h.why))
 	}
-	return p.keep(ctx, row.ID, h.why)
+	return p.keepRow(ctx, row.ID, h.why)
 }
 
-// keep makes a workspace nobody's for the retention.
-func (p *rows) keep(ctx context.Context, id, why string) error {
-	_, err := p.edit(ctx, id, func(r *store.Workspace) {
+// keepRow makes a workspace nobody's for the retention.
+func (p *rows) keepRow(ctx context.Context, id, why string) error {
+	_, err := p.changeRow(ctx, id, func(r *store.Workspace) {
 		r.State, r.Why, r.Owner = kept, why, store.Owner{}
 		r.KeepUntil = time.Now().Add(p.o.Retention)
 	})
@@ -85,22 +85,22 @@ func (p *rows) keep(ctx context.Context, id, why string) error {
 // putBack cleans a clone whose work is safe, and lets it wait for another
 // task. One that cannot be cleaned, or is one too many, is removed.
 func (p *Pool) putBack(ctx context.Context, row store.Workspace) error {
-	if err := p.prove(row); err != nil {
-		return p.keep(ctx, row.ID, "it cannot be proved to be the folder that was made: "+err.Error())
+	if err := p.proveFolder(row); err != nil {
+		return p.keepRow(ctx, row.ID, "it cannot be proved to be the folder that was made: "+err.Error())
 	}
-	if who := used(row.Dir); who != "" {
-		return p.keep(ctx, row.ID, row.Why+", but "+who) // the next sweep removes it
+	if who := processIn(row.Dir); who != "" {
+		return p.keepRow(ctx, row.ID, row.Why+", but "+who) // the next sweep removes it
 	}
-	row, err := p.edit(ctx, row.ID, func(r *store.Workspace) { r.State = removing })
+	row, err := p.changeRow(ctx, row.ID, func(r *store.Workspace) { r.State = removing })
 	if err != nil {
 		return err
 	}
 	p.step("removing")
-	if p.waiting(ctx) >= p.o.Warm || p.clean(ctx, row) != nil {
-		return p.discard(ctx, row)
+	if p.countWaiting(ctx) >= p.o.Warm || p.cleanFolder(ctx, row) != nil {
+		return p.discardClone(ctx, row)
 	}
 	p.step("cleaned")
-	if err := p.forget(ctx, row); err != nil {
+	if err := p.forgetTask(ctx, row); err != nil {
 		return err
 	}
 	return p.o.Store.EditWorkspaces(ctx, func([]store.Workspace) (store.WorkspaceChange, error) {
@@ -113,8 +113,8 @@ func (p *Pool) putBack(ctx context.Context, row store.Workspace) error {
 	})
 }
 
-// waiting is how many clones wait for a task.
-func (p *rows) waiting(ctx context.Context) int {
+// countWaiting is how many clones wait for a task.
+func (p *rows) countWaiting(ctx context.Context) int {
 	all, err := p.o.Store.Workspaces(ctx)
 	if err != nil {
 		return 0 // the next write says it
@@ -128,11 +128,11 @@ func (p *rows) waiting(ctx context.Context) int {
 	return n
 }
 
-// clean leaves nothing of the task in the folder: .git goes as a whole, and
+// cleanFolder leaves nothing of the task in the folder: .git goes as a whole, and
 // the files become those of the last checkout by pawl's own index, which no agent
 // could write. Then the folder moves to where it waits.
-func (p *clones) clean(ctx context.Context, row store.Workspace) error {
-	c, release, err := p.clone(ctx, row)
+func (p *clones) cleanFolder(ctx context.Context, row store.Workspace) error {
+	c, release, err := p.openClone(ctx, row)
 	if err != nil {
 		return err
 	}
@@ -157,8 +157,8 @@ func (p *clones) clean(ctx context.Context, row store.Workspace) error {
 	return files.Sync(p.o.Dir) // the row is written next, and synced
 }
 
-// forget drops what belongs to the task and not to its clone.
-func (p *clones) forget(ctx context.Context, row store.Workspace) error {
+// forgetTask drops what belongs to the task and not to its clone.
+func (p *clones) forgetTask(ctx context.Context, row store.Workspace) error {
 	if err := p.freePorts(ctx, row.Dir); err != nil {
 		return err
 	}
@@ -169,9 +169,9 @@ func (p *clones) forget(ctx context.Context, row store.Workspace) error {
 	return p.repo.DropRefs(ctx, drop...)
 }
 
-// discard removes folder and row of a clone in which nothing is that could be
+// discardClone removes folder and row of a clone in which nothing is that could be
 // lost.
-func (p *clones) discard(ctx context.Context, row store.Workspace) error {
+func (p *clones) discardClone(ctx context.Context, row store.Workspace) error {
 	for _, dir := range []string{row.Dir, p.warmCloneDir(row.Own)} {
 		if err := files.RemoveAll(dir); err != nil {
 			return fmt.Errorf("cannot remove %s: %w", dir, err)
@@ -181,17 +181,17 @@ func (p *clones) discard(ctx context.Context, row store.Workspace) error {
 		return fmt.Errorf("cannot remove %s: %w", row.Dir, err)
 	}
 	p.step("removed")
-	if err := p.forget(ctx, row); err != nil {
+	if err := p.forgetTask(ctx, row); err != nil {
 		return err
 	}
 	if err := files.RemoveAll(row.Own); err != nil {
 		return fmt.Errorf("cannot remove %s: %w", row.Own, err)
 	}
-	return p.drop(ctx, row.ID)
+	return p.dropRow(ctx, row.ID)
 }
 
-// prove checks that the folder of a row is the one that was made for it.
-func (p *clones) prove(row store.Workspace) error {
+// proveFolder checks that the folder of a row is the one that was made for it.
+func (p *clones) proveFolder(row store.Workspace) error {
 	if row.Repo != p.repo.Common {
 		return fmt.Errorf("it belongs to the repository %s", row.Repo)
 	}
@@ -211,24 +211,24 @@ func (p *clones) prove(row store.Workspace) error {
 	return nil
 }
 
-// saved is what [works.save] came to.
+// saved is what [works.saveWork] came to.
 type saved struct {
 	Ref  string   // empty when all was on a ref of the repository already
 	Left []string // paths that are on no ref: repositories in the clone, large files
 }
 
-// save keeps what a workspace has and no ref of the user's repository, under
+// saveWork keeps what a workspace has and no ref of the user's repository, under
 // the next recovery ref: the files as the tree, what is checked out as the first
 // parent, other branches of the clone as further ones. With always there is a ref
 // also when all is on another one.
-func (p *works) save(ctx context.Context, row store.Workspace, always bool) (saved, error) {
-	c, release, err := p.clone(ctx, row)
+func (p *works) saveWork(ctx context.Context, row store.Workspace, always bool) (saved, error) {
+	c, release, err := p.openClone(ctx, row)
 	if err != nil {
 		return saved{}, err
 	}
 	defer release()
 	s, err := p.saveAll(ctx, c, row, always)
-	if err != nil && ctx.Err() == nil && !git.OfMachine(err) && !p.full() {
+	if err != nil && ctx.Err() == nil && !git.OfMachine(err) && !p.isDiskFull() {
 		s, err = p.saveFiles(ctx, c, row)
 	}
 	return s, err
@@ -261,7 +261,7 @@ func (p *works) saveAll(ctx context.Context, c *git.Clone, row store.Workspace, 
 	}
 	parents = slices.DeleteFunc(parents, func(id string) bool { return id == start })
 	parents = append([]string{start}, parents...)
-	ref, err := p.recover(ctx, c, row, tree, parents)
+	ref, err := p.makeRecovery(ctx, c, row, tree, parents)
 	return saved{ref, left}, err
 }
 
@@ -277,7 +277,7 @@ func (p *works) saveFiles(ctx context.Context, c *git.Clone, row store.Workspace
 	if err != nil {
 		return saved{}, err
 	}
-	ref, err := p.recover(ctx, c, row, tree, []string{row.Base})
+	ref, err := p.makeRecovery(ctx, c, row, tree, []string{row.Base})
 	return saved{ref, append(left, ".git (it is broken: its commits could not be read)")}, err
 }
 
@@ -291,7 +291,7 @@ func (p *works) enterAll(ctx context.Context, c *git.Clone, on string) (tree str
 	if err != nil {
 		return "", nil, err
 	}
-	paths, filtered, left, err := sift(ctx, c, scan)
+	paths, filtered, left, err := siftPaths(ctx, c, scan)
 	if err != nil {
 		return "", nil, err
 	}
@@ -306,8 +306,8 @@ func (p *works) enterAll(ctx context.Context, c *git.Clone, on string) (tree str
 	return tree, left, err
 }
 
-// recover makes the next recovery ref.
-func (p *works) recover(ctx context.Context, c *git.Clone, row store.Workspace, tree string, parents []string,
+// makeRecovery makes the next recovery ref.
+func (p *works) makeRecovery(ctx context.Context, c *git.Clone, row store.Workspace, tree string, parents []string,
 ) (string, error) {
 	commit, err := c.Commit(ctx, tree, fmt.Sprintf("pawl %s: the workspace as it was\n\nPawl-Task: %s\n", row.ID,
 		row.ID),

@@ -33,34 +33,34 @@ type Point struct {
 // and returns the recovery ref that has what was there before. Ignored files stay
 // as they are. It is [ErrTaken] while a process works in it, [ErrNone] without one.
 func (p *Pool) Rollback(ctx context.Context, id string, to Point) (ref string, err error) {
-	ref, err = p.rollback(ctx, id, to)
+	ref, err = p.rollBackClone(ctx, id, to)
 	if err != nil {
 		return ref, fmt.Errorf("cannot roll back the workspace of %s: %w", id, err)
 	}
 	return ref, nil
 }
 
-func (p *Pool) rollback(ctx context.Context, id string, to Point) (string, error) {
+func (p *Pool) rollBackClone(ctx context.Context, id string, to Point) (string, error) {
 	found, ok, err := p.o.Store.Workspace(ctx, id)
 	if err != nil {
 		return "", err
 	}
 	if !ok || found.State != kept {
-		if ok && alive(found.Owner) {
+		if ok && isOwnerAlive(found.Owner) {
 			return "", fmt.Errorf("%w by process %d", ErrTaken, found.Owner.PID)
 		}
 		return "", ErrNone
 	}
-	if gone(found) {
+	if isFolderGone(found) {
 		return "", ErrNone
 	}
-	if err := p.prove(found); err != nil {
+	if err := p.proveFolder(found); err != nil {
 		return "", err
 	}
-	if who := used(found.Dir); who != "" {
+	if who := processIn(found.Dir); who != "" {
 		return "", fmt.Errorf("%w: %s", ErrTaken, who)
 	}
-	row, err := p.acquire(ctx, found)
+	row, err := p.acquireRow(ctx, found)
 	if err != nil {
 		return "", err
 	}
@@ -69,18 +69,18 @@ func (p *Pool) rollback(ctx context.Context, id string, to Point) (string, error
 	if err == nil {
 		why = "it was rolled back"
 	}
-	return ref, errors.Join(err, p.keep(context.WithoutCancel(ctx), id, why))
+	return ref, errors.Join(err, p.keepRow(context.WithoutCancel(ctx), id, why))
 }
 
 // goTo saves what is there and restores a point. Run again, it finishes what
 // was interrupted.
 func (p *works) goTo(ctx context.Context, row store.Workspace, to Point) (string, error) {
-	s, err := p.save(ctx, row, true)
+	s, err := p.saveWork(ctx, row, true)
 	if err != nil {
 		return "", fmt.Errorf("its content cannot be saved, so nothing was changed: %w", err)
 	}
 	p.step("saved before")
-	c, release, err := p.clone(ctx, row)
+	c, release, err := p.openClone(ctx, row)
 	if err != nil {
 		return s.Ref, err
 	}

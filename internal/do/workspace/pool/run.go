@@ -27,7 +27,7 @@ func (p *Pool) TakeRun(ctx context.Context, id string) (Workspace, error) {
 	if !validID(id) {
 		return fail(errors.New("it is not the id of a workspace"))
 	}
-	if err := p.room(ctx); err != nil {
+	if err := p.makeRoom(ctx); err != nil {
 		return fail(err)
 	}
 	now := time.Now()
@@ -35,25 +35,25 @@ func (p *Pool) TakeRun(ctx context.Context, id string) (Workspace, error) {
 		Kind: kindRun, ID: id, State: making, Repo: p.repo.Common, Dir: filepath.Join(p.o.Dir, id), Owner: p.me,
 		TakenAt: now, UpdatedAt: now,
 	}
-	row, was, err := p.claim(ctx, want)
+	row, was, err := p.claimRow(ctx, want)
 	if err != nil {
 		return fail(err)
 	}
 	p.unowned.Delete(row.ID)
 	w, err := p.openRun(ctx, row, was)
 	if err != nil {
-		return fail(errors.Join(err, p.unclaim(ctx, row, was)))
+		return fail(errors.Join(err, p.unclaimRow(ctx, row, was)))
 	}
 	return w, nil
 }
 
 func (p *Pool) openRun(ctx context.Context, row store.Workspace, was string) (Workspace, error) {
-	row.Folder = p.renumbered(row)
-	proof := p.prove(row)
+	row.Folder = p.folderAfterBoot(row)
+	proof := p.proveFolder(row)
 	again := proof == nil && (was == leased || was == kept)
 	switch {
 	case again:
-	case was != making && !gone(row): // work may be in it
+	case was != making && !isFolderGone(row): // work may be in it
 		return Workspace{}, fmt.Errorf("%w; if you need nothing in it, remove it", proof)
 	default:
 		row.Dir, row.Own = filepath.Join(p.o.Dir, row.ID), filepath.Join(p.o.StateDir, "pool", filepath.Base(row.Own))
@@ -73,7 +73,7 @@ func (p *Pool) openRun(ctx context.Context, row store.Workspace, was string) (Wo
 	if err := files.Replace(alternates, []byte(p.repo.Objects+"\n"), 0o600, false); err != nil {
 		return Workspace{}, fmt.Errorf("cannot make the folder of the workspace: %w", err)
 	}
-	c, release, err := p.clone(ctx, row) // makes pawl's own git directory of it
+	c, release, err := p.openClone(ctx, row) // makes pawl's own git directory of it
 	if err != nil {
 		return Workspace{}, err
 	}
@@ -88,13 +88,13 @@ func (p *Pool) openRun(ctx context.Context, row store.Workspace, was string) (Wo
 	if err != nil {
 		return Workspace{}, err
 	}
-	row, err = p.edit(ctx, row.ID, func(r *store.Workspace) {
+	row, err = p.changeRow(ctx, row.ID, func(r *store.Workspace) {
 		r.State, r.Folder, r.Ports, r.Repo, r.Dir, r.Own = leased, folder, ports, p.repo.Common, row.Dir, row.Own
 	})
 	if err != nil {
 		return Workspace{}, err
 	}
-	w := p.workspace(row)
+	w := p.workspaceOf(row)
 	w.Kept, w.Setup = again, nil
 	return w, nil
 }

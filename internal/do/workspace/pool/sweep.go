@@ -39,7 +39,7 @@ func (p *Pool) List(ctx context.Context) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return lists.Each(rows, p.entry), nil
+	return lists.Each(rows, p.entryOf), nil
 }
 
 // Find is the workspace with an id, which a process may work in.
@@ -48,17 +48,17 @@ func (p *Pool) Find(ctx context.Context, id string) (w Workspace, ok bool, err e
 	if err != nil || !ok {
 		return Workspace{}, false, err
 	}
-	return p.workspace(r), true, nil
+	return p.workspaceOf(r), true, nil
 }
 
-func (p *Pool) entry(r store.Workspace) Entry {
+func (p *Pool) entryOf(r store.Workspace) Entry {
 	e := Entry{
 		ID: r.ID, Kind: r.Kind, State: r.State, Dir: r.Dir,
 		Branch: r.Branch, Base: r.Base, Commit: r.Head, Ports: r.Ports,
 		Why: r.Why, Bytes: treeSize(r.Dir), TakenAt: r.TakenAt, KeepUntil: r.KeepUntil,
 		Landed: r.Landed,
 	}
-	if p.busy(r) {
+	if p.isBusy(r) {
 		e.Process = r.Owner.PID
 	}
 	return e
@@ -96,36 +96,36 @@ func (p *Pool) Clean(ctx context.Context, ids []string, dry bool) ([]Verdict, er
 }
 
 func (p *Pool) cleanOne(ctx context.Context, r store.Workspace, q question, dry bool) Verdict {
-	v := Verdict{Entry: p.entry(r)}
-	p.look(ctx, r, &q)
-	v.Remove, v.Reason = judge(r, q)
+	v := Verdict{Entry: p.entryOf(r)}
+	p.lookAt(ctx, r, &q)
+	v.Remove, v.Reason = judgeRow(r, q)
 	if !v.Remove {
 		return v
 	}
 	if dry {
-		v.Lost = p.lost(ctx, r)
+		v.Lost = p.ignoredFiles(ctx, r)
 		return v
 	}
-	row, err := p.acquire(ctx, r)
+	row, err := p.acquireRow(ctx, r)
 	if err == nil {
-		v.Lost = p.lost(ctx, row)
+		v.Lost = p.ignoredFiles(ctx, row)
 		var s saved
-		if s, err = p.remove(ctx, row, q.named); err == nil {
+		if s, err = p.removeClone(ctx, row, q.named); err == nil {
 			v.Ref, v.Lost = s.Ref, append(v.Lost, s.Left...)
 			return v
 		}
-		err = errors.Join(err, p.disown(ctx, r.ID, r.Why))
+		err = errors.Join(err, p.disownRow(ctx, r.ID, r.Why))
 	}
 	v.Remove, v.Reason, v.Lost = false, err.Error(), nil
 	return v
 }
 
-// look finds out what has to be known of a workspace.
-func (p *Pool) look(ctx context.Context, r store.Workspace, q *question) {
-	q.now, q.gone, q.proof = process.Cautious(), gone(r), p.proveOrGone(r)
+// lookAt finds out what has to be known of a workspace.
+func (p *Pool) lookAt(ctx context.Context, r store.Workspace, q *question) {
+	q.now, q.gone, q.proof = process.Cautious(), isFolderGone(r), p.proveOrGone(r)
 	q.landed = q.landed || r.Landed
 	switch c, err := p.o.Store.Case(ctx, r.ID); {
-	case p.busy(r):
+	case p.isBusy(r):
 		q.busy = fmt.Sprintf("used by process %d", r.Owner.PID)
 	case err != nil: // removed from the board, or no task at all
 	case c.Status == board.Active:
@@ -133,7 +133,7 @@ func (p *Pool) look(ctx context.Context, r store.Workspace, q *question) {
 	case c.Status == board.Done:
 		q.landed = true
 	}
-	q.busy = cmp.Or(q.busy, used(r.Dir))
+	q.busy = cmp.Or(q.busy, processIn(r.Dir))
 }
 
 // question is what is known when it is decided about a workspace.
@@ -146,8 +146,8 @@ type question struct {
 	now    time.Time
 }
 
-// judge decides whether a workspace goes, with the reason.
-func judge(r store.Workspace, q question) (remove bool, why string) {
+// judgeRow decides whether a workspace goes, with the reason.
+func judgeRow(r store.Workspace, q question) (remove bool, why string) {
 	switch {
 	case q.busy != "":
 		return false, q.busy
@@ -178,27 +178,27 @@ func judge(r store.Workspace, q question) (remove bool, why string) {
 	return false, why + "; to remove it now: pawl case clean " + r.ID
 }
 
-// proveOrGone is [clones.prove]; a folder that somebody removed is no objection.
+// proveOrGone is [clones.proveFolder]; a folder that somebody removed is no objection.
 func (p *clones) proveOrGone(r store.Workspace) error {
-	if gone(r) {
+	if isFolderGone(r) {
 		return nil
 	}
-	return p.prove(r)
+	return p.proveFolder(r)
 }
 
-// gone reports whether somebody removed the folder of a workspace.
-func gone(r store.Workspace) bool {
+// isFolderGone reports whether somebody removed the folder of a workspace.
+func isFolderGone(r store.Workspace) bool {
 	_, err := os.Lstat(r.Dir)
 	return errors.Is(err, os.ErrNotExist)
 }
 
-// lost are the ignored files of a workspace, those of pawl aside. They are in
+// ignoredFiles are the ignored files of a workspace, those of pawl aside. They are in
 // no commit.
-func (p *clones) lost(ctx context.Context, r store.Workspace) []string {
+func (p *clones) ignoredFiles(ctx context.Context, r store.Workspace) []string {
 	if r.Kind != kindTask || r.Folder == "" {
 		return nil
 	}
-	c, release, err := p.clone(ctx, r)
+	c, release, err := p.openClone(ctx, r)
 	if err != nil {
 		return nil
 	}
@@ -210,12 +210,12 @@ func (p *clones) lost(ctx context.Context, r store.Workspace) []string {
 	return slices.DeleteFunc(all, func(name string) bool { return name == ".pawl/" })
 }
 
-// acquire makes this process the owner of a row whose owner is dead or nobody,
+// acquireRow makes this process the owner of a row whose owner is dead or nobody,
 // if it is as it was read.
-func (p *rows) acquire(ctx context.Context, was store.Workspace) (store.Workspace, error) {
+func (p *rows) acquireRow(ctx context.Context, was store.Workspace) (store.Workspace, error) {
 	return p.editRow(ctx, was.ID, func(r *store.Workspace) error {
 		switch {
-		case p.busy(*r):
+		case p.isBusy(*r):
 			return fmt.Errorf("%w by process %d", ErrTaken, r.Owner.PID)
 		case *r != was:
 			return errors.New("another process changed it in the meantime")
@@ -225,25 +225,25 @@ func (p *rows) acquire(ctx context.Context, was store.Workspace) (store.Workspac
 	})
 }
 
-// remove removes a workspace that this process owns, after it has saved it. What
+// removeClone removes a workspace that this process owns, after it has saved it. What
 // no ref can hold keeps it, unless a person gave it up. When it fails, the caller
 // lets the row go.
-func (p *Pool) remove(ctx context.Context, row store.Workspace, givenUp bool) (saved, error) {
+func (p *Pool) removeClone(ctx context.Context, row store.Workspace, givenUp bool) (saved, error) {
 	s, err := p.saveBeforeRemoval(ctx, row, givenUp)
 	if err != nil {
 		return s, err
 	}
-	if row, err = p.edit(ctx, row.ID, func(r *store.Workspace) { r.State = removing }); err != nil {
+	if row, err = p.changeRow(ctx, row.ID, func(r *store.Workspace) { r.State = removing }); err != nil {
 		return s, err
 	}
 	p.step("removing")
-	return s, p.discard(ctx, row)
+	return s, p.discardClone(ctx, row)
 }
 
-// disown gives up a row that could not be removed: half removed, it is finished by
+// disownRow gives up a row that could not be removed: half removed, it is finished by
 // the next one; else it is kept.
-func (p *rows) disown(ctx context.Context, id, why string) error {
-	_, err := p.edit(context.WithoutCancel(ctx), id, func(r *store.Workspace) {
+func (p *rows) disownRow(ctx context.Context, id, why string) error {
+	_, err := p.changeRow(context.WithoutCancel(ctx), id, func(r *store.Workspace) {
 		r.Owner, r.Why = store.Owner{}, why
 		if r.State == leased {
 			r.State, r.KeepUntil = kept, time.Now().Add(p.o.Retention)
@@ -254,18 +254,18 @@ func (p *rows) disown(ctx context.Context, id, why string) error {
 
 // saveBeforeRemoval saves what must be kept before a folder is removed.
 func (p *Pool) saveBeforeRemoval(ctx context.Context, row store.Workspace, givenUp bool) (saved, error) {
-	if row.State == making || row.State == removing || row.Kind != kindTask || gone(row) {
+	if row.State == making || row.State == removing || row.Kind != kindTask || isFolderGone(row) {
 		return saved{}, nil
 	}
-	if err := p.prove(row); err != nil {
+	if err := p.proveFolder(row); err != nil {
 		return saved{}, err
 	}
-	s, err := p.save(ctx, row, false)
+	s, err := p.saveWork(ctx, row, false)
 	if err != nil {
 		return s, fmt.Errorf("its content cannot be saved: %w", err)
 	}
 	if len(s.Left) > 0 && !givenUp {
-		return s, errors.New(some(s.Left, "cannot be saved", "cannot be saved") +
+		return s, errors.New(namePaths(s.Left, "cannot be saved", "cannot be saved") +
 			"; to remove it all the same: pawl case clean " + row.ID)
 	}
 	return s, nil
@@ -276,7 +276,7 @@ func (p *Pool) saveBeforeRemoval(ctx context.Context, row store.Workspace, given
 // reason; those of gates that somebody is in still, without a word. What could not be
 // released is put in order first.
 func (p *Pool) Sweep(ctx context.Context) ([]Verdict, error) {
-	if err := p.repair(ctx); err != nil {
+	if err := p.repairDead(ctx); err != nil {
 		return nil, err
 	}
 	rows, err := p.o.Store.Workspaces(ctx)
@@ -292,7 +292,7 @@ func (p *Pool) Sweep(ctx context.Context) ([]Verdict, error) {
 			given := r.Landed && !p.o.KeepOnSuccess
 			over = expired || given
 		case kindIntegration:
-			over = p.proveOrGone(r) == nil && used(r.Dir) == ""
+			over = p.proveOrGone(r) == nil && processIn(r.Dir) == ""
 		}
 		if r.State == kept && over {
 			all = append(all, p.cleanOne(ctx, r, question{}, false))
@@ -334,15 +334,15 @@ func (p *Pool) Relieve(ctx context.Context) ([]Verdict, error) {
 	return all, ctx.Err()
 }
 
-// repair finishes what processes that are dead left behind.
-func (p *Pool) repair(ctx context.Context) error {
+// repairDead finishes what processes that are dead left behind.
+func (p *Pool) repairDead(ctx context.Context) error {
 	return p.repairEach(ctx, func(r store.Workspace) error {
 		switch {
-		case r.Kind == kindIntegration && used(r.Dir) != "": // gates outlive their process for a while
+		case r.Kind == kindIntegration && processIn(r.Dir) != "": // gates outlive their process for a while
 		case r.State == making, r.State == removing, r.Kind == kindIntegration:
-			return p.finish(ctx, r)
+			return p.finishRemoval(ctx, r)
 		case r.State == leased:
-			return p.orphan(ctx, r)
+			return p.keepOrphan(ctx, r)
 		}
 		return nil
 	})
@@ -355,7 +355,7 @@ func (p *Pool) repairEach(ctx context.Context, repair func(store.Workspace) erro
 		return err
 	}
 	for _, r := range all {
-		if p.busy(r) || r.Repo != p.repo.Common {
+		if p.isBusy(r) || r.Repo != p.repo.Common {
 			continue
 		}
 		if err := repair(r); err != nil && !errors.Is(err, ErrTaken) {
@@ -365,40 +365,40 @@ func (p *Pool) repairEach(ctx context.Context, repair func(store.Workspace) erro
 	return nil
 }
 
-// finish removes what holds nothing that could be lost. When it cannot be
+// finishRemoval removes what holds nothing that could be lost. When it cannot be
 // removed, it stays for the next one who tries.
-func (p *Pool) finish(ctx context.Context, r store.Workspace) error {
-	row, err := p.acquire(ctx, r)
+func (p *Pool) finishRemoval(ctx context.Context, r store.Workspace) error {
+	row, err := p.acquireRow(ctx, r)
 	if err != nil {
 		return nil //nolint:nilerr // another process does it
 	}
 	if row.Folder != "" {
-		folder := p.renumbered(row)
-		if row, err = p.edit(ctx, row.ID, func(r *store.Workspace) { r.Folder = folder }); err != nil {
+		folder := p.folderAfterBoot(row)
+		if row, err = p.changeRow(ctx, row.ID, func(r *store.Workspace) { r.Folder = folder }); err != nil {
 			return err
 		}
 	}
 	made := row.State == leased || row.State == kept
 	if made && row.Kind == kindIntegration && p.proveOrGone(row) != nil {
-		return p.keep(ctx, row.ID, "it cannot be proved to be the folder that was made")
+		return p.keepRow(ctx, row.ID, "it cannot be proved to be the folder that was made")
 	}
-	if _, err := p.remove(ctx, row, false); err != nil {
-		return p.disown(ctx, row.ID, err.Error())
+	if _, err := p.removeClone(ctx, row, false); err != nil {
+		return p.disownRow(ctx, row.ID, err.Error())
 	}
 	return nil
 }
 
-// orphan keeps a workspace whose process is gone. One that was being given back
+// keepOrphan keeps a workspace whose process is gone. One that was being given back
 // after its work had landed is not: whoever looks next does it.
-func (p *Pool) orphan(ctx context.Context, r store.Workspace) error {
-	row, err := p.acquire(ctx, r)
+func (p *Pool) keepOrphan(ctx context.Context, r store.Workspace) error {
+	row, err := p.acquireRow(ctx, r)
 	if err != nil {
 		return nil //nolint:nilerr // another process does it
 	}
 	if row.Landed {
-		if _, err := p.edit(ctx, r.ID, func(r *store.Workspace) { r.Landed = false }); err != nil {
+		if _, err := p.changeRow(ctx, r.ID, func(r *store.Workspace) { r.Landed = false }); err != nil {
 			return err
 		}
 	}
-	return p.keep(ctx, r.ID, fmt.Sprintf("process %d, which used it, has ended", r.Owner.PID))
+	return p.keepRow(ctx, r.ID, fmt.Sprintf("process %d, which used it, has ended", r.Owner.PID))
 }

@@ -31,16 +31,16 @@ func (p *Pool) TakeAt(ctx context.Context, id, base, head string) (Workspace, er
 	if !validID(id) || strings.HasPrefix(id, kindIntegration+"-") {
 		return Workspace{}, fmt.Errorf("cannot create a workspace for %q: it is not the id of a task", id)
 	}
-	if err := p.room(ctx); err != nil {
+	if err := p.makeRoom(ctx); err != nil {
 		return Workspace{}, takeError(id, err)
 	}
-	return p.take(ctx, store.Workspace{Kind: kindTask, ID: id, Branch: branchPrefix + id, Base: base, Head: head})
+	return p.takeClone(ctx, store.Workspace{Kind: kindTask, ID: id, Branch: branchPrefix + id, Base: base, Head: head})
 }
 
 // Reclaim gives a workspace that is there as [Pool.Take] does, however little room
 // there is: to give it back.
 func (p *Pool) Reclaim(ctx context.Context, id, base string) (Workspace, error) {
-	return p.take(ctx, store.Workspace{Kind: kindTask, ID: id, Branch: branchPrefix + id, Base: base})
+	return p.takeClone(ctx, store.Workspace{Kind: kindTask, ID: id, Branch: branchPrefix + id, Base: base})
 }
 
 func takeError(id string, err error) error {
@@ -52,18 +52,18 @@ func takeError(id string, err error) error {
 // [Pool.Release] with [Landed] gives it back, whatever came of the gates; nothing
 // of it is kept.
 func (p *Pool) Integration(ctx context.Context, commit string) (Workspace, error) {
-	id := kindIntegration + "-" + serial()
-	if err := p.room(ctx); err != nil {
+	id := kindIntegration + "-" + newSerial()
+	if err := p.makeRoom(ctx); err != nil {
 		return Workspace{}, takeError(id, err)
 	}
-	return p.take(ctx, store.Workspace{Kind: kindIntegration, ID: id, Branch: branchPrefix + id, Base: commit})
+	return p.takeClone(ctx, store.Workspace{Kind: kindIntegration, ID: id, Branch: branchPrefix + id, Base: commit})
 }
 
-// serial is a name that no other clone has.
-func serial() string { return strings.ToLower(rand.Text()[:10]) }
+// newSerial is a name that no other clone has.
+func newSerial() string { return strings.ToLower(rand.Text()[:10]) }
 
-// take gives the clone that want says: kind, id, branch, base and head.
-func (p *Pool) take(ctx context.Context, want store.Workspace) (Workspace, error) {
+// takeClone gives the clone that want says: kind, id, branch, base and head.
+func (p *Pool) takeClone(ctx context.Context, want store.Workspace) (Workspace, error) {
 	id := want.ID
 	fail := func(err error) (Workspace, error) {
 		return Workspace{}, takeError(id, err)
@@ -80,45 +80,45 @@ func (p *Pool) take(ctx context.Context, want store.Workspace) (Workspace, error
 	} else if _, err := os.Lstat(want.Dir); err == nil && !ok {
 		notes = append(notes, want.Dir+" stays as it is: this board has not made it, or has lost its record of that; "+
 			"remove it if you need nothing of it")
-		want.Dir += "-" + serial()
+		want.Dir += "-" + newSerial()
 	}
-	row, was, err := p.claim(ctx, want)
+	row, was, err := p.claimRow(ctx, want)
 	if err != nil {
 		return fail(err)
 	}
 	p.unowned.Delete(id)
 	p.step("claimed")
 	if was == leased || was == kept {
-		w, missing, err := p.again(ctx, row)
+		w, missing, err := p.takeKept(ctx, row)
 		if err == nil && !missing {
 			return w, nil
 		}
 		if err != nil {
-			return fail(errors.Join(err, p.unclaim(ctx, row, was)))
+			return fail(errors.Join(err, p.unclaimRow(ctx, row, was)))
 		}
 		want.Dir, want.Own, want.Ports = row.Dir, row.Own, row.Ports
 		row, was = want, making
 		notes = append(notes, fmt.Sprintf("its workspace no longer exists; it starts over from %.12s", row.Base))
 	}
-	w, err := p.make(ctx, row, was)
+	w, err := p.makeFolder(ctx, row, was)
 	if err != nil {
 		if level, why := p.Room(); level >= RoomClean {
 			err = fmt.Errorf("%w: %s: %v", ErrDisk, why, err) // git does not always say so
 		}
-		return fail(errors.Join(err, p.unmake(context.WithoutCancel(ctx), row)))
+		return fail(errors.Join(err, p.undoMaking(context.WithoutCancel(ctx), row)))
 	}
 	w.Notes = append(notes, w.Notes...)
 	return w, nil
 }
 
-// claim writes the row of a workspace for this process, and returns the state
+// claimRow writes the row of a workspace for this process, and returns the state
 // that it was found in: held or kept for one with work in it, making for one that
 // has to be made from nothing, warm for one whose folder waits.
-func (p *rows) claim(ctx context.Context, want store.Workspace) (row store.Workspace, was string, err error) {
+func (p *rows) claimRow(ctx context.Context, want store.Workspace) (row store.Workspace, was string, err error) {
 	err = p.o.Store.EditWorkspaces(ctx, func(all []store.Workspace) (store.WorkspaceChange, error) {
 		var ch store.WorkspaceChange
 		var refused error
-		row, was, ch, refused = decideTake(all, want, filepath.Join(p.o.StateDir, "pool", serial()), p.busy)
+		row, was, ch, refused = decideTake(all, want, filepath.Join(p.o.StateDir, "pool", newSerial()), p.isBusy)
 		return ch, refused
 	})
 	return row, was, err
@@ -167,12 +167,12 @@ func (p *clones) warmCloneDir(own string) string {
 	return filepath.Join(p.o.Dir, ".warm-"+filepath.Base(own))
 }
 
-// again takes up a workspace that was kept. It is gone when its folder is.
-func (p *Pool) again(ctx context.Context, row store.Workspace) (w Workspace, missing bool, err error) {
-	if gone(row) {
+// takeKept takes up a workspace that was kept. It is gone when its folder is.
+func (p *Pool) takeKept(ctx context.Context, row store.Workspace) (w Workspace, missing bool, err error) {
+	if isFolderGone(row) {
 		return Workspace{}, true, nil
 	}
-	c, release, err := p.clone(ctx, row)
+	c, release, err := p.openClone(ctx, row)
 	if err != nil {
 		return Workspace{}, false, err
 	}
@@ -192,13 +192,13 @@ func (p *Pool) again(ctx context.Context, row store.Workspace) (w Workspace, mis
 		}
 		row.Setup = p.copyHash() + "/"
 	}
-	row, err = p.edit(ctx, row.ID, func(r *store.Workspace) {
+	row, err = p.changeRow(ctx, row.ID, func(r *store.Workspace) {
 		r.Ports, r.Repo, r.Setup = ports, p.repo.Common, row.Setup
 	})
 	if err != nil {
 		return Workspace{}, false, err
 	}
-	w = p.workspace(row)
+	w = p.workspaceOf(row)
 	w.Kept, w.Notes = true, notes
 	dropAgentLocks(row.Dir)
 	switch changed, err := c.RestoreAlternates(); {
@@ -210,9 +210,9 @@ func (p *Pool) again(ctx context.Context, row store.Workspace) (w Workspace, mis
 	return w, false, nil
 }
 
-// unclaim gives up a row that was claimed, as it was found.
-func (p *rows) unclaim(ctx context.Context, row store.Workspace, was string) error {
-	_, err := p.edit(context.WithoutCancel(ctx), row.ID, func(r *store.Workspace) {
+// unclaimRow gives up a row that was claimed, as it was found.
+func (p *rows) unclaimRow(ctx context.Context, row store.Workspace, was string) error {
+	_, err := p.changeRow(context.WithoutCancel(ctx), row.ID, func(r *store.Workspace) {
 		r.Owner, r.State = store.Owner{}, was
 	})
 	if err != nil {
@@ -221,9 +221,9 @@ func (p *rows) unclaim(ctx context.Context, row store.Workspace, was string) err
 	return err
 }
 
-// make makes the folder of a row in the state making.
-func (p *Pool) make(ctx context.Context, row store.Workspace, was string) (Workspace, error) {
-	c, release, err := p.clone(ctx, row)
+// makeFolder makes the folder of a row in the state making.
+func (p *Pool) makeFolder(ctx context.Context, row store.Workspace, was string) (Workspace, error) {
+	c, release, err := p.openClone(ctx, row)
 	if err != nil {
 		return Workspace{}, err
 	}
@@ -236,7 +236,7 @@ func (p *Pool) make(ctx context.Context, row store.Workspace, was string) (Works
 		return Workspace{}, fmt.Errorf("cannot keep the objects that the workspace borrows: %w", err)
 	}
 	p.step("pinned")
-	if err := p.fill(ctx, c, row, was); err != nil {
+	if err := p.fillClone(ctx, c, row, was); err != nil {
 		return Workspace{}, err
 	}
 	p.step("filled")
@@ -251,7 +251,7 @@ func (p *Pool) make(ctx context.Context, row store.Workspace, was string) (Works
 	if err != nil {
 		return Workspace{}, err
 	}
-	done, err := p.edit(ctx, row.ID, func(r *store.Workspace) {
+	done, err := p.changeRow(ctx, row.ID, func(r *store.Workspace) {
 		*r = row
 		r.State, r.Folder, r.Setup = leased, folder, p.copyHash()+"/"
 	})
@@ -259,13 +259,13 @@ func (p *Pool) make(ctx context.Context, row store.Workspace, was string) (Works
 		return Workspace{}, err
 	}
 	p.step("held")
-	return p.workspace(done), nil
+	return p.workspaceOf(done), nil
 }
 
-// fill makes the clone in its folder: from one that waits, else from nothing.
-func (p *clones) fill(ctx context.Context, c *git.Clone, row store.Workspace, was string) error {
+// fillClone makes the clone in its folder: from one that waits, else from nothing.
+func (p *clones) fillClone(ctx context.Context, c *git.Clone, row store.Workspace, was string) error {
 	waits := p.warmCloneDir(row.Own)
-	if was == warm && p.reuse(ctx, c, row, waits) == nil {
+	if was == warm && p.reuseWarm(ctx, c, row, waits) == nil {
 		return nil
 	}
 	for _, dir := range []string{waits, row.Dir} {
@@ -280,15 +280,15 @@ func (p *clones) fill(ctx context.Context, c *git.Clone, row store.Workspace, wa
 		return fmt.Errorf("cannot create the folder of the workspace: %w", err)
 	}
 	p.step("made")
-	if err := c.Checkout(ctx, begins(row)); err != nil {
+	if err := c.Checkout(ctx, firstCommit(row)); err != nil {
 		return err
 	}
 	p.step("checked out")
 	return p.createRepository(ctx, c, row)
 }
 
-// reuse takes the folder that waits. An error only means that it is of no use.
-func (p *clones) reuse(ctx context.Context, c *git.Clone, row store.Workspace, waits string) error {
+// reuseWarm takes the folder that waits. An error only means that it is of no use.
+func (p *clones) reuseWarm(ctx context.Context, c *git.Clone, row store.Workspace, waits string) error {
 	if id, err := folderID(waits); err != nil || id != row.Folder {
 		return errors.New("it is another folder")
 	}
@@ -296,7 +296,7 @@ func (p *clones) reuse(ctx context.Context, c *git.Clone, row store.Workspace, w
 		return err
 	}
 	p.step("renamed")
-	if err := c.Checkout(ctx, begins(row)); err != nil {
+	if err := c.Checkout(ctx, firstCommit(row)); err != nil {
 		return err
 	}
 	return p.createRepository(ctx, c, row)
@@ -308,20 +308,20 @@ func (p *clones) createRepository(ctx context.Context, c *git.Clone, row store.W
 	if err != nil {
 		return err
 	}
-	return c.CreateRepository(ctx, git.CloneRefs{Branch: row.Branch, Commit: begins(row), Beside: head.Branch})
+	return c.CreateRepository(ctx, git.CloneRefs{Branch: row.Branch, Commit: firstCommit(row), Beside: head.Branch})
 }
 
-// begins is the commit that a new clone has checked out.
-func begins(row store.Workspace) string { return cmp.Or(row.Head, row.Base) }
+// firstCommit is the commit that a new clone has checked out.
+func firstCommit(row store.Workspace) string { return cmp.Or(row.Head, row.Base) }
 
-// unmake removes what a failed attempt to make a workspace left. No agent was in it.
-func (p *Pool) unmake(ctx context.Context, row store.Workspace) error {
+// undoMaking removes what a failed attempt to make a workspace left. No agent was in it.
+func (p *Pool) undoMaking(ctx context.Context, row store.Workspace) error {
 	ctx = context.WithoutCancel(ctx)
 	if row.State != making {
 		return nil
 	}
-	if err := p.discard(ctx, row); err != nil {
-		return errors.Join(err, p.unclaim(ctx, row, making))
+	if err := p.discardClone(ctx, row); err != nil {
+		return errors.Join(err, p.unclaimRow(ctx, row, making))
 	}
 	return nil
 }
@@ -352,9 +352,9 @@ func (p *clones) pinAll(ctx context.Context, row store.Workspace) error {
 // gcTries is how often what a gc of the user's took between two steps is made.
 const gcTries = 3
 
-// room refuses when the disk is too full to start anything, after it has
+// makeRoom refuses when the disk is too full to start anything, after it has
 // removed what is idle.
-func (p *Pool) room(ctx context.Context) error {
+func (p *Pool) makeRoom(ctx context.Context) error {
 	level, why := p.Room()
 	if level < RoomClean {
 		return nil
@@ -381,7 +381,7 @@ func (p *Pool) Swap(ctx context.Context, task string, racer Workspace) (Workspac
 				if r.ID != task && r.ID != racer.ID {
 					continue
 				}
-				if p.busy(r) && r.Owner != p.me {
+				if p.isBusy(r) && r.Owner != p.me {
 					return ch, fmt.Errorf("%w by process %d", ErrTaken, r.Owner.PID)
 				}
 				ch.Drop = append(ch.Drop, r.ID)
@@ -404,7 +404,7 @@ func (p *Pool) Swap(ctx context.Context, task string, racer Workspace) (Workspac
 		return racer, fmt.Errorf("cannot give %s the workspace of %s: %w", task, racer.ID, err)
 	}
 	won.Branch = branchPrefix + task
-	w := p.workspace(won)
+	w := p.workspaceOf(won)
 	w.Kept = racer.Kept
 	return w, nil
 }
