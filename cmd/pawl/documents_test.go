@@ -336,6 +336,83 @@ func commandsExist(t *testing.T, env []string, b block) {
 	}
 }
 
+// No page has a block that is never closed, or the old and the new words of a passage side by side.
+func TestPagesAreWhole(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join("..", "..")
+	for page := range pages(t) {
+		text, err := os.ReadFile(filepath.Join(root, page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, damage := range damagesOf(string(text)) {
+			t.Errorf("%s:%s", page, damage)
+		}
+	}
+	const damaged = "```sh\npawl run\nText.\n| a |\n\n| b | 1 |\n|---|---|\n| c | 1 |\n| c | 2 |\n```\nmore\n```text\n" +
+		"```\nA sentence of more than thirty letters.\nAnother one. It ends here.\n[a.md](a.md).\nA sentence of more than thirty letters.\n" +
+		"| b | 1 |\n|---|---|\n| c | 1 |\n| c | 2 |\n| c | how it ended, and who worked |\n| c | how it ended, and who worked at it |\n\n| d |\n| e |\n|---|\n```sh\n"
+	want := []string{"16: a link", "17: line 14", "23: the row of c", "27: a table's", "28: this block"}
+	got := damagesOf(damaged)
+	if !slices.EqualFunc(got, want, strings.HasPrefix) {
+		t.Errorf("found %q, want %q", got, want)
+	}
+}
+
+// damagesOf are the places of a page where a block is open to its end, or a line stands twice: outside of blocks
+// and lists, and in a table as two rows of one name.
+func damagesOf(text string) (found []string) {
+	report := func(n int, format string, a ...any) {
+		found = append(found, fmt.Sprintf("%d: ", n+1)+fmt.Sprintf(format, a...))
+	}
+	seen, rows := map[string]int{}, map[string]bool{}
+	opened, openedAt, inTable := "", 0, 0
+	lines := strings.Split(text, "\n")
+	for n, line := range lines {
+		mark := regexp.MustCompile("^ *(```+|~~~+)").FindString(line)
+		isRow := strings.HasPrefix(line, "|")
+		switch {
+		case mark != "" && opened == "":
+			opened, openedAt = strings.TrimSpace(mark), n
+			continue
+		case opened != "" && strings.TrimSpace(line) == opened:
+			opened = ""
+			continue
+		case opened != "":
+			continue
+		case !isRow:
+			rows, inTable = map[string]bool{}, 0
+		default:
+			inTable++
+		}
+		first, _, _ := strings.Cut(strings.TrimPrefix(line, "| "), " |")
+		switch {
+		case strings.HasPrefix(line, "|--") && inTable != 2:
+			report(n, "a table's line below its head is not its second")
+		case isRow:
+			begins := line[:min(len(line), len(first)+25)]
+			if rows[begins] && len(line) > 25 {
+				report(n, "the row of %s is there twice", first)
+			}
+			rows[begins] = true
+		case n > 0 && strings.HasSuffix(lines[n-1], ".") && loneLink.MatchString(line):
+			report(n, "a link alone after the end of a sentence")
+		case len(line) >= 30 && !regexp.MustCompile(`^\s*([-#>]|\d+\.)`).MatchString(line):
+			if before, is := seen[line]; is {
+				report(n, "line %d says the same", before+1)
+			}
+			seen[line] = n
+		}
+	}
+	if opened != "" {
+		report(openedAt, "this block has no end")
+	}
+	return found
+}
+
+// loneLink is a line that is nothing but the name of a page.
+var loneLink = regexp.MustCompile(`^\[[\w/-]+\.md\]\([^)]*\)\.$`)
+
 // Each setting that docs/questions.md names is one that there is.
 func TestQuestions(t *testing.T) {
 	t.Parallel()
