@@ -97,6 +97,9 @@ type part struct {
 	groups []string // the ecosystems of it
 	inTest []string // the kinds of gates that the test runs by itself
 	ownEnv bool     // a task makes the environment of Python that it runs in
+
+	testBody string   // what the task of the test runs; "" where its command says it
+	members  []string // folders below, whose checks the gates run too
 }
 
 func (p *part) addPart(more part) {
@@ -105,6 +108,8 @@ func (p *part) addPart(more part) {
 	p.notes = append(p.notes, more.notes...)
 	p.groups = append(p.groups, more.groups...)
 	p.inTest = append(p.inTest, more.inTest...)
+	p.members = append(p.members, more.members...)
+	p.testBody += more.testBody
 }
 
 // findEcosystems applies the rules of the table to the folder.

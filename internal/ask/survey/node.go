@@ -42,6 +42,7 @@ func (r repository) nodePart() part {
 	}
 	manager, install := r.packageManager(&m)
 	members := r.memberFolders(m.Workspaces)
+	p.members = members
 	locked := slices.ContainsFunc(rulesOf("lock"), func(l rule) bool { return r.has(strings.Fields(l.when)[0]) })
 	if len(m.Dependencies)+len(m.DevDependencies)+len(members) > 0 || locked {
 		p.setup = append(p.setup, install)

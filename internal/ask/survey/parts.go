@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -19,75 +20,137 @@ import (
 // manyParts is how many folders get gates of their own at most.
 const manyParts = 6
 
-// partFolders are the folders that may be parts.
-func (r repository) partFolders() []string {
-	var list []string
-	for _, name := range r.listFolders(".") {
-		if slices.Contains(namesOf("folders of parts"), name) {
-			list = append(list, r.listFolders(name)...)
-			continue
-		}
-		list = append(list, name)
-	}
-	return list
+// manyFolders and deepest bound the search for projects below the root.
+const (
+	manyFolders = 2000
+	deepest     = 4
+)
+
+// below is a project in a folder below the root.
+type below struct {
+	name string
+	part
+	reached   bool // the gates of the project around it run its tests
+	apart     bool // it has a module or an environment of its own
+	withGates bool // it may get gates
 }
 
+// listFolders are the folders in one that may hold projects.
 func (r repository) listFolders(in string) []string {
 	entries, err := os.ReadDir(filepath.Join(r.dir, in))
 	if err != nil {
 		return nil
 	}
-	var list []string
-	for _, e := range entries {
+	return lists.Pick(entries, func(e os.DirEntry) (string, bool) {
 		aside := strings.HasPrefix(e.Name(), ".") || strings.HasPrefix(e.Name(), "_") ||
-			slices.Contains(namesOf("folders apart"), e.Name())
-		if e.IsDir() && !aside {
-			list = append(list, filepath.Join(in, e.Name()))
+			slices.Contains(namesOf("folders of others"), e.Name())
+		return filepath.Join(in, e.Name()), e.IsDir() && !aside
+	})
+}
+
+// findBelow surveys the folders in one, and those in them. around is the project that they are in, and left how
+// many folders are looked at.
+func (r repository) findBelow(in string, around *part, depth int, left *int) (found []below) {
+	for _, name := range r.listFolders(in) {
+		if *left--; *left < 0 {
+			return found
+		}
+		b, within := r.surveyFolder(name, around), around
+		if len(b.groups) > 0 {
+			found = append(found, b)
+		}
+		if hasKind(b.gates, "test") {
+			within = &b.part
+		}
+		if depth > 1 {
+			found = append(found, r.findBelow(name, within, depth-1, left)...)
 		}
 	}
-	return list
+	return found
 }
+
+// surveyFolder is what was found in a folder below the root.
+func (r repository) surveyFolder(name string, around *part) below {
+	sub := repository{filepath.Join(r.dir, name), r.lookPath}
+	b := below{name: name, part: sub.findEcosystems()}
+	b.addPart(sub.nodePart())
+	steps := strings.Split(name, string(filepath.Separator))
+	isPlace := len(steps) == 1 || len(steps) == 2 && slices.Contains(namesOf("folders of parts"), steps[0])
+	if isPlace || sub.has(namesOf("projects of Python")...) {
+		_, py := sub.pythonPart()
+		b.addPart(py)
+	}
+	for i := range b.members {
+		b.members[i] = filepath.Join(name, b.members[i])
+	}
+	b.members = append(b.members, around.members...)
+	var runners []rule
+	for _, rule := range rulesOf("apart") {
+		if _, is := sub.ruleHolds(rule.when); is {
+			b.apart, runners = true, append(runners, rule)
+			b.groups = lists.Union(b.groups, rule.group)
+		}
+	}
+	b.withGates = !slices.ContainsFunc(steps, func(s string) bool { return slices.Contains(namesOf("folders apart"), s) })
+	isNew := func(group string) bool { return !slices.Contains(around.groups, group) }
+	isLeft := func(r rule) bool { return around.leavesOut(name, r.command) }
+	b.reached = !slices.ContainsFunc(b.groups, isNew) && !slices.ContainsFunc(runners, isLeft)
+	return b
+}
+
+// leavesOut is true where the tests of a project do not reach into a folder that is a module of its own. A workspace
+// reaches all of its modules, and so may a task that runs something for each folder. runner is what runs the tests.
+func (p *part) leavesOut(name, runner string) bool {
+	return !slices.Contains(p.members, name) && slices.ContainsFunc(p.gates, func(g Gate) bool {
+		text := g.Command + "\n" + p.testBody
+		reaches := severalFolders().MatchString(text) || strings.Contains(p.testBody, filepath.Base(name))
+		return g.Kind == "test" && regexp.MustCompile(runner).MatchString(text) && !reaches
+	})
+}
+
+// severalFolders is how a command works in more than the folder where it starts.
+var severalFolders = lazy.Regexp(`--workspace|\b(cd|for|find|xargs|turbo|nx|lerna|workspaces?|--recursive|--filter)\b| -[rC] `)
 
 // addParts adds what lies below the root: gates where the root has no tests, else a note.
 func (r repository) addParts(p *part, none map[string]bool) {
 	if r.has("go.work") {
 		r.goWork(p)
 	}
-	alone := hasKind(p.gates, "test") || none["test"]
-	var chosen, left []string
-	for _, name := range r.partFolders() {
-		sub := repository{filepath.Join(r.dir, name), r.lookPath}
-		q := sub.findEcosystems()
-		q.addPart(sub.nodePart())
-		_, py := sub.pythonPart()
-		q.addPart(py)
-		isNew := slices.ContainsFunc(q.groups, func(g string) bool {
-			return !slices.Contains(p.groups, g) || isApart(p, g)
-		})
-		switch {
-		case !hasKind(q.gates, "test"):
-		case alone && isNew, !alone && len(chosen) == manyParts:
-			left = append(left, name)
-		case !alone:
-			chosen = append(chosen, name)
-			addPart(p, name, &q)
+	around, left, untested := p, manyFolders, hasKind(p.gates, "test")
+	if !untested && !none["test"] {
+		around = &part{members: p.members}
+	}
+	found := r.findBelow(".", around, deepest, &left)
+	apart := lists.Pick(found, func(b below) (string, bool) { return b.name, b.apart && !b.reached })
+	r.warnUntested(p, apart)
+	alone := none["test"] || slices.ContainsFunc(p.gates, func(g Gate) bool { return g.Kind == "test" && g.Required })
+	var chosen, others []string
+	for _, b := range found {
+		tests := hasKind(b.gates, "test")
+		if !alone && tests {
+			repository{filepath.Join(r.dir, b.name), r.lookPath}.warnUntested(&b.part, nil)
+		}
+		required := slices.ContainsFunc(b.gates, func(g Gate) bool { return g.Kind == "test" && g.Required })
+		switch fits := b.withGates && len(chosen) < manyParts && tests && (required || !untested); {
+		case b.reached:
+		case !alone && fits:
+			chosen = append(chosen, b.name)
+			addPart(p, b.name, &b.part)
+		case tests && b.withGates, b.apart:
+			others = append(others, b.name)
 		}
 	}
 	if len(chosen) > 0 {
 		note := "The root has no tests of its own; the gates come from " + strings.Join(chosen, ", ") + "."
 		p.notes = append(p.notes, note)
 	}
-	if len(left) > 0 {
+	if len(others) > 0 {
 		p.notes = append(p.notes, fmt.Sprintf("Left out: %s; add a gate such as \"cd %s && …\" if agents work there.",
-			report.Some(left, shownNames), left[0]))
+			report.Some(others, shownNames), others[0]))
 	}
-}
-
-// isApart is true where the root's own tests do not reach into a folder that is a module of its
-// own. A workspace reaches all of its modules, and is tested by another command.
-func isApart(p *part, group string) bool {
-	alone := map[string]string{"go": "go test ./...", "rust": "cargo test"}[group]
-	return alone != "" && slices.ContainsFunc(p.gates, func(g Gate) bool { return g.Command == alone })
+	if left < 0 {
+		p.notes = append(p.notes, fmt.Sprintf("Only the first %d folders were looked at.", manyFolders))
+	}
 }
 
 // addPart adds the gates and the set-up of a folder, run there.
@@ -107,6 +170,7 @@ var goUse = lazy.Regexp(`(?m)^\s*(?:use\s+)?(\./[\w./-]*|\.)\s*$`)
 // goWork tests the modules of a Go workspace.
 func (r repository) goWork(p *part) {
 	packages := lists.Each(goUse().FindAllStringSubmatch(r.text("go.work"), -1), func(m []string) string {
+		p.members = append(p.members, filepath.Clean(m[1]))
 		return strings.TrimSuffix(m[1], "/") + "/..."
 	})
 	if len(packages) == 0 {

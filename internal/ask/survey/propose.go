@@ -68,7 +68,6 @@ func Of(root string, agents []string, lookPath func(string) (string, error)) (Pr
 			p.Notes = append(p.Notes, note)
 		}
 	}
-	r.warnUntested(&p)
 	p.Gates = arrangeGates(p.Gates)
 	p.Protect, p.Setup = r.protectedGlobs(), lists.Union(nil, all.setup...)
 	if r.has(".env") {
@@ -136,42 +135,44 @@ var (
 // lookedAt bounds the files that are looked at for a test: so many have one.
 const lookedAt = 20_000
 
-// warnUntested makes warnings of test gates that could only be red, as nothing here is a test.
-func (r repository) warnUntested(p *Proposal) {
+// warnUntested makes warnings of test gates that could only be red, as nothing here is a test. apart are folders
+// whose tests they do not run.
+func (r repository) warnUntested(p *part, apart []string) {
 	searched, has := false, false
-	for i, g := range p.Gates {
+	for i, g := range p.gates {
 		script := npmTest().MatchString(g.Command) && scriptRunners().MatchString(r.text("package.json"))
 		if runs := script || runners().MatchString(g.Command); g.Kind != "test" || !runs {
 			continue
 		}
 		if !searched {
-			searched, has = true, r.hasTests()
+			searched, has = true, r.hasTests(apart)
 		}
 		if has {
 			return
 		}
-		p.Gates[i].Required = false
-		p.Notes = append(p.Notes, fmt.Sprintf("No test was found, and a test gate without tests is red: "+
+		p.gates[i].Required = false
+		p.notes = append(p.notes, fmt.Sprintf("No test was found, and a test gate without tests is red: "+
 			"'%s' is only a warning. Remove its 'required: false' when the first test is there.", g.Command))
 	}
 }
 
-// hasTests is true if any file looks like a test, or if there are too many to look at.
-func (r repository) hasTests() bool {
+// hasTests is true if any file looks like a test, or if there are too many to look at. What is in the folders
+// apart is none.
+func (r repository) hasTests(apart []string) bool {
 	n, found := 0, false
 	err := filepath.WalkDir(r.dir, func(path string, e fs.DirEntry, err error) error {
 		n++
+		rel := strings.TrimPrefix(filepath.ToSlash(path), filepath.ToSlash(r.dir)+"/")
 		name := e.Name()
 		hidden := strings.HasPrefix(name, ".") || name == "node_modules" || name == "vendor"
 		switch {
 		case err != nil:
 			return fs.SkipDir // what cannot be read has no tests
-		case e.IsDir() && path != r.dir && hidden:
+		case e.IsDir() && path != r.dir && hidden, slices.Contains(apart, rel):
 			return fs.SkipDir
 		case e.IsDir():
 			return nil
 		}
-		rel := strings.TrimPrefix(filepath.ToSlash(path), filepath.ToSlash(r.dir)+"/")
 		found = testPlaces().MatchString(rel) || n > lookedAt ||
 			strings.HasSuffix(rel, ".rs") && rustTests().MatchString(r.text(rel))
 		if found {

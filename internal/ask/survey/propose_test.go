@@ -225,3 +225,91 @@ func TestModulesBelow(t *testing.T) {
 		}
 	}
 }
+
+// Every project below the root has gates or is named, however deep it lies; what others wrote is not. Gates that
+// find no tests are no gates that must be green.
+func TestProjectsBelow(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		files string // "path=text" words
+		left  string // the folders of the note
+		tests string // the tests' gates; a question mark marks a warning
+	}{
+		"two deep":          {"go.mod= a_test.go= svc/go.mod= sub/x/go.mod=", "sub/x, svc", "go test ./..."},
+		"alone, two deep":   {"go.mod= a_test.go= sub/x/go.mod=", "sub/x", "go test ./..."},
+		"by make":           {"go.mod= a_test.go= Makefile=test:;go_test_./... sub/x/go.mod=", "sub/x", "make test"},
+		"make goes there":   {"go.mod= a_test.go= Makefile=test:;go_test_./...&&go_test_-C_sub/x_./... sub/x/go.mod=", "", "make test"},
+		"no tests at all":   {"sub/x/go.mod= sub/x/a_test.go=", "", "cd sub/x && go test ./..."},
+		"tests below alone": {"go.mod= sub/x/go.mod= sub/x/a_test.go= y/go.mod=", "y", "go test ./...? cd sub/x && go test ./..."},
+		"outside of go.work": {"go.work=use_.|use_./a go.mod= a_test.go= a/go.mod= providers/b/go.mod= examples/go.mod=", "examples, providers/b",
+			"go test ./... ./a/..."},
+		"of others": {"go.mod= a_test.go= vendor/a/go.mod= web/node_modules/a/package.json={} internal/testdata/go.mod= .cache/a/go.mod= " +
+			"a/b/c/d/e/f/go.mod=", "", "go test ./..."},
+		"gems": {"Gemfile= .rspec= rack-protection/Gemfile= rack-protection/.rspec= contrib/x.gemspec=", "contrib, rack-protection",
+			"bundle exec rspec"},
+		"python": {"pyproject.toml=[tool.pytest] test_a.py= plugins/foo/pyproject.toml=[project] lib/test_b.py=", "plugins/foo",
+			".venv/bin/pytest"},
+		"node": {`package.json={"workspaces":["packages/*"],"scripts":{"test":"x"}} packages/a/package.json={"scripts":{"test":"x"}} ` +
+			`more/b/package.json={"scripts":{"test":"x"}} more/c/package.json={}`, "more/b", "npm test"},
+		"rust": {"Cargo.toml=[workspace] crates/a/Cargo.toml= crates/a/tests/a.rs=", "", "cargo test --workspace"},
+		"java": {"pom.xml= core/pom.xml= core/a/pom.xml=", "", "mvn -B -ntp test"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files := map[string]string{}
+			for _, word := range strings.Fields(c.files) {
+				file, text, _ := strings.Cut(word, "=")
+				files[file] = strings.NewReplacer("_", " ", "|", "\n").Replace(text)
+			}
+			p, err := Of(write(t, tempDir(t), files), nil, onPath())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var tests []string
+			for _, g := range p.Gates {
+				if g.Kind != "test" {
+					continue
+				}
+				mark := ""
+				if !g.Required {
+					mark = "?"
+				}
+				tests = append(tests, g.Command+mark)
+			}
+			left := ""
+			for _, n := range p.Notes {
+				if rest, is := strings.CutPrefix(n, "Left out: "); is {
+					left, _, _ = strings.Cut(rest, ";")
+				}
+			}
+			if left != c.left || strings.Join(tests, " ") != c.tests {
+				t.Errorf("left out %q, want %q; tests %q, want %q; notes %q", left, c.left, tests, c.tests, p.Notes)
+			}
+		})
+	}
+}
+
+// A task whose tools lie in a home folder cannot work elsewhere; another way to test is taken.
+func TestNoGateInHome(t *testing.T) {
+	t.Parallel()
+	for name, makefile := range map[string]string{
+		"a variable of a variable": "env=~/.virtualenvs/colorama\npython=$(env)/bin/python\ntest:\n\t$(python) -m unittest\n",
+		"HOME":                     "test:\n\t$(HOME)/bin/check\n",
+		"of the shell":             "test:\n\t$$HOME/bin/check\n",
+		"of a person":              "test:\n\t/home/jo/bin/check\n",
+		"through another":          "test: all\nall:\n\t~/bin/check\n",
+	} {
+		p, err := Of(write(t, tempDir(t), map[string]string{"go.mod": "", "Makefile": makefile, tested: ""}), nil, onPath())
+		if err != nil {
+			t.Fatal(err)
+		}
+		notes := strings.Join(p.Notes, " ")
+		if !slices.ContainsFunc(p.Gates, func(g Gate) bool { return g.Command == "go test ./..." }) || !strings.Contains(notes, inHome) {
+			t.Errorf("%s: gates %v, notes %q", name, p.Gates, notes)
+		}
+	}
+	p, err := Of(write(t, tempDir(t), map[string]string{"Makefile": "D=/tmp/x\ntest:\n\t/usr/bin/env python a~/b $(D)\n"}), nil, onPath())
+	if err != nil || len(p.Gates) != 1 {
+		t.Errorf("gates %v, notes %q, %v", p.Gates, p.Notes, err)
+	}
+}

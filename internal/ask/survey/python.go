@@ -26,9 +26,7 @@ type python struct {
 // project's tools.
 func (r repository) pythonPart() (env string, p part) {
 	y := python{repository: r, project: r.text("pyproject.toml"), cfg: r.text("setup.cfg"), tox: r.text("tox.ini")}
-	is := r.has("pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "pytest.ini", "requirements.txt",
-		"Pipfile", "manage.py", "noxfile.py", "test_*.py")
-	if !is {
+	if !r.has(append(namesOf("projects of Python"), "test_*.py")...) {
 		return "", p
 	}
 	y.declared = hatchEnv().ReplaceAllString(y.project, "") + y.cfg + r.text("setup.py") + r.text("Pipfile")

@@ -37,11 +37,14 @@ var (
 	taskStays  = lazy.Regexp(`--watch(All)?(\s|$)|\bnodemon\b|\bvitest (watch|dev)\b`)
 	taskNone   = lazy.Regexp(`no test specified|\bexit 1$`)
 	taskFormat = lazy.Regexp(`(^|\s)(fmt|format|fix)(\s|$)`)
+	homePath   = lazy.Regexp(`(^|[\s"'=:])(~/|\${1,2}[({]?HOME\b[)}]?/|/(home|Users)/\w|/root/)`)
+	assignment = lazy.Regexp(`(?m)^\s*(?:export\s+)?([A-Za-z_][\w-]*)\s*[:?]*=\s*(.*?)\s*$`)
 )
 
 const (
 	editsFiles = "edits files, which a gate must not do"
 	staysOpen  = "does not end by itself"
+	inHome     = "uses a path in a home folder, which is not part of the repository"
 )
 
 // reasonUnfit is the reason why a task is no gate; "" if it is one.
@@ -61,6 +64,8 @@ func reasonUnfit(t task) string {
 		return editsFiles
 	case taskStays().MatchString(t.body):
 		return staysOpen
+	case homePath().MatchString(t.body):
+		return inHome
 	}
 	return ""
 }
@@ -148,15 +153,17 @@ func pickTasks(kinds []string, tasks map[string]task, command func(name string) 
 				continue
 			}
 			called := map[string]bool{name: true}
-			why := reasonUnfit(withCalled(tasks, t, called))
+			whole := withCalled(tasks, t, called)
+			why := reasonUnfit(whole)
 			if why == "" {
 				p.gates = append(p.gates, newGate(kind, command(name), from))
 				if chosen[kind] = name; kind == "test" {
 					inTest = called
+					p.testBody = whole.body + "\n"
 				}
 				break
 			}
-			if why == editsFiles || why == staysOpen {
+			if slices.Contains([]string{editsFiles, staysOpen, inHome}, why) {
 				p.notes = append(p.notes, fmt.Sprintf("%s: %s %s, so it is not a gate.", from, name, why))
 			}
 		}
@@ -225,8 +232,9 @@ var (
 	ruleLine = lazy.Regexp(`^([A-Za-z0-9_:-]*[A-Za-z0-9_-])[^:#]*?::?([^=].*|)$`)
 )
 
-// readRules reads a Makefile or a justfile.
+// readRules reads a Makefile or a justfile. A variable that leads to a home folder is replaced by its value.
 func readRules(text string) map[string]task {
+	text = writeOutHomes(text)
 	all := map[string]task{}
 	name := ""
 	for line := range strings.Lines(text) {
@@ -250,6 +258,20 @@ func readRules(text string) map[string]task {
 		}
 	}
 	return all
+}
+
+// writeOutHomes replaces the variables of a Makefile whose values are paths in a home folder, and those made of them.
+func writeOutHomes(text string) string {
+	for range 3 {
+		for _, m := range assignment().FindAllStringSubmatch(text, -1) {
+			value := strings.Trim(m[2], `"'`)
+			isOwn := strings.Contains(value, "("+m[1]+")") || strings.Contains(value, "{"+m[1]+"}")
+			if homePath().MatchString(value) && !isOwn {
+				text = strings.NewReplacer("$("+m[1]+")", value, "${"+m[1]+"}", value, "{{"+m[1]+"}}", value).Replace(text)
+			}
+		}
+	}
+	return text
 }
 
 func readTaskfile(text string) map[string]task {

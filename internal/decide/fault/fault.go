@@ -85,3 +85,22 @@ func QuoteShell(word string) string {
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
+
+// ShellLine is a line for a shell that runs the commands one after another while they succeed, each in the folder
+// where the line starts.
+func ShellLine(commands []string) string {
+	var parts []string
+	for _, c := range commands {
+		folder, rest, _ := strings.Cut(c, " && ")
+		isBelow := strings.HasPrefix(folder, "cd ")
+		if n := len(parts) - 1; isBelow && n >= 0 && strings.HasPrefix(parts[n], "("+folder+" && ") {
+			parts[n] = strings.TrimSuffix(parts[n], ")") + " && " + rest + ")"
+			continue
+		}
+		if len(commands) > 1 && (isBelow || strings.ContainsAny(c, "|;")) {
+			c = "(" + c + ")"
+		}
+		parts = append(parts, c)
+	}
+	return strings.Join(parts, " && ")
+}

@@ -156,7 +156,7 @@ func writeConfig(ctx context.Context, a *command.App, try bool) error {
 	}
 	if len(p.Setup) > 0 {
 		a.Say("Each task gets a clone, where pawl runs the set-up. 'pawl run' works on a copy of your files as they are, so run it "+
-			"here once yourself: %s", strings.Join(p.Setup, " && "))
+			"here once yourself: %s", fault.ShellLine(p.Setup))
 	}
 	printNextSteps(ctx, a, root, p.Agent != "")
 	if red && try {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/decide/board"
+	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/do/merge"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
@@ -43,7 +44,7 @@ func Write(p merge.Problem, w pool.Workspace, was string) string {
 	}
 	b.WriteString("Then commit the merge.\n")
 	if len(w.Setup) > 0 {
-		fmt.Fprintf(&b, "Before the checks can pass, run: %s\n", strings.Join(w.Setup, " && "))
+		fmt.Fprintf(&b, "Before the checks can pass, run: %s\n", fault.ShellLine(w.Setup))
 	}
 	if p.Problem.Red != "" {
 		fmt.Fprintf(&b, "\nIt merges, but the checks fail with what landed meanwhile: %s\n"+
