@@ -47,6 +47,8 @@ const (
 	Finish   Action = "finish"
 	Reopen   Action = "reopen"
 	Revert   Action = "revert"
+	Keep     Action = "keep"
+	Drop     Action = "drop"
 )
 
 // LimitsRaised is the reason of the [Retry] by which a task that has timed out continues with more room.
@@ -121,6 +123,8 @@ var Rules = []Rule{
 	{Reopen, Operation, pawl, []Status{Done}, Pending, false, false, "not all its tasks are done"},
 	{Revert, Task, anyone, []Status{Done}, Review, false, false, "its landing is queued to be reverted"},
 	{Reopen, Task, pawl, []Status{Review, Blocked, Deferred, Done}, Pending, false, false, "its landing was reverted"},
+	{Keep, Task, pawl, []Status{Pending, Review, Blocked, Deferred}, Done, false, false, "its landing is not reverted"},
+	{Drop, Task, pawl, []Status{Review, Blocked}, Blocked, false, false, "it was taken out of the queue"},
 }
 
 // Change asks for an action. Time comes in with it.

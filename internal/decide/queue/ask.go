@@ -190,8 +190,8 @@ func (e *Entry) forgetAttempts() {
 func (s *State) dropEntry(e *Entry, why string) {
 	s.addNote(NoteDropped, e.ID, why)
 	if e.Revert != "" {
-		s.moveEntry(e.ID, MoveLanded, "its landing is not reverted: "+why)
+		s.moveEntry(e.ID, MoveKept, "its landing is not reverted: "+why)
 		return
 	}
-	s.moveEntry(e.ID, MoveBlocked, "not landed: "+why)
+	s.moveEntry(e.ID, MoveDropped, "not landed: "+why)
 }

@@ -314,6 +314,8 @@ const (
 	MoveBlocked Movement = "blocked" // a person has to act
 	MoveRevert  Movement = "revert"  // from done to review: its landing is to be taken back
 	MoveReopen  Movement = "reopen"  // to pending: its landing was taken back
+	MoveKept    Movement = "kept"    // to done again: its landing stays
+	MoveDropped Movement = "dropped" // a person took it out of the queue
 )
 
 // Note is a message for people, hooks or agents.

@@ -373,6 +373,10 @@ func TestTallyOfALandingThatWasReverted(t *testing.T) {
 		w.move(ids[0], a)
 	}
 	check(2)
+	w.move(ids[0], board.Revert)
+	w.move(ids[0], board.Block)
+	w.move(ids[0], board.Keep) // the revert was dropped
+	check(2)
 }
 
 // A wait begins when an iteration's end orders it; an event of its own has only the limit of another run.

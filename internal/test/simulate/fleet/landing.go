@@ -144,7 +144,8 @@ func (w *world) passed(landed []queue.Landing, chosen []string) {
 }
 
 var movements = map[queue.Movement]board.Action{queue.MoveQueued: board.Enqueue, queue.MoveLanded: board.Land,
-	queue.MoveBlocked: board.Block, queue.MoveRevert: board.Revert, queue.MoveReopen: board.Reopen}
+	queue.MoveBlocked: board.Block, queue.MoveRevert: board.Revert, queue.MoveReopen: board.Reopen,
+	queue.MoveKept: board.Keep, queue.MoveDropped: board.Drop}
 
 // moved moves a case as the queue says. What the board refuses is no error: the
 // case may be where it is to be.
