@@ -146,7 +146,7 @@ func (w *judge) tryBase(ctx context.Context, s loop.State) *loop.Record {
 	isOfTask := func(s gate.Spec) bool { return s.Origin != "" } // these are to be red, see tryChecks
 	rep, red, err := w.baseGates(ctx, base, slices.DeleteFunc(w.gates(base), isOfTask))
 	if w.plan.Box.BeganCold(w.place(0, c.Attempt).CachesFolder()) {
-		w.notify(Notice{Kind: Note, Text: sandbox.ColdCaches})
+		w.notify(Notice{Kind: Note, Text: sandbox.ColdCaches()})
 	}
 	f := rep.Failure
 	switch {

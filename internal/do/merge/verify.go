@@ -182,7 +182,7 @@ func (k *checks) judgeTree(ctx context.Context, c queue.Command, key string, spe
 		return v, nil, fmt.Errorf("cannot verify %s: the gates were interrupted", c.Commit)
 	}
 	if rep.Cold && len(c.IDs) == 0 { // the target itself, of which nothing is new
-		k.o.Notify(queue.Note{Kind: queue.NoteSlow, Text: sandbox.ColdCaches})
+		k.o.Notify(queue.Note{Kind: queue.NoteSlow, Text: sandbox.ColdCaches()})
 	}
 	v.Green, v.Summary, v.Warnings = rep.Passed(), rep.Summary, rep.Warnings
 	v.Transient = rep.Failure != nil && rep.Failure.Transient

@@ -124,9 +124,24 @@ func (p Policy) WithCaches(caches []Cache, scratch string) (Policy, []string) {
 // coldFrom is how many bytes gates write to caches that were empty, at least: to warm ones they write less.
 const coldFrom = 32 << 20
 
-// ColdCaches is what a person reads when the gates of a verdict [BeganCold].
-const ColdCaches = "the caches of the build tools were empty, so these gates compiled or downloaded everything anew, " +
-	"as each verdict will; fill your own caches once: pawl doctor --warm"
+// ColdCaches is the note about a verdict whose gates [BeganCold].
+func ColdCaches() string {
+	home := os.Getenv("HOME")
+	then := "; fill your own caches once: pawl doctor --warm"
+	if why := HomeInTemp(home); why != "" {
+		then = ". " + why
+	}
+	return "the caches of the build tools were empty, so these gates compiled or downloaded everything anew, as each " +
+		"verdict will" + then
+}
+
+// HomeInTemp is the advice for a home folder in the folder of temporary files; "" for any other.
+func HomeInTemp(home string) string {
+	if !within(os.TempDir(), home) {
+		return ""
+	}
+	return "Your home folder is " + home + ", where agents can write, so caches in it are not used: have it elsewhere"
+}
 
 // BeganCold reports whether gates found their caches empty, by what they wrote to the folders of scratch.
 func BeganCold(caches []Cache, scratch string) bool {

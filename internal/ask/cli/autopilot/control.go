@@ -137,7 +137,11 @@ func suggestCommands(n overview.Need) string {
 		look, then = look+" --diff", fmt.Sprintf("pawl case approve %[1]s, pawl case redo %[1]s --feedback TEXT, or "+
 			"pawl case reject %[1]s", n.Case)
 	case n.Parked:
-		look, then = look+" --diff", "pawl queue retry "+n.Case+" to land it again, or "+then+" for another attempt"
+		own := ""
+		if n.Conflict {
+			own = "pawl queue add " + n.Case + " --commit BRANCH to land your own merge of it, "
+		}
+		look, then = look+" --diff", own+"pawl queue retry "+n.Case+" to land it again, or "+then+" for another attempt"
 	case n.What == board.Timeout && n.Extend != "":
 		then = "pawl case extend " + n.Case + " " + n.Extend + ", or " + then
 	case n.What == board.Blocked && n.Asks:

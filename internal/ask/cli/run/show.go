@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/config"
 	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/ask/console"
+	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
@@ -204,6 +205,9 @@ func showRun(ctx context.Context, a *command.App, p *action.Operator, r store.Ru
 	}
 	if box := action.SetupOf(r).Sandbox; box != "" {
 		a.Result("\nSandbox %s", box)
+	}
+	if task.Status == board.Blocked && state.Status == loop.Completed {
+		a.Result("\nIts task is blocked: %s", report.Line(task.Why, 500))
 	}
 	for _, line := range action.SetupOf(r).ListUndelivered(ctx, p.Store, "", r.ID, state.Status) {
 		a.Result("\n%s", line)

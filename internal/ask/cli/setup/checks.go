@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -26,7 +25,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/merge"
 	"github.com/pawl-dev/pawl/internal/do/sandbox"
-	"github.com/pawl-dev/pawl/internal/keep/files"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -251,11 +249,10 @@ func (k *checks) checkGates(ctx context.Context, a *command.App, c *config.Confi
 
 // hintForCold returns the advice for caches that the gates found empty.
 func hintForCold(warm bool, home string) string {
-	_, inTemp := files.Below(os.TempDir(), home)
+	inTemp := sandbox.HomeInTemp(home)
 	switch {
-	case inTemp:
-		return "Your home folder is " + home + ", where agents can write, so caches in it are not used: " +
-			"have it elsewhere"
+	case inTemp != "":
+		return inTemp
 	case warm:
 		return "They stay empty: the sandbox cannot show your caches here, see docs/safety.md"
 	}

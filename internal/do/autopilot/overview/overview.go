@@ -129,9 +129,10 @@ type Need struct {
 	What  board.Status `json:"what"` // blocked, review, failed or timeout
 	Why   string       `json:"why,omitempty"`
 	Run   string       `json:"run,omitempty"`
-	// Asks: its run takes an answer. Parked: its change waits in the merge queue.
-	Asks   bool `json:"asks,omitempty"`
-	Parked bool `json:"parked,omitempty"`
+	// Asks: its run takes an answer. Parked: its change waits in the merge queue, and Conflict: for a merge.
+	Asks     bool `json:"asks,omitempty"`
+	Parked   bool `json:"parked,omitempty"`
+	Conflict bool `json:"conflict,omitempty"`
 	// Extend are flags of case extend that give twice of the limit that it reached.
 	Extend string `json:"extend,omitempty"`
 }
@@ -292,8 +293,10 @@ func (v *View) readNeeds(ctx context.Context, db *store.Store, root string) erro
 		return err
 	}
 	for _, c := range list[:min(len(list), mostNeeds-len(v.NeedsYou))] {
-		n := Need{Case: c.ID, Title: c.Title, What: c.Status, Why: c.Why,
-			Parked: parked[c.ID] && c.Status == board.Blocked}
+		n := Need{Case: c.ID, Title: c.Title, What: c.Status, Why: c.Why}
+		if e, is := parked[c.ID]; is && c.Status == board.Blocked {
+			n.Parked, n.Conflict = true, e.Problem != nil && e.Problem.Conflict != nil
+		}
 		if r, err := db.Latest(ctx, root, c.ID); err == nil {
 			n.ofRun(r)
 		}
@@ -331,14 +334,16 @@ func extendFlags(s *loop.State) string {
 }
 
 // parkedTasks have changes that wait in the queue for a person.
-func parkedTasks(ctx context.Context, db *store.Store) (map[string]bool, error) {
-	parked := map[string]bool{}
+func parkedTasks(ctx context.Context, db *store.Store) (map[string]queue.Entry, error) {
+	parked := map[string]queue.Entry{}
 	targets, err := db.QueueTargets(ctx)
 	for _, target := range targets {
 		row, _, qerr := db.Queue(ctx, target)
 		err = errors.Join(err, qerr) // without a row there are no entries
 		for _, e := range row.State.Entries {
-			parked[e.ID] = parked[e.ID] || e.Status == queue.Parked
+			if e.Status == queue.Parked {
+				parked[e.ID] = e
+			}
 		}
 	}
 	return parked, err
