@@ -172,6 +172,11 @@ func openWorkplace(ctx context.Context, a *command.App, f autopilotFlags) (b wor
 	if s.Target, err = action.LandingTarget(ctx, c, repo); err != nil {
 		return b, err
 	}
+	b.screen.target = report.Line(command.BranchName(s.Target), 100)
+	b.screen.checkedOut = func() string {
+		head, _ := repo.Head(ctx) // it is only shown
+		return report.Line(command.BranchName(head.Branch), 100)
+	}
 	if b.t, s.Plan, err = session.NewTaskPlanner(ctx, a, c, repo, s.StateDir, f.run); err != nil {
 		return b, err
 	}

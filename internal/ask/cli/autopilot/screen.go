@@ -36,6 +36,9 @@ type autopilotScreen struct {
 	alarm   string          // of the queue, the last
 	covered bool            // by the dashboard
 	kept    []string        // the last lines, for afterwards
+
+	target     string        // the branch that work lands on; "" is not known
+	checkedOut func() string // the branch that the checkout is on; "" is none
 }
 
 // mostKept bounds what is printed when the dashboard is gone.
@@ -70,7 +73,11 @@ func (s *autopilotScreen) showNotice(n autopilot.Notice) {
 	}
 	switch n.Kind {
 	case autopilot.Began:
-		s.printLine(n.At, "Autopilot starts")
+		on := ""
+		if s.target != "" {
+			on = "; work lands on " + s.target
+		}
+		s.printLine(n.At, "Autopilot starts%s", on)
 	case autopilot.Recovered:
 		s.printLine(n.At, "%s: %s", n.Case, report.Line(n.Text, 300))
 	case autopilot.TaskBegan:
@@ -80,7 +87,7 @@ func (s *autopilotScreen) showNotice(n autopilot.Notice) {
 	case autopilot.TaskEnded:
 		s.showTaskEnd(n)
 	case autopilot.Landed:
-		s.printLine(n.At, "%s landed: %s", n.Case, report.Line(n.Title, 100))
+		s.printLine(n.At, "%s landed%s: %s", n.Case, s.whereLanded(), report.Line(n.Title, 100))
 	case autopilot.Alert:
 		s.printLine(n.At, "ATTENTION: %s", report.Line(n.Text, 500))
 	case autopilot.Checkpoint:
@@ -104,6 +111,22 @@ func (s *autopilotScreen) showNotice(n autopilot.Notice) {
 	case autopilot.Over:
 		s.printLine(n.At, "Autopilot ends: %s", report.Line(n.Text, 600))
 	}
+}
+
+// whereLanded names the branch of a landing, where that is not the one that anybody expects.
+func (s *autopilotScreen) whereLanded() string {
+	if s.target == "" {
+		return ""
+	}
+	switch here := s.checkedOut(); {
+	case here == "":
+		return " on " + s.target + ", which is not checked out here"
+	case here != s.target:
+		return " on " + s.target + ", while " + here + " is checked out here"
+	case slices.Contains([]string{"main", "master"}, here):
+		return ""
+	}
+	return " on " + s.target
 }
 
 // needsAction reports whether a person has to act on the notice.
