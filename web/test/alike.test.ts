@@ -217,6 +217,7 @@ const queue = () => ({
       pull_request: '',
       added_at: new Date().toISOString(),
       until: null,
+      then: '',
       actions: ['hold', 'drop', 'retry'],
     },
   ],

@@ -1,6 +1,7 @@
 package action
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,6 +63,7 @@ type QueueEntry struct {
 	Request  string     `json:"pull_request"`
 	AddedAt  time.Time  `json:"added_at"`
 	Until    *time.Time `json:"until" nullable:"true"`
+	Then     string     `json:"then" doc:"What the queue does with it at that time, if nobody acts: it leaves the queue, for example. Empty without a time."`
 	Actions  []string   `json:"actions" nullable:"false" doc:"hold, release, retry, drop, settle"`
 }
 
@@ -143,6 +145,11 @@ func Queued(s *queue.State, e *queue.Entry, working bool) QueueEntry {
 	}
 	if !e.Until.IsZero() {
 		q.Until = &e.Until
+		if e.Status == queue.Parked {
+			q.Then = map[queue.Action]string{queue.Skip: "it leaves the queue", queue.Retry: "it is tried again",
+				queue.Notify: "you are reminded of it"}[s.Policy.Action]
+			q.Then = cmp.Or(q.Then, "it stays parked")
+		}
 	}
 	switch e.Status {
 	case queue.Waiting:

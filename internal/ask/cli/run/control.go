@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -169,16 +171,15 @@ func showConflicts(ctx context.Context, a *command.App, p *action.Operator, r st
 			a.Result("%s: %s\n", report.Line(c.Path, 300), c.Why)
 		default:
 			a.Result("%s:\n", report.Line(c.Path, 300))
-			for line := range strings.Lines(c.Text) {
-				a.Result("%s\n", console.Printable(strings.TrimRight(line, "\r\n")))
+			for _, line := range conflictLines(c.Text) {
+				a.Result("%s\n", console.Printable(line))
 			}
 		}
 		open++
 	}
 	if open == 0 {
 		if len(all) == 0 {
-			a.Say("Run %s has no conflicts to settle. Continue with: %s", r.ID, bringsWorkHome(r))
-			return nil
+			return sayNoConflicts(ctx, a, p, r)
 		}
 		a.Say("Continue with: %s. Or choose again: pawl settle %s PATH --mine, --agent, --both or --edit",
 			bringsWorkHome(r), r.ID)
@@ -186,6 +187,60 @@ func showConflicts(ctx context.Context, a *command.App, p *action.Operator, r st
 	}
 	a.Say("Choose for each: pawl settle %s PATH --mine, --agent, --both or --edit. Then: %s", r.ID, bringsWorkHome(r))
 	return nil
+}
+
+// sayNoConflicts names the command that delivers work, if there is any left.
+func sayNoConflicts(ctx context.Context, a *command.App, p *action.Operator, r store.Run) error {
+	next := ""
+	status := loop.Status(r.Status)
+	left := action.SetupOf(r).ListUndelivered(ctx, p.Store, "", r.ID, status)
+	if len(left) > 0 || action.CanContinue(status) {
+		next = ". Continue with: " + bringsWorkHome(r)
+	}
+	a.Say("Run %s has no conflicts to settle%s", r.ID, next)
+	return nil
+}
+
+// linesAround is how many lines are printed before and after a conflict.
+const linesAround = 3
+
+// conflictLines are the lines of a file that are in conflict, with some around them, and how many are left out
+// between.
+func conflictLines(text string) (out []string) {
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	shown := make([]bool, len(lines))
+	begun := -1
+	for i, line := range lines {
+		line = strings.TrimRight(line, "\r")
+		rest := strings.TrimLeft(line, "<>")
+		isMark := len(line)-len(rest) >= 7
+		switch {
+		case isMark && line[0] == '<' && rest == " mine":
+			begun = i
+		case isMark && line[0] == '>' && rest == " agent" && begun >= 0:
+			for n := max(0, begun-linesAround); n <= min(len(lines)-1, i+linesAround); n++ {
+				shown[n] = true
+			}
+			begun = -1
+		}
+	}
+	if !slices.Contains(shown, true) {
+		return lines
+	}
+	left := 0
+	for i := range len(lines) + 1 {
+		isShown := i < len(lines) && shown[i]
+		if left > 0 && (isShown || i == len(lines)) {
+			out, left = append(out, fmt.Sprintf("… %s without a conflict", fault.Numbered(left, "line"))), 0
+		}
+		switch {
+		case isShown:
+			out = append(out, strings.TrimRight(lines[i], "\r"))
+		default:
+			left++
+		}
+	}
+	return out
 }
 
 // bringsWorkHome is the command that delivers the work of a run after its conflicts.

@@ -54,3 +54,25 @@ func TestGateWords(t *testing.T) {
 		t.Errorf("narrow: got %q, want %q", got, want)
 	}
 }
+
+// Of a long file only what is in conflict is printed, with some lines around it.
+func TestConflictLines(t *testing.T) {
+	t.Parallel()
+	same := strings.Repeat("same\n", 50)
+	conflict := "<<<<<<< mine\na\n||||||| base\nb\n=======\nc\n>>>>>>> agent\n"
+	around := "same\nsame\nsame\n"
+	for text, want := range map[string]string{
+		conflict:                        conflict,
+		same + conflict + same:          "… 47 lines without a conflict\n" + around + conflict + around + "… 47 lines without a conflict\n",
+		conflict + "x\n" + conflict:     conflict + "x\n" + conflict,
+		conflict + same + conflict:      conflict + around + "… 44 lines without a conflict\n" + around + conflict,
+		"same\r\n" + conflict:           "same\n" + conflict,
+		"no marks\n":                    "no marks\n",
+		same + "<<<<<<< mine\nno end\n": same + "<<<<<<< mine\nno end\n",
+		"<<< mine\n" + same + conflict:  "… 48 lines without a conflict\n" + around + conflict,
+	} {
+		if got := strings.Join(conflictLines(text), "\n") + "\n"; got != want {
+			t.Errorf("of %q:\n%s\nwant:\n%s", text, got, want)
+		}
+	}
+}
