@@ -63,7 +63,7 @@ type QueueEntry struct {
 	Request  string     `json:"pull_request"`
 	AddedAt  time.Time  `json:"added_at"`
 	Until    *time.Time `json:"until" nullable:"true"`
-	Then     string     `json:"then" doc:"What the queue does with it at that time, if nobody acts: it leaves the queue, for example. Empty without a time."`
+	Then     string     `json:"then" doc:"What happens at that time, if nobody acts."`
 	Actions  []string   `json:"actions" nullable:"false" doc:"hold, release, retry, drop, settle"`
 }
 

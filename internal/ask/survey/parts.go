@@ -69,14 +69,14 @@ func (r repository) findBelow(in string, around *part, depth int, left *int) (fo
 	return found
 }
 
-// surveyFolder is what was found in a folder below the root.
+// surveyFolder surveys a folder below the root.
 func (r repository) surveyFolder(name string, around *part) below {
 	sub := repository{filepath.Join(r.dir, name), r.lookPath}
 	b := below{name: name, part: sub.findEcosystems()}
 	b.addPart(sub.nodePart())
 	steps := strings.Split(name, string(filepath.Separator))
-	isPlace := len(steps) == 1 || len(steps) == 2 && slices.Contains(namesOf("folders of parts"), steps[0])
-	if isPlace || sub.has(namesOf("projects of Python")...) {
+	isOfParts := len(steps) == 2 && slices.Contains(namesOf("folders of parts"), steps[0])
+	if len(steps) == 1 || isOfParts || sub.has(namesOf("projects of Python")...) {
 		_, py := sub.pythonPart()
 		b.addPart(py)
 	}
@@ -91,7 +91,8 @@ func (r repository) surveyFolder(name string, around *part) below {
 			b.groups = lists.Union(b.groups, rule.group)
 		}
 	}
-	b.withGates = !slices.ContainsFunc(steps, func(s string) bool { return slices.Contains(namesOf("folders apart"), s) })
+	isAside := func(step string) bool { return slices.Contains(namesOf("folders apart"), step) }
+	b.withGates = !slices.ContainsFunc(steps, isAside)
 	isNew := func(group string) bool { return !slices.Contains(around.groups, group) }
 	isLeft := func(r rule) bool { return around.leavesOut(name, r.command) }
 	b.reached = !slices.ContainsFunc(b.groups, isNew) && !slices.ContainsFunc(runners, isLeft)
@@ -109,7 +110,12 @@ func (p *part) leavesOut(name, runner string) bool {
 }
 
 // severalFolders is how a command works in more than the folder where it starts.
-var severalFolders = lazy.Regexp(`--workspace|\b(cd|for|find|xargs|turbo|nx|lerna|workspaces?|--recursive|--filter)\b| -[rC] `)
+var severalFolders = lazy.Regexp(`--(workspace|recursive|filter)|\b(cd|for|find|xargs|turbo|nx|lerna|workspaces?)\b| -[rC] `)
+
+// needsTests is true where a test has to be green.
+func needsTests(gates []Gate) bool {
+	return slices.ContainsFunc(gates, func(g Gate) bool { return g.Kind == "test" && g.Required })
+}
 
 // addParts adds what lies below the root: gates where the root has no tests, else a note.
 func (r repository) addParts(p *part, none map[string]bool) {
@@ -123,15 +129,17 @@ func (r repository) addParts(p *part, none map[string]bool) {
 	found := r.findBelow(".", around, deepest, &left)
 	apart := lists.Pick(found, func(b below) (string, bool) { return b.name, b.apart && !b.reached })
 	r.warnUntested(p, apart)
-	alone := none["test"] || slices.ContainsFunc(p.gates, func(g Gate) bool { return g.Kind == "test" && g.Required })
+	alone := none["test"] || needsTests(p.gates)
 	var chosen, others []string
 	for _, b := range found {
 		tests := hasKind(b.gates, "test")
 		if !alone && tests {
 			repository{filepath.Join(r.dir, b.name), r.lookPath}.warnUntested(&b.part, nil)
 		}
-		required := slices.ContainsFunc(b.gates, func(g Gate) bool { return g.Kind == "test" && g.Required })
-		switch fits := b.withGates && len(chosen) < manyParts && tests && (required || !untested); {
+		if untested { // then only what has tests is better than nothing
+			tests = needsTests(b.gates)
+		}
+		switch fits := b.withGates && len(chosen) < manyParts && tests; {
 		case b.reached:
 		case !alone && fits:
 			chosen = append(chosen, b.name)

@@ -267,7 +267,8 @@ func writeOutHomes(text string) string {
 			value := strings.Trim(m[2], `"'`)
 			isOwn := strings.Contains(value, "("+m[1]+")") || strings.Contains(value, "{"+m[1]+"}")
 			if homePath().MatchString(value) && !isOwn {
-				text = strings.NewReplacer("$("+m[1]+")", value, "${"+m[1]+"}", value, "{{"+m[1]+"}}", value).Replace(text)
+				name := m[1]
+				text = strings.NewReplacer("$("+name+")", value, "${"+name+"}", value, "{{"+name+"}}", value).Replace(text)
 			}
 		}
 	}

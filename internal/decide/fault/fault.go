@@ -97,7 +97,8 @@ func ShellLine(commands []string) string {
 			parts[n] = strings.TrimSuffix(parts[n], ")") + " && " + rest + ")"
 			continue
 		}
-		if len(commands) > 1 && (isBelow || strings.ContainsAny(c, "|;")) {
+		isList := isBelow || strings.ContainsAny(c, "|;")
+		if isList && len(commands) > 1 {
 			c = "(" + c + ")"
 		}
 		parts = append(parts, c)

@@ -181,7 +181,8 @@ func storeOut(ctx context.Context, w *statements, step QueueStep) error {
 
 var queueActions = map[queue.Movement]board.Action{
 	queue.MoveQueued: board.Enqueue, queue.MoveLanded: board.Land, queue.MoveBlocked: board.Block,
-	queue.MoveRevert: board.Revert, queue.MoveReopen: board.Reopen, queue.MoveKept: board.Keep, queue.MoveDropped: board.Drop,
+	queue.MoveRevert: board.Revert, queue.MoveReopen: board.Reopen,
+	queue.MoveKept: board.Keep, queue.MoveDropped: board.Drop,
 }
 
 // moveQueued moves a case as the queue says. What the board refuses is no

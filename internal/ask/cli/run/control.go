@@ -230,7 +230,8 @@ func conflictLines(text string) (out []string) {
 	left := 0
 	for i := range len(lines) + 1 {
 		isShown := i < len(lines) && shown[i]
-		if left > 0 && (isShown || i == len(lines)) {
+		ends := isShown || i == len(lines)
+		if left > 0 && ends {
 			out, left = append(out, fmt.Sprintf("… %s without a conflict", fault.Numbered(left, "line"))), 0
 		}
 		switch {
