@@ -34,6 +34,7 @@ type Situation struct {
 	// Optional is true when what failed is an optional step.
 	Optional bool
 	Failed   []Use   // uses that failed so far, the last included
+	Before   []Use   // the same, and those before a person let the run continue
 	Learned  []Tally // from this run and those before
 	Own      []Strategy
 
@@ -60,18 +61,18 @@ func Next(s *Situation) Choice {
 	made, others, not := s.listCandidates()
 	for i := range made {
 		if c := &made[i]; !s.hasFailed(c.Name) {
-			return s.choiceOf(c, "made for ", ", not tried yet", not)
+			return s.choiceOf(c, "made for ", s.untriedText(c), not, c.Priority)
 		}
 	}
 	if c := s.nextUntried(others); c != nil {
 		if len(made) > 0 {
 			all := map[bool]string{true: "the strategy for ", false: "every strategy for "}[len(made) == 1]
-			return s.choiceOf(c, all, " was tried; trying another one", not)
+			return s.choiceOf(c, all, " was tried; trying another one", not, lowest)
 		}
 		if len(not) > 0 {
-			return s.choiceOf(c, "what is made for ", " has no effect here; trying another one", not)
+			return s.choiceOf(c, "what is made for ", " has no effect here; trying another one", not, lowest)
 		}
-		return s.choiceOf(c, "no strategy is meant for ", "; trying another one", nil)
+		return s.choiceOf(c, "no strategy is meant for ", "; trying another one", nil, lowest)
 	}
 	if len(made) == 0 {
 		return Choice{s.Current, "no other strategy helps against " + string(s.Class) + reasonsPassedOver(not, lowest)}
@@ -82,13 +83,28 @@ func Next(s *Situation) Choice {
 			next = &made[(i+1)%len(made)]
 		}
 	}
-	return s.choiceOf(next, "every strategy for ", " was tried; trying them again", not)
+	if len(made) == 1 {
+		return s.choiceOf(next, "the only strategy for ", " with an effect here was tried; trying it again", not, lowest)
+	}
+	return s.choiceOf(next, "every strategy for ", " was tried; trying them again", not, lowest)
 }
 
 // choiceOf explains why c is taken: two pieces around the class, what was learned of
-// it, and what was passed over.
-func (s *Situation) choiceOf(c *ranked, before, after string, not []passed) Choice {
-	return Choice{c.Name, before + string(s.Class) + after + c.learnedText(s) + reasonsPassedOver(not, c.Priority)}
+// it, and what was passed over of a priority above that one.
+func (s *Situation) choiceOf(c *ranked, before, after string, not []passed, above int) Choice {
+	return Choice{c.Name, before + string(s.Class) + after + c.learnedText(s) + reasonsPassedOver(not, above)}
+}
+
+// untriedText is about a strategy that did not fail since the run began, or since a person
+// let it continue.
+func (s *Situation) untriedText(c *ranked) string {
+	switch {
+	case slices.Contains(s.Before, Use{s.Class, c.Name}):
+		return ", tried before, and again since a person let the run continue"
+	case c.learnedText(s) != "":
+		return ", not tried yet in this run"
+	}
+	return ", not tried yet"
 }
 
 // ranked is a candidate with its place in the order.

@@ -74,7 +74,9 @@ func TestWhatHasNoEffectIsNotChosen(t *testing.T) {
 		{"no better snapshot", everything(failure.TestFailure, "default", "diagnose"),
 			func(s *strategy.Situation) { s.CanRewind = false }, "stronger-agent", "not rewind: there is no better snapshot to go back to"},
 		{"no stronger agent either", everything(failure.TestFailure, "default", "diagnose"),
-			func(s *strategy.Situation) { s.CanRewind, s.CanStronger = false, false }, "diagnose", "trying them again"},
+			func(s *strategy.Situation) { s.CanRewind, s.CanStronger = false, false }, "diagnose", "the only strategy for " +
+				"test_failure with an effect here was tried; trying it again; not rewind: there is no better snapshot to go back " +
+				"to; not stronger-agent: agents.stronger names no agent"},
 		{"no fallback agent", everything(failure.RateLimit, "default"),
 			func(s *strategy.Situation) { s.CanFallback = false }, "aggressive-timeout", "what is made for rate_limit has no effect here; trying another one"},
 		{"a gate's service is down", everything(failure.ServiceUnavailable, "default", "aggressive-timeout"),
@@ -92,7 +94,7 @@ func TestWhatHasNoEffectIsNotChosen(t *testing.T) {
 		{"no limit to raise", everything(failure.Timeout, "default"),
 			func(s *strategy.Situation) { s.IterationTimeout = 0 }, "fallback-providers", "there is no iteration_timeout to raise"},
 		{"nothing optional", everything(failure.Timeout, "default", "aggressive-timeout", "fallback-providers", "reduced-parallelism"),
-			func(s *strategy.Situation) { s.HasOptional = false }, "aggressive-timeout", "trying them again"},
+			func(s *strategy.Situation) { s.HasOptional = false }, "aggressive-timeout", "trying it again"},
 		{"nothing at all", everything(failure.Timeout, "default", "reduced-parallelism"),
 			func(s *strategy.Situation) { s.IterationTimeout, s.CanFallback, s.HasOptional = 0, false, false }, "reduced-parallelism", "no other strategy helps against timeout"},
 	} {
@@ -107,6 +109,31 @@ func TestWhatHasNoEffectIsNotChosen(t *testing.T) {
 }
 
 // A use that failed for one class may still be right for another.
+func TestWhyNamesEarlierTries(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		given func(s *strategy.Situation)
+		want  string
+	}{
+		{"never", func(*strategy.Situation) {}, "made for test_failure, not tried yet"},
+		{"in other runs", func(s *strategy.Situation) {
+			s.Learned = strategy.Learn(nil, strategy.Credit{Class: failure.TestFailure, Strategy: "diagnose"}, 1)
+		}, "made for test_failure, not tried yet in this run; whether it helps here is not known: it did in 0 of 1 uses"},
+		{"before an answer", func(s *strategy.Situation) {
+			s.Before = []strategy.Use{{Class: failure.TestFailure, Strategy: "diagnose"}}
+		}, "made for test_failure, tried before, and again since a person let the run continue"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := everything(failure.TestFailure, "default")
+			s.CanRewind, s.CanStronger = false, false
+			c.given(s)
+			if got := strategy.Next(s); got.Name != "diagnose" || got.Why != c.want {
+				t.Errorf("Next is %q (%s), want diagnose (%s)", got.Name, got.Why, c.want)
+			}
+		})
+	}
+}
+
 func TestUsesCountByClass(t *testing.T) {
 	s := everything(failure.Lint)
 	s.Failed = []strategy.Use{{Class: failure.TestFailure, Strategy: "diagnose"}}
