@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/delivery"
 	"github.com/pawl-dev/pawl/internal/do/git"
@@ -82,6 +83,18 @@ type Work struct {
 	Tree     *workspace.Checkout
 	From, To string
 	Said     string // whence it is; "" is this machine's snapshots
+
+	began string // the tree before the run, where From has the person's later edits, too
+}
+
+// PersonsEdits are the files that the person changed while the run worked, and that came
+// into its workspace.
+func (w *Work) PersonsEdits(ctx context.Context) ([]string, error) {
+	if w.began == "" || w.began == w.From {
+		return nil, nil
+	}
+	changes, err := w.Tree.TreeChanges(ctx, w.began, w.From)
+	return lists.Each(changes, func(c git.Change) string { return c.Path }), err
 }
 
 // WorkOf is the work of a run, by its snapshots, or else what landed of it, or what another machine sent to the
@@ -95,6 +108,9 @@ func (p *Runs) WorkOf(ctx context.Context, r store.Run) (w Work, err error) {
 		if len(snaps) > 0 {
 			base := delivery.BaseOf(statedir.Of(r.Root, p.Env), r.ID)
 			w.From, w.To = cmp.Or(SetupOf(r).TaskBase, base, snaps[0].Tree), snaps[len(snaps)-1].Tree
+			if w.From == base {
+				w.began = snaps[0].Tree
+			}
 			return w, nil
 		}
 	}

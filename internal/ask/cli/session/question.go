@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/console"
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/control"
+	"github.com/pawl-dev/pawl/internal/decide/deliver"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
@@ -127,9 +128,7 @@ func PrintQuestion(a *command.App, run string, task *board.Case, st loop.Status,
 	if q.Pattern != "" {
 		a.Result("Pattern: %s\n", q.Pattern)
 	}
-	if changes != "" {
-		a.Result("\nWhat the run changed:\n%s", changes)
-	}
+	a.Result("%s", changes)
 	if len(q.Choices) > 0 {
 		printChoices(a, run, st, q, here)
 		return
@@ -193,26 +192,36 @@ func printChoices(a *command.App, run string, st loop.Status, q *loop.Question, 
 	a.Result("All of it:        pawl show %s, pawl show %s --diff\n\n", run, run)
 }
 
-// shownChanges is the diff for a question, unless the configuration leaves it out.
+// shownChanges shows the changes of the run, unless the configuration leaves them out, and names
+// the files that the person changed meanwhile. It is "" outside of git.
 func (s *Session) shownChanges(run string, q *loop.Question) string {
-	if q.NoDiff {
-		return ""
-	}
-	return s.beginningOfChanges(run)
-}
-
-// beginningOfChanges returns the beginning of what the run changed, "" outside of git.
-func (s *Session) beginningOfChanges(run string) string {
-	if s.Tree == nil {
+	if s.Tree == nil || s.Store == nil {
 		return ""
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), command.DiffBound)
 	defer cancel()
-	snaps, err := s.Tree.Snapshots(ctx, run)
-	if err != nil || len(snaps) == 0 {
+	r, err := s.Store.Run(ctx, run)
+	if err != nil {
 		return ""
 	}
-	patch, cut, err := s.Tree.Diff(ctx, snaps[0].Tree, snaps[len(snaps)-1].Tree, command.ShownDiff)
+	w, err := s.App.Operator(s.Store, r.Root).WorkOf(ctx, r)
+	if err != nil {
+		return ""
+	}
+	shown := ""
+	if !q.NoDiff {
+		shown = beginningOfChanges(ctx, run, &w)
+	}
+	if mine, err := w.PersonsEdits(ctx); err == nil && len(mine) > 0 {
+		shown += fmt.Sprintf("\nYour own edits came in while it worked: %s. They may be why a gate is red; giving up leaves "+
+			"them as they are.\n", deliver.Some(mine))
+	}
+	return shown
+}
+
+// beginningOfChanges returns the beginning of a run's work; "" when there is none.
+func beginningOfChanges(ctx context.Context, run string, w *action.Work) string {
+	patch, cut, err := w.Tree.Diff(ctx, w.From, w.To, command.ShownDiff)
 	if err != nil || patch == "" {
 		return ""
 	}
@@ -221,6 +230,7 @@ func (s *Session) beginningOfChanges(run string) string {
 		lines, cut = lines[:command.ShownLines], true
 	}
 	var b strings.Builder
+	b.WriteString("\nWhat the run changed:\n")
 	for _, l := range lines {
 		b.WriteString("  " + console.Printable(l) + "\n")
 	}

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/control"
@@ -68,15 +70,17 @@ func TestChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Session{Tree: tree}
+	w := action.Work{Tree: tree}
 	for n, lines := range []int{0, 20, 200} {
 		if err := os.WriteFile(filepath.Join(dir, "a"), []byte(strings.Repeat("x\n", lines)), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := tree.Snapshot(t.Context(), "r1", n, workspace.SnapshotOptions{}); err != nil {
+		snap, err := tree.Snapshot(t.Context(), "r1", n, workspace.SnapshotOptions{})
+		if err != nil {
 			t.Fatal(err)
 		}
-		got := s.beginningOfChanges("r1")
+		w.From, w.To = cmp.Or(w.From, snap.Tree), snap.Tree
+		got := beginningOfChanges(t.Context(), "r1", &w)
 		if added, want := strings.Count(got, "\n  +x"), min(lines, command.ShownLines-5); added != want {
 			t.Errorf("%d lines: %d are shown, want %d:\n%s", lines, added, want, got)
 		}
