@@ -10,11 +10,13 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/deliver"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/engine/lanes"
@@ -426,9 +428,17 @@ func unansweredSteps(asked []loop.Asks, rows []store.Control) []loop.Asks {
 	})
 }
 
-// StartCommand starts the procedure or the workflow of a run anew.
+// StartCommand starts the procedure or the workflow of a run anew, with the words that it was given.
 func StartCommand(r store.Run) string {
-	return "pawl run " + fault.QuoteShell(cmp.Or(SetupOf(r).Flags.File, r.Name))
+	line, given := "pawl run", SetupOf(r).Flags
+	work := given.Work
+	if len(work) > 300 || strings.ContainsFunc(work, unicode.IsControl) {
+		work = "…"
+	}
+	for _, word := range lists.NonEmpty(cmp.Or(given.File, r.Name), work) {
+		line += " " + fault.QuoteShell(word)
+	}
+	return line
 }
 
 // ListExecutions returns the executions of a workflow's steps in the order of their
