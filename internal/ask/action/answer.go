@@ -142,15 +142,22 @@ func (p *Operator) Answer(ctx context.Context, r store.Run, step string, words [
 	if r.Kind == "task" {
 		return false, p.Reopen(ctx, r, "a person answered")
 	}
-	where := "The answer is kept and goes into the next prompt."
-	if s.Question != nil && s.Question.Asker != "" {
-		where = "The answer is kept."
-	}
-	if rep.Choice.Do == control.ReviewAgain {
-		where = "The answer is kept."
-	}
-	p.Say("%s", where)
+	p.sayKept(&s, rep)
 	return true, nil
+}
+
+// sayKept reports how an answer is used that lets the run continue.
+func (p *Operator) sayKept(s *loop.State, rep Reply) {
+	ofStep := s.Question != nil && s.Question.Asker != ""
+	switch {
+	case ofStep, rep.Choice.Do == control.ReviewAgain:
+		p.Say("The answer is kept.")
+	case rep.Text == "" && rep.Choice.Answer == "":
+		p.Say("The agent tries again, with what is known of the failure and no words of yours. Words can follow the "+
+			"number: %d \"what to do differently\"", rep.Number)
+	default:
+		p.Say("The answer is kept and goes into the next prompt.")
+	}
 }
 
 // EndByOption carries out an option that ends the run. It needs no agent and no

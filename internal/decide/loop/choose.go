@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/failure"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/strategy"
 )
 
@@ -69,6 +70,18 @@ func (s tactics) chooseStrategy(r *Record) (why string, rewind int) {
 	return why, rewind
 }
 
+// strategyAnew is the strategy that a failure asks for when a person lets the run
+// continue, where none counts as tried; "" for none. It moves no files and changes no provider.
+func (s tactics) strategyAnew(r *Record) string {
+	if r.Outcome != Failed || r.Failure == nil || r.Failure.Kind == failure.Permanent {
+		return ""
+	}
+	again := *s.State
+	again.Used, again.Strategy, again.Best, again.Policy.Fallback = nil, s.Policy.firstStrategy(), Best{}, nil
+	tactics{&again}.chooseStrategy(r)
+	return again.Strategy
+}
+
 // timedOut is true when a time limit of pawl's ended what failed.
 func (r *Record) timedOut() bool {
 	f := r.Failure
@@ -109,11 +122,16 @@ func (s tactics) situationAfter(r *Record) strategy.Situation {
 		Gate: f.Step != "" && !ofAgent, Fixed: fixed, Steps: r.Steps != nil,
 		Unheard:  r.Steps != nil && !ofAgent,
 		Optional: r.Steps != nil && r.Steps.Missed > 0 && len(r.Steps.Failed) == 0,
-		Failed:   s.Used, Learned: s.Learned, Own: p.Strategies,
+		Failed:   s.Used, Before: lists.Pick(s.Recent, (*Past).failedUse), Learned: s.Learned, Own: p.Strategies,
 		CanFallback: len(p.Fallback) > 0, CanStronger: p.Stronger != "",
 		CanRewind: s.canRewind(r), HasOptional: p.HasOptional,
 		IterationTimeout: p.IterationTimeout, Ceiling: p.IterationCeiling,
 	}
+}
+
+// failedUse is the use of a strategy that failed in the iteration.
+func (p *Past) failedUse() (strategy.Use, bool) {
+	return strategy.Use{Class: failure.Class(p.Class), Strategy: p.Strategy}, p.Outcome == Failed
 }
 
 // canRewind is true when there is a snapshot that is better than the tree.

@@ -84,7 +84,8 @@ func (s turn) issueFollowUp(e *Event, r *Record) {
 func (s turn) finishWithFeedback(c *Command, r *Record) {
 	if q := c.Question; q != nil {
 		f := s.feedbackOn(r)
-		q.Items, q.Step = f.Items, f.Step
+		q.Items, q.Step, q.ExitCode, q.Notes = f.Items, f.Step, f.ExitCode, f.Notes
+		q.Strategy = s.strategyAnew(r)
 	}
 	s.finishSession(c)
 }

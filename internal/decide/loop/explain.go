@@ -74,17 +74,7 @@ func (s *State) sameAgain() string {
 	if n < 2 || last == "" {
 		return ""
 	}
-	return fmt.Sprintf("The same failure for the %s time in a row: earlier repairs did not help.", ordinalOf(n))
-}
-
-func ordinalOf(n int) string {
-	switch n {
-	case 2:
-		return "second"
-	case 3:
-		return "third"
-	}
-	return fmt.Sprintf("%dth", n)
+	return fmt.Sprintf("The same failure %d times in a row: earlier repairs did not help.", n)
 }
 
 // noteRewind rewrites a feedback whose iteration's files were replaced by those of the
@@ -139,6 +129,14 @@ func (s *State) lastFeedback() *Feedback {
 		f.Items, f.Step = c.Items, c.Step
 	}
 	return f
+}
+
+// remind adds the question, what the last iteration left to repair, and what was noted about it.
+func (q *Question) remind(f *Feedback) {
+	if q != nil {
+		f.Question, f.Asker, f.Items, f.Step, f.ExitCode = q.Text, q.Asker, q.Items, q.Step, q.ExitCode
+		f.Notes = lists.Union(f.Notes, q.Notes...)
+	}
 }
 
 const maxTried = 5

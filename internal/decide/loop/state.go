@@ -254,10 +254,14 @@ type Question struct {
 	Choices  []control.Choice `json:"choices,omitempty"`
 	Attempts []string         `json:"attempts,omitempty"`
 	Pattern  string           `json:"pattern,omitempty"` // in words
-	// Items are what the last iteration left to repair, and Step its red gate;
-	// both go into the prompt after an answer.
-	Items []failure.Item `json:"items,omitempty"`
-	Step  string         `json:"step,omitempty"`
+	// Items are what the last iteration left to repair, Step its red gate and ExitCode
+	// that one's; they go into the prompt after an answer, and so do the Notes.
+	Items    []failure.Item `json:"items,omitempty"`
+	Step     string         `json:"step,omitempty"`
+	ExitCode int            `json:"exit_code,omitempty"`
+	Notes    []string       `json:"notes,omitempty"`
+	// Strategy is the one that the failure asks for when the run continues; "" is the first.
+	Strategy string `json:"strategy,omitempty"`
 	// Asker is the workflow's step that asks; "" for any other question.
 	Asker string `json:"asker,omitempty"`
 	// Open are the questions of all steps that ask, where several do; the first is

@@ -195,9 +195,8 @@ func stopCommand(c Cause) *Command {
 	case CauseRaced:
 		return &Command{Status: Stopped, Why: "another agent was the first with verified work"}
 	case CauseSettled:
-		return &Command{
-			Status: Stopped, Why: "its task was landed or taken over by somebody else meanwhile", Resting: Resting{Settled: true},
-		}
+		return &Command{Status: Stopped, Why: "its task was landed or taken over by somebody else meanwhile",
+			Resting: Resting{Settled: true}}
 	case CauseAutopilot:
 		return &Command{Status: Interrupted, Why: "the autopilot was stopped"}
 	case CauseTerminate:
@@ -238,9 +237,7 @@ func (s turn) personAnswered(e *Event) {
 	if chosen.Do == control.Raise {
 		s.raiseGuard(guard)
 	}
-	if q != nil {
-		f.Question, f.Items, f.Step, f.Asker = q.Text, q.Items, q.Step, q.Asker
-	}
+	q.remind(f)
 	s.addMemory(f.asMemory()...)
 	f.Tried = s.failuresBefore(s.Iteration)
 	for _, p := range slices.Backward(s.Recent) {
@@ -285,9 +282,7 @@ func (s turn) runResumed(e *Event) {
 		return
 	}
 	f := s.lastFeedback()
-	if q != nil && len(f.Items) == 0 {
-		f.Items, f.Step = q.Items, q.Step
-	}
+	q.remind(f)
 	s.goOn(f)
 }
 
@@ -306,8 +301,11 @@ func (s *State) rearmGuards() {
 	s.Guards = Guards{}
 	s.Waits = 0
 	s.Used, s.Trial, s.Kept = nil, Trial{}, nil
-	s.Question = nil
 	s.Strategy = s.Policy.firstStrategy()
+	if q := s.Question; q != nil && s.Policy.Strategy == "" {
+		s.Strategy = cmp.Or(q.Strategy, s.Strategy)
+	}
+	s.Question = nil
 	s.StopAsked, s.PauseAsked = NoCause, false
 	if s.Policy.MaxIterations > 0 {
 		s.Limit = max(s.Limit, s.Iteration+s.Policy.MaxIterations)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/ask/action"
@@ -182,6 +183,9 @@ func printChoices(a *command.App, run string, st loop.Status, q *loop.Question, 
 		words := "\"what to do differently\""
 		if q.Choices[0].Do == control.Accept { // green work waits for its review
 			words = "approve, or: pawl answer " + run + " \"reject: what must change\""
+		}
+		if slices.ContainsFunc(q.Choices, func(c control.Choice) bool { return c.Advice && !c.Needs }) {
+			a.Result("With guidance:    pawl answer %s NUMBER \"what to do differently\"\n", run)
 		}
 		a.Result("Or in your words: pawl answer %s %s\n", run, words)
 		isAtLimit := st == loop.Exhausted || st == loop.TimedOut // which has to be raised
