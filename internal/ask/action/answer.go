@@ -220,7 +220,8 @@ func (p *Operator) printTaskEnded(ctx context.Context, r store.Run, chosen contr
 			where += " on " + host + "; see its work here: pawl show " + r.Name + " --diff"
 		}
 		p.Say("You have taken over %s, which stays blocked. Its workspace: %s", r.Name, where)
-		p.Say("  Give it back to pawl:  pawl case retry %s", r.Name)
+		p.Say("  Land what you finished there:  pawl queue land %s", r.Name)
+		p.Say("  Give it back to pawl:          pawl case retry %s", r.Name)
 	case control.GiveUp:
 		return p.giveUpTask(ctx, r, chosen.To)
 	}

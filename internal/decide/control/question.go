@@ -64,6 +64,8 @@ type Offer struct {
 	Kept int
 	// Elsewhere is true where another program works: no loop of pawl's ends.
 	Elsewhere bool
+	// Task is true for the work of a task, which stays in its workspace and lands by the queue.
+	Task bool
 	// TestStays is true when no agent may change the test that fails.
 	TestStays bool
 }
@@ -103,8 +105,11 @@ func otherChoices(o Offer) []Choice {
 		list = append(list, Choice{Text: "Accept the work as it is", Do: Accept})
 	}
 	take := "Take it over yourself: pawl stops, and the work comes into your files"
-	if o.Elsewhere {
+	switch {
+	case o.Elsewhere:
 		take = "Take it over yourself: the files stay as they are"
+	case o.Task:
+		take = "Take it over yourself: pawl stops, and you finish the work in its workspace"
 	}
 	list = append(list, Choice{Text: take, Do: TakeOver})
 	if o.Kept > 0 {
@@ -117,8 +122,8 @@ func otherChoices(o Offer) []Choice {
 }
 
 // Verdicts are the options on green work that waits for its review. again
-// offers another look by an agent.
-func Verdicts(again bool) []Choice {
+// offers another look by an agent; task is true for the work of a task.
+func Verdicts(again, task bool) []Choice {
 	list := []Choice{
 		{Text: "Approve the work", Do: Accept},
 		{Text: "Reject it, and say what must change", Do: TryAgain, Advice: true, Needs: true},
@@ -126,7 +131,7 @@ func Verdicts(again bool) []Choice {
 	if again {
 		list = append(list, Choice{Text: "Let the agent review it again", Do: ReviewAgain})
 	}
-	return append(list, otherChoices(Offer{})...)
+	return append(list, otherChoices(Offer{Task: task})...)
 }
 
 // Ask words the question after attempts that did not pass: what stands in the

@@ -333,7 +333,7 @@ var unchecked = map[string]string{
 
 // offerAfter lists the choices that help now; guard is the one that stopped the loop, "" none.
 func (s *State) offerAfter(guard string) control.Offer {
-	o := control.Offer{}
+	o := control.Offer{Task: s.Policy.Kind == Task}
 	if n := len(s.Recent); n > 0 && s.Policy.Kind != Workflow {
 		last := s.Recent[n-1]
 		if s.Best.Snapshot != "" && s.Best.Number < last.Number && s.Best.Score > last.Score {

@@ -234,8 +234,8 @@ func (s turn) reviewOver(e *Event, r *Record) {
 
 // askReview asks a person for the verdict.
 func (s turn) askReview(why string) {
-	q := s.newQuestion(why+"\n\nApprove or reject?", control.Verdicts(s.Policy.Reviewer != Person))
-	s.finishSession(&Command{Status: Pending, Why: why, Question: q})
+	choices := control.Verdicts(s.Policy.Reviewer != Person, s.Policy.Kind == Task)
+	s.finishSession(&Command{Status: Pending, Why: why, Question: s.newQuestion(why+"\n\nApprove or reject?", choices)})
 }
 
 // Answer is what a person says about work that waits for its review.

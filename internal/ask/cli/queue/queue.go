@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -47,8 +48,9 @@ func Command(a *command.App) *cobra.Command {
 // OpenQueue is a queue with what it came from.
 type OpenQueue struct {
 	*merge.Queue
-	l     *session.Landing
-	store *store.Store
+	l      *session.Landing
+	store  *store.Store
+	config *config.Config
 }
 
 // WithQueue opens the queue of the target, without a sandbox: to look and to ask.
@@ -76,7 +78,7 @@ func openQueue(ctx context.Context, a *command.App, c *config.Config, db *store.
 		return nil, err
 	}
 	q, err := merge.Open(ctx, o)
-	return &OpenQueue{q, l, db}, err
+	return &OpenQueue{q, l, db, c}, err
 }
 
 // queueWishCommand asks something of entries, or of the whole queue.
@@ -161,7 +163,7 @@ func queueAddCommand(a *command.App) *cobra.Command {
 	cmd := command.Leaf("add TASK", "Queue a task's change to be landed", command.ExactlyOne("the id of a task"),
 		func(ctx context.Context, args []string) error {
 			return WithQueue(ctx, a, func(q *OpenQueue) error {
-				id, err := queueTask(ctx, q, args[0], commit, allow)
+				id, err := queueTask(ctx, a, q, args[0], commit, allow)
 				if err != nil {
 					return err
 				}
@@ -178,7 +180,7 @@ func queueAddCommand(a *command.App) *cobra.Command {
 }
 
 // queueTask queues the result of one task.
-func queueTask(ctx context.Context, q *OpenQueue, text, commit string, allow []string) (string, error) {
+func queueTask(ctx context.Context, a *command.App, q *OpenQueue, text, commit string, allow []string) (string, error) {
 	id, err := action.CaseID(text)
 	if err != nil {
 		return "", err
@@ -191,7 +193,10 @@ func queueTask(ctx context.Context, q *OpenQueue, text, commit string, allow []s
 		return "", command.Usage("%s is an operation; only tasks are landed", id)
 	}
 	if commit == "" {
-		if commit, err = findWorkCommit(ctx, q, id); err != nil {
+		if commit, err = collectWork(ctx, a, q, &c); err == nil && commit == "" {
+			commit, err = findWorkCommit(ctx, q, id)
+		}
+		if err != nil {
 			return "", err
 		}
 	} else if found, err := q.l.Repo.Find(ctx, commit); err != nil || found == "" {
@@ -199,6 +204,31 @@ func queueTask(ctx context.Context, q *OpenQueue, text, commit string, allow []s
 	}
 	e := merge.Entry{ID: id, Commit: commit, Title: c.Title, Priority: c.Priority, Allow: allow}
 	return id, q.Add(ctx, e)
+}
+
+// collectWork commits what is in the workspace of a task that no agent works on, as when a person
+// has taken it over; "" where there is no change, or no workspace here.
+func collectWork(ctx context.Context, a *command.App, q *OpenQueue, c *board.Case) (string, error) {
+	row, isKept, err := q.store.Workspace(ctx, c.ID)
+	isBusy := c.Status == board.Active || c.Status == board.Review || c.Status == board.Done
+	if _, gone := os.Stat(row.Dir); err != nil || !isKept || isBusy || gone != nil {
+		return "", err
+	}
+	clones, err := a.Pool(ctx, q.config, q.store)
+	if err != nil {
+		return "", err
+	}
+	w, err := clones.Reclaim(ctx, c.ID, row.Base)
+	if err != nil {
+		return "", err
+	}
+	commit, err := clones.Collect(ctx, w, fmt.Sprintf("%s: %s\n\nPawl-Task: %[1]s\n", c.ID, c.Title))
+	err = errors.Join(err, clones.Release(context.WithoutCancel(ctx), w, pool.Keep(row.Why)))
+	if err != nil || commit == row.Base {
+		return "", err
+	}
+	a.Say("The work in the workspace of %s is commit %.10s.", c.ID, commit)
+	return commit, nil
 }
 
 // findWorkCommit returns the commit of a task's work, or of its branch if that is not
@@ -226,7 +256,7 @@ func queueLandCommand(a *command.App) *cobra.Command {
 			return a.WithOperator(ctx, func(p *action.Operator) error {
 				return withQueue(ctx, a, p, unsandboxed, func(q *OpenQueue) error {
 					for _, t := range args {
-						if err := queueAndRelease(ctx, q, t, commit, allow); err != nil {
+						if err := queueAndRelease(ctx, a, q, t, commit, allow); err != nil {
 							return err
 						}
 					}
@@ -301,12 +331,12 @@ func withQueue(ctx context.Context, a *command.App, p *action.Operator, unsandbo
 	if err != nil {
 		return err
 	}
-	return land(&OpenQueue{m, l, p.Store})
+	return land(&OpenQueue{m, l, p.Store, c})
 }
 
 // queueAndRelease queues a task that is not queued as it is, and lets it go on
 // where it was on hold.
-func queueAndRelease(ctx context.Context, q *OpenQueue, text, commit string, allow []string) error {
+func queueAndRelease(ctx context.Context, a *command.App, q *OpenQueue, text, commit string, allow []string) error {
 	id, err := action.CaseID(text)
 	if err != nil {
 		return err
@@ -317,7 +347,7 @@ func queueAndRelease(ctx context.Context, q *OpenQueue, text, commit string, all
 	}
 	e, queued := row.State.Find(id)
 	if !queued || commit != "" {
-		if _, err := queueTask(ctx, q, id, commit, allow); err != nil {
+		if _, err := queueTask(ctx, a, q, id, commit, allow); err != nil {
 			return err
 		}
 	}
