@@ -206,10 +206,7 @@ func showRun(ctx context.Context, a *command.App, p *action.Operator, r store.Ru
 	if box := action.SetupOf(r).Sandbox; box != "" {
 		a.Result("\nSandbox %s", box)
 	}
-	if task.Status == board.Blocked && state.Status == loop.Completed {
-		a.Result("\nIts task is blocked: %s", report.Line(task.Why, 500))
-	}
-	for _, line := range action.SetupOf(r).ListUndelivered(ctx, p.Store, "", r.ID, state.Status) {
+	for _, line := range linesNotLanded(ctx, p, r, &task, state.Status) {
 		a.Result("\n%s", line)
 	}
 	a.Result("\n\n")
@@ -224,6 +221,15 @@ func showRun(ctx context.Context, a *command.App, p *action.Operator, r store.Ru
 		session.PrintQuestion(a, r.ID, &task, state.Status, state.Question, "", false)
 	}
 	return nil
+}
+
+// linesNotLanded lists reasons for which the work of a run has not reached the person.
+func linesNotLanded(ctx context.Context, p *action.Operator, r store.Run, task *board.Case, st loop.Status) []string {
+	lines := action.SetupOf(r).ListUndelivered(ctx, p.Store, "", r.ID, st)
+	if task.Status == board.Blocked && st == loop.Completed {
+		lines = append([]string{"Its task is blocked: " + report.Line(task.Why, 500)}, lines...)
+	}
+	return lines
 }
 
 // wide is the terminal that has room for the names of gates.
