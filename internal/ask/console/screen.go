@@ -150,8 +150,8 @@ func (s *Screen) printResumed(n engine.Notice) {
 	s.printLine(n.At, "Resuming %s: %s from iteration %d%s", kindWord(st), s.name, st.Iteration, limit)
 	s.printLine(n.At, "Previous session: %s in %s", Iterations(st.Iteration), allTime(st.Spent))
 	if most := st.Policy.MaxIterations; most > 0 && st.Limit > most {
-		s.printLine(n.At, "It may continue up to iteration %d: max_iterations, %d, counts from where a person let it continue",
-			st.Limit, most)
+		s.printLine(n.At, "It may continue up to iteration %d: max_iterations, %d, counts from where a person "+
+			"let it continue", st.Limit, most)
 	}
 	if n.Text != "" {
 		s.sayDetail("%s", n.Text)

@@ -81,7 +81,8 @@ func (d draft) fromCommand() (runplan.Agent, error) {
 	own := runplan.Agent{Adapter: adapter}
 	own.Account = d.accountOf(name, argv, own)
 	err = d.checkInstalled(name, own)
-	if e, ok := errors.AsType[*fault.Error](err); ok && len(e.Hints) > 0 { // the program is no entry of the configuration
+	// The program is no entry of the configuration.
+	if e, ok := errors.AsType[*fault.Error](err); ok && len(e.Hints) > 0 {
 		e.Hints[0] = "Install " + argv[0] + ", or correct --agent-cmd"
 	}
 	return own, err

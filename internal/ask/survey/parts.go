@@ -109,8 +109,9 @@ func (p *part) leavesOut(name, runner string) bool {
 	})
 }
 
-// severalFolders is how a command works in more than the folder where it starts.
-var severalFolders = lazy.Regexp(`--(workspace|recursive|filter)|\b(cd|for|find|xargs|turbo|nx|lerna|workspaces?)\b| -[rC] `)
+// severalFolders matches a command that works in more than the folder where it starts.
+var severalFolders = lazy.Regexp(
+	`--(workspace|recursive|filter)|\b(cd|for|find|xargs|turbo|nx|lerna|workspaces?)\b| -[rC] `)
 
 // needsTests is true where a test has to be green.
 func needsTests(gates []Gate) bool {

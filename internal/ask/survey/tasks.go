@@ -268,7 +268,8 @@ func writeOutHomes(text string) string {
 			isOwn := strings.Contains(value, "("+m[1]+")") || strings.Contains(value, "{"+m[1]+"}")
 			if homePath().MatchString(value) && !isOwn {
 				name := m[1]
-				text = strings.NewReplacer("$("+name+")", value, "${"+name+"}", value, "{{"+name+"}}", value).Replace(text)
+				asValue := strings.NewReplacer("$("+name+")", value, "${"+name+"}", value, "{{"+name+"}}", value)
+				text = asValue.Replace(text)
 			}
 		}
 	}

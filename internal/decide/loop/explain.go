@@ -131,8 +131,8 @@ func (s *State) lastFeedback() *Feedback {
 	return f
 }
 
-// remind adds the question, what the last iteration left to repair, and what was noted about it.
-func (q *Question) remind(f *Feedback) {
+// addToFeedback adds the question, what the last iteration left to repair, and what was noted about it.
+func (q *Question) addToFeedback(f *Feedback) {
 	if q != nil {
 		f.Question, f.Asker, f.Items, f.Step, f.ExitCode = q.Text, q.Asker, q.Items, q.Step, q.ExitCode
 		f.Notes = lists.Union(f.Notes, q.Notes...)

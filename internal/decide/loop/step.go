@@ -237,7 +237,7 @@ func (s turn) personAnswered(e *Event) {
 	if chosen.Do == control.Raise {
 		s.raiseGuard(guard)
 	}
-	q.remind(f)
+	q.addToFeedback(f)
 	s.addMemory(f.asMemory()...)
 	f.Tried = s.failuresBefore(s.Iteration)
 	for _, p := range slices.Backward(s.Recent) {
@@ -282,7 +282,7 @@ func (s turn) runResumed(e *Event) {
 		return
 	}
 	f := s.lastFeedback()
-	q.remind(f)
+	q.addToFeedback(f)
 	s.goOn(f)
 }
 

@@ -84,7 +84,8 @@ func Next(s *Situation) Choice {
 		}
 	}
 	if len(made) == 1 {
-		return s.choiceOf(next, "the only strategy for ", " with an effect here was tried; trying it again", not, lowest)
+		return s.choiceOf(next, "the only strategy for ", " with an effect here was tried; trying it again", not,
+			lowest)
 	}
 	return s.choiceOf(next, "every strategy for ", " was tried; trying them again", not, lowest)
 }

@@ -69,8 +69,12 @@ func (w apartFiles) withApart(ctx context.Context, u Undelivered) (Undelivered, 
 
 // mirrorApart brings what no snapshot has; was is what both had of it when that was done last.
 func (w apartFiles) mirrorApart(ctx context.Context, seen workspace.Seen, was workspace.Apart) error {
+	next := 0
 	now, left, err := w.tree.Mirror(ctx, w.o.Person, seen, w.run, was, func(n int) {
-		w.o.Tell(fmt.Sprintf("%d files that git ignores are copied into the workspace", n))
+		if n >= next {
+			w.o.Tell(fmt.Sprintf("%d files that git ignores are copied into the workspace", n))
+			next = 4 * n
+		}
 	})
 	if n := len(left); n > 0 && was == nil {
 		w.o.Tell(fmt.Sprintf("the workspace lacks %s that git ignores and that are too large to be copied, first: %s",

@@ -46,19 +46,23 @@ func findUncommitted(ctx context.Context, w *Workspace) (uncommitted, error) {
 
 // AlignHead is called between an agent's work and its snapshot. It puts back what the agent discarded of what
 // the person has not committed, and makes the agent's commits follow what is delivered, without what the person
-// has not committed: commits that differ are made again, and the files stay. say gets what a person should know.
-// A nil workspace has nothing to align.
-func (w *Workspace) AlignHead(ctx context.Context, say func(string)) {
+// has not committed: commits that differ are made again, and the files stay. say gets what a person should know;
+// what is returned is for the agent's next prompt. A nil workspace has nothing to align.
+func (w *Workspace) AlignHead(ctx context.Context, say func(string)) (forAgent string) {
 	if w == nil {
-		return
+		return ""
 	}
-	err := putBackDiscarded(ctx, w, say)
+	back, err := putBackDiscarded(ctx, w, say)
 	if err == nil {
 		err = w.alignHead(ctx, say)
+	}
+	if back != "" {
+		forAgent = "You removed or undid what a person has not committed in " + back + ". It was put back: leave it in."
 	}
 	if err != nil && ctx.Err() == nil {
 		say("cannot read the agent's commits: " + err.Error())
 	}
+	return forAgent
 }
 
 func (w *Workspace) alignHead(ctx context.Context, say func(string)) error {
@@ -92,22 +96,22 @@ func (w *Workspace) alignHead(ctx context.Context, say func(string)) error {
 // putBackDiscarded writes anew what an agent removed or undid of what the person has not committed, file by file,
 // as 'git stash', 'git reset --hard' and 'git checkout' do. What it undid of a part of a file may be its answer: that
 // stays so, and say names it.
-func putBackDiscarded(ctx context.Context, w *Workspace, say func(string)) error {
+func putBackDiscarded(ctx context.Context, w *Workspace, say func(string)) (paths string, err error) {
 	committed, err := treeOf(ctx, w.o.Person.Store, w.agreed.Head)
 	if err != nil || committed == w.agreed.Tree {
-		return err
+		return "", err
 	}
 	persons, err := findUncommitted(ctx, w)
 	if err != nil {
-		return err
+		return "", err
 	}
 	now, err := w.tree.See(ctx, w.run)
 	if err != nil {
-		return err
+		return "", err
 	}
 	changes, err := w.tree.TreeChanges(ctx, w.agreed.Tree, now.Tree)
 	if err != nil {
-		return err
+		return "", err
 	}
 	var back, replaced []git.Change
 	for _, ch := range changes {
@@ -116,7 +120,7 @@ func putBackDiscarded(ctx context.Context, w *Workspace, say func(string)) error
 		}
 		side, isDiscarded, err := persons.undiscarded(ctx, ch)
 		if err != nil {
-			return err
+			return "", err
 		}
 		now := sideAfter(ch)
 		switch {
@@ -135,7 +139,7 @@ func putBackDiscarded(ctx context.Context, w *Workspace, say func(string)) error
 			"without its work: pawl rollback " + w.run + " --to 0")
 	}
 	if len(back) == 0 {
-		return nil
+		return "", nil
 	}
 	done, err := w.tree.Carry(ctx, w.run, back)
 	if err == nil && len(done.Left) > 0 {
@@ -144,7 +148,7 @@ func putBackDiscarded(ctx context.Context, w *Workspace, say func(string)) error
 	if err == nil {
 		say("the agent discarded your uncommitted " + named(back) + ": that is put back")
 	}
-	return err
+	return named(back), err
 }
 
 // undiscarded is a file that an agent changed with what the person has not committed in it; false where the agent

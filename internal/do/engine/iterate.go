@@ -192,7 +192,7 @@ func (w *worker) compose(s loop.State, messages []string) (prompt.Prompt, error)
 	if s.Spent.Active == 0 && w.red != "" {
 		in.Rules = append([]string{w.red}, in.Rules...)
 	}
-	in.Rules = slices.Concat(lists.NonEmpty(w.weakTests, w.redAgain), in.Rules)
+	in.Rules = slices.Concat(lists.NonEmpty(w.weakTests, w.redAgain, w.trees.putBack), in.Rules)
 	text, err := prompt.Compose(in)
 	if err != nil {
 		return text, fmt.Errorf("cannot assemble the prompt: %v", err)

@@ -29,13 +29,14 @@ type trees struct {
 	base  string // tree that tampering is measured against; "" is not known
 	tried bool   // the base was looked for
 
-	hidden      []string           // files that the newest snapshot lacks and that must not hide
-	unread      []string           // files that it has as they were before
-	head        workspace.Snapshot // the newest
-	headAt      time.Time          // when the tree was seen to be the head's; zero: it may differ
-	blind       bool               // warned that git cannot see the tree
-	unseen      error              // why the machine did not let the newest snapshot be taken
-	saidSkipped bool
+	hidden  []string           // files that the newest snapshot lacks and that must not hide
+	unread  []string           // files that it has as they were before
+	head    workspace.Snapshot // the newest
+	headAt  time.Time          // when the tree was seen to be the head's; zero: it may differ
+	putBack string             // for the next prompt: what of the person's the agent discarded
+	unseen  error              // why the machine did not let the newest snapshot be taken
+
+	blind, saidSkipped bool // warned that git cannot see the tree, and of what snapshots leave alone
 }
 
 // baseSnapshot keeps the tree as it is before the run, once.
@@ -170,7 +171,7 @@ func (w *treeWatch) snapshot(ctx context.Context, s loop.State, r *loop.Record, 
 	if w.o.Tree == nil {
 		return
 	}
-	w.o.Private.AlignHead(ctx, w.warn)
+	w.trees.putBack = w.o.Private.AlignHead(ctx, w.warn)
 	o := workspace.SnapshotOptions{Message: fmt.Sprintf("%s: iteration %d", w.plan.Name, r.Number)}
 	if r.Judge() == loop.Waited && !w.runsGates(r) {
 		o.Attempt = strconv.Itoa(r.Attempt) // the iteration's own is still to come

@@ -217,8 +217,8 @@ func (s *Session) shownChanges(run string, q *loop.Question) string {
 		shown = beginningOfChanges(ctx, run, &w)
 	}
 	if mine, err := w.PersonsEdits(ctx); err == nil && len(mine) > 0 {
-		shown += fmt.Sprintf("\nYour own edits came in while it worked: %s. They may be why a gate is red; giving up leaves "+
-			"them as they are.\n", deliver.Some(mine))
+		shown += "\nYour own edits came in while it worked: " + deliver.Some(mine) +
+			". They may be why a gate is red; giving up leaves them as they are.\n"
 	}
 	return shown
 }
