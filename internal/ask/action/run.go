@@ -162,13 +162,15 @@ func CanDiscard(r store.Run) bool {
 }
 
 // needsAttention reports whether a person has to be shown r, or the next run of the same
-// name has to refuse: r has not ended, a guard ended it, it failed with a question, or it
-// was stopped and its state file still exists.
+// name has to refuse: r has not ended, a guard ended it, it failed with a question or for what a
+// person has to cure, or it was stopped and its state file still exists.
 func needsAttention(r store.Run) bool {
 	if r.EndedAt.IsZero() || loop.Status(r.Status) == loop.Aborted {
 		return true
 	}
-	if s, err := storedrun.StateOf(r); err == nil && s.Status == loop.FailedRun && s.Question != nil {
+	s, err := storedrun.StateOf(r)
+	asks := err == nil && s.Status == loop.FailedRun && s.Question != nil
+	if asks || err == nil && storedrun.NeedsCure(s) {
 		return true
 	}
 	f, err := statefile.Read(statefile.Path(r.Root, r.Name))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/pawl-dev/pawl/internal/decide/deliver"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
@@ -24,6 +25,11 @@ func LastVerdict(s loop.State) delivery.Verdict {
 		} // it changed nothing, and the gates were not red
 	}
 	return v
+}
+
+// NeedsCure reports whether a run failed, before an agent could work, for what only a person can cure.
+func NeedsCure(s loop.State) bool {
+	return s.Status == loop.FailedRun && s.Question == nil && strings.HasPrefix(s.Why, loop.PersonNeeded)
 }
 
 // WaitsForDelivery is true for a run that is over, whose verified work is not delivered.
