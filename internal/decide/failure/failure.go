@@ -61,6 +61,9 @@ const (
 	Permanent Kind = "permanent"
 )
 
+// PersonNeeded begins the reason of a run that failed for what only a person can cure. It is stored.
+const PersonNeeded = "a person is needed: "
+
 // Severity is how bad it is for the run.
 type Severity string
 

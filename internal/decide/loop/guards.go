@@ -369,9 +369,6 @@ func CheckHistory(next int, t Thresholds, history []Entry) (Trip, bool) {
 	return g.Thrash(t.Thrashing)
 }
 
-// PersonNeeded begins the reason of a run that failed for what only a person can cure. It is stored.
-const PersonNeeded = "a person is needed: "
-
 // endIfPermanent ends a run whose failure only a person can cure, instead of
 // burning iterations on it.
 func (s turn) endIfPermanent(r *Record) *Command {
@@ -384,7 +381,7 @@ func (s turn) endIfPermanent(r *Record) *Command {
 	if class := strings.ReplaceAll(string(f.Class), "_", " "); f.Class != failure.Unknown && !strings.HasPrefix(said, class) {
 		said = class + ": " + said
 	}
-	c := &Command{Status: FailedRun, Why: PersonNeeded + said}
+	c := &Command{Status: FailedRun, Why: failure.PersonNeeded + said}
 	ran := r.Exit.Code >= 0 || s.Policy.Kind == Workflow
 	// A board offers what helps; before the first action there is nothing to choose, and
 	// no answer reaches a run whose folder or database is gone.

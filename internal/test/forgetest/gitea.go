@@ -194,12 +194,31 @@ func (s *Site) Repo(path string) string { return "/repos/" + s.Repository + path
 // Do is a call of the API in somebody's name, or "name:password", which has to succeed.
 func (s *Site) Do(login, method, path string, what, into any) {
 	s.t.Helper()
-	var body io.Reader
-	if what != nil {
-		data, err := json.Marshal(what)
-		if err != nil {
-			s.t.Fatal(err)
+	data, err := json.Marshal(what)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	status, answer := s.send(login, method, path, data)
+	for status == http.StatusMethodNotAllowed && bytes.Contains(answer, []byte("try again later")) {
+		<-again.C // it still finds out what can be merged
+		status, answer = s.send(login, method, path, data)
+	}
+	if status >= 300 {
+		s.t.Fatalf("%s %s: %d %s", method, path, status, answer)
+	}
+	if into != nil {
+		if err := json.Unmarshal(answer, into); err != nil {
+			s.t.Fatalf("%s %s: %v", method, path, err)
 		}
+	}
+}
+
+func (s *Site) send(login, method, path string, data []byte) (status int, answer []byte) {
+	s.t.Helper()
+	var body io.Reader
+	if string(data) != "null" {
 		body = bytes.NewReader(data)
 	}
 	r, err := http.NewRequestWithContext(s.t.Context(), method, s.api()+path, body)
@@ -217,15 +236,10 @@ func (s *Site) Do(login, method, path string, what, into any) {
 		s.t.Fatal(err)
 	}
 	defer func() { _ = res.Body.Close() }()
-	data, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode >= 300 {
-		s.t.Fatalf("%s %s: %s %s %v", method, path, res.Status, data, err)
+	if answer, err = io.ReadAll(res.Body); err != nil {
+		s.t.Fatalf("%s %s: %v", method, path, err)
 	}
-	if into != nil {
-		if err := json.Unmarshal(data, into); err != nil {
-			s.t.Fatalf("%s %s: %v", method, path, err)
-		}
-	}
+	return res.StatusCode, answer
 }
 
 func (s *Site) api() string {

@@ -139,7 +139,7 @@ func suggestCommands(n overview.Need) string {
 	case n.Parked:
 		own := ""
 		if n.Conflict {
-			own = "pawl queue add " + n.Case + " --commit BRANCH to land your own merge of it, "
+			own = "pawl queue add " + n.Case + " --commit BRANCH, to land your own merge of it, "
 		}
 		look, then = look+" --diff", own+"pawl queue retry "+n.Case+" to land it again, or "+then+" for another attempt"
 	case n.What == board.Timeout && n.Extend != "":

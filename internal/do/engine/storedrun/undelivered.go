@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/pawl-dev/pawl/internal/decide/deliver"
+	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/delivery"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
@@ -29,7 +30,7 @@ func LastVerdict(s loop.State) delivery.Verdict {
 
 // NeedsCure reports whether a run failed, before an agent could work, for what only a person can cure.
 func NeedsCure(s loop.State) bool {
-	return s.Status == loop.FailedRun && s.Question == nil && strings.HasPrefix(s.Why, loop.PersonNeeded)
+	return s.Status == loop.FailedRun && s.Question == nil && strings.HasPrefix(s.Why, failure.PersonNeeded)
 }
 
 // WaitsForDelivery is true for a run that is over, whose verified work is not delivered.
