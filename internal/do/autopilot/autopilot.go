@@ -133,11 +133,14 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	p.notify(Notice{Kind: Began, Text: p.state.Why})
 	c := p.driveUntilEnd(ctx, adopt)
 	stopLanding()
+	if err := o.Store.Same(context.WithoutCancel(ctx)); errors.Is(err, store.ErrGone) {
+		p.lost = err // whatever it ended for
+	}
 	if p.left {
 		p.quit()
 		p.working.Wait()
 		p.handOn(ctx)
-		return Result{Why: "another process has taken over the autopilot"}, nil
+		return Result{Why: "another process has taken over the autopilot"}, p.lost
 	}
 	p.working.Wait()
 	p.drainLanded(context.WithoutCancel(ctx))
