@@ -1,7 +1,6 @@
 package control
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -70,22 +69,32 @@ type Offer struct {
 	TestStays bool
 }
 
-// cures say that a person has cured what no agent can.
-var cures = map[failure.Class]string{
-	failure.Auth:              "the key or login works now",
-	failure.QuotaExhausted:    "there is credit again",
-	failure.LimitExceeded:     "there is room below the limit again",
-	failure.MissingCommand:    "the program is installed now",
-	failure.Dependency:        "what it needs is installed now",
-	failure.Permission:        "access is allowed now",
-	failure.ResourceExhausted: "there is room again",
+// cureOf returns the words for a cause of failure that a person has removed.
+func cureOf(class failure.Class) string {
+	switch class {
+	case failure.Auth:
+		return "the key or login works now"
+	case failure.QuotaExhausted:
+		return "there is credit again"
+	case failure.LimitExceeded:
+		return "there is room below the limit again"
+	case failure.MissingCommand:
+		return "the program is installed now"
+	case failure.Dependency:
+		return "what it needs is installed now"
+	case failure.Permission:
+		return "access is allowed now"
+	case failure.ResourceExhausted:
+		return "there is room again"
+	}
+	return "the cause is fixed"
 }
 
 // Choices are the options after anything that stopped a loop.
 func Choices(o Offer) []Choice {
 	var list []Choice
 	if o.Cured != "" {
-		list = append(list, Choice{Text: "Continue: " + cmp.Or(cures[o.Cured], "the cause is fixed"), Do: TryAgain})
+		list = append(list, Choice{Text: "Continue: " + cureOf(o.Cured), Do: TryAgain})
 	}
 	list = append(list, Choice{Text: "Try again, with guidance", Do: TryAgain, Advice: true})
 	return append(list, otherChoices(o)...)
