@@ -3,6 +3,7 @@
 package runners
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -187,7 +188,70 @@ func numberedName(l string) (string, bool) {
 	return strings.TrimPrefix(strings.TrimSpace(s[i+2:]), "Failed : "), true // NUnit
 }
 
-// ReadExcerpt reads numbered failures from a piece of a runner's output that lacks its summary.
+// ReadExcerpt reads failing tests from a piece of a runner's output that lacks its summary, as
+// people and agents paste it: a line that names a file or a test, and below it what was expected
+// and what was received.
 func ReadExcerpt(t printed.Text) []Item {
-	return numberedFailures(t, 0, func(string) bool { return false })
+	items := numberedFailures(t, 0, func(string) bool { return false })
+	if slices.ContainsFunc(items, func(i Item) bool { return i.Message != "" && i.Line > 0 }) {
+		return items
+	}
+	items = nil
+	var b Body
+	flush := func() {
+		if b.Item.Expected != "" && b.Item.Received != "" && len(items) < MaxItems {
+			items = append(items, b.Item)
+		}
+	}
+	for i := range t.LineCount() {
+		said := strings.TrimSpace(t.LineAt(i))
+		if it, ok := readHeading(said); ok {
+			flush()
+			it.File = cmp.Or(it.File, b.Item.File)
+			b = Body{Item: it}
+			continue
+		}
+		if said == "" {
+			b.value = nil
+			continue
+		}
+		if i > 0 && strings.HasPrefix(strings.TrimSpace(t.LineAt(i-1)), `File "`) { // the source of a call
+			continue
+		}
+		want, got := places.Values(said)
+		if b.Item.Expected != "" && b.Item.Received != "" && want+got != "" { // the next one
+			flush()
+			b = Body{Item: Item{File: b.Item.File, Test: b.Item.Test}}
+		}
+		b.Silent = b.Item.File+b.Item.Test == "" || b.Silent // before the first heading anything may stand
+		b.ReadLine(said)
+	}
+	flush()
+	return items
+}
+
+// readHeading reads a line that names the file or the test that failed.
+func readHeading(said string) (Item, bool) {
+	if rest, ok := strings.CutPrefix(said, "● "); ok {
+		return Item{Test: rest}, true
+	}
+	if name, ok := numberedName(said); ok { // jasmine
+		return Item{Test: name}, true
+	}
+	rest, ok := strings.CutPrefix(said, "FAIL ")
+	if !ok {
+		rest, ok = strings.CutPrefix(said, "FAILED ")
+	}
+	if rest = strings.TrimSpace(rest); !ok || rest == "" {
+		return Item{}, false
+	}
+	file, test, _ := strings.Cut(rest, " > ") // vitest
+	if test == "" {
+		file, test, _ = strings.Cut(rest, "::") // pytest
+	}
+	if places.IsFile(file) {
+		file = file[strings.LastIndexByte(file, ' ')+1:] // jest puts a project before it
+		return Item{File: file, Test: test}, true
+	}
+	return Item{Test: rest}, true
 }
