@@ -168,9 +168,7 @@ func needsAttention(r store.Run) bool {
 	if r.EndedAt.IsZero() || loop.Status(r.Status) == loop.Aborted {
 		return true
 	}
-	s, err := storedrun.StateOf(r)
-	asks := err == nil && s.Status == loop.FailedRun && s.Question != nil
-	if asks || err == nil && storedrun.NeedsCure(s) {
+	if s, err := storedrun.StateOf(r); err == nil && storedrun.NeedsPerson(s) {
 		return true
 	}
 	f, err := statefile.Read(statefile.Path(r.Root, r.Name))
@@ -430,12 +428,13 @@ func unansweredSteps(asked []loop.Asks, rows []store.Control) []loop.Asks {
 	})
 }
 
-// StartCommand starts the procedure or the workflow of a run anew, with the words that it was given.
+// StartCommand starts the procedure or the workflow of a run anew, with the words that it was given; TEXT stands for
+// many of them, or several lines.
 func StartCommand(r store.Run) string {
 	line, given := "pawl run", SetupOf(r).Flags
 	work := given.Work
 	if len(work) > 300 || strings.ContainsFunc(work, unicode.IsControl) {
-		work = "…"
+		work = "TEXT"
 	}
 	for _, word := range lists.NonEmpty(cmp.Or(given.File, r.Name), work) {
 		line += " " + fault.QuoteShell(word)

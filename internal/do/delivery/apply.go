@@ -26,7 +26,7 @@ type Applied struct {
 // files. With check it only finds out what it would do.
 func (w *Workspace) Apply(ctx context.Context, check bool) (Applied, error) {
 	if !check && !w.kept { // an agent may have been cut off
-		w.AlignHead(ctx, w.o.Tell)
+		w.ProtectUncommitted(ctx, w.o.Tell)
 	}
 	m, err := w.mergeSides(ctx, deliver.Facts{Requested: true})
 	if err != nil {

@@ -103,7 +103,7 @@ func (p *play) iterate() {
 		}
 	}
 	p.n++
-	p.d.w.AlignHead(p.d.t.Context(), func(string) {})
+	p.d.w.ProtectUncommitted(p.d.t.Context(), func(string) {})
 	snap, err := p.d.w.Tree().Snapshot(p.d.t.Context(), "r1", p.n, workspace.SnapshotOptions{})
 	p.must(err)
 	if p.green = p.gate(); p.green {

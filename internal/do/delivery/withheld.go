@@ -44,11 +44,11 @@ func findUncommitted(ctx context.Context, w *Workspace) (uncommitted, error) {
 	return u, err
 }
 
-// AlignHead is called between an agent's work and its snapshot. It puts back what the agent discarded of what
+// ProtectUncommitted is called between an agent's work and its snapshot. It puts back what the agent discarded of what
 // the person has not committed, and makes the agent's commits follow what is delivered, without what the person
 // has not committed: commits that differ are made again, and the files stay. say gets what a person should know;
 // what is returned is for the agent's next prompt. A nil workspace has nothing to align.
-func (w *Workspace) AlignHead(ctx context.Context, say func(string)) (forAgent string) {
+func (w *Workspace) ProtectUncommitted(ctx context.Context, say func(string)) (forAgent string) {
 	if w == nil {
 		return ""
 	}
@@ -118,7 +118,7 @@ func putBackDiscarded(ctx context.Context, w *Workspace, say func(string)) (path
 		if _, isPersons := persons.changes[ch.Path]; !isPersons {
 			continue
 		}
-		side, isDiscarded, err := persons.undiscarded(ctx, ch)
+		side, isDiscarded, err := persons.restoreDiscarded(ctx, ch)
 		if err != nil {
 			return "", err
 		}
@@ -151,9 +151,9 @@ func putBackDiscarded(ctx context.Context, w *Workspace, say func(string)) (path
 	return named(back), err
 }
 
-// undiscarded is a file that an agent changed with what the person has not committed in it; false where the agent
-// left some of that, or both changed the same lines.
-func (w uncommitted) undiscarded(ctx context.Context, ch git.Change) (Side, bool, error) {
+// restoreDiscarded returns a file that an agent changed with what the person has not committed in it; false where
+// the agent left some of that, or both changed the same lines.
+func (w uncommitted) restoreDiscarded(ctx context.Context, ch git.Change) (Side, bool, error) {
 	was, now := w.changes[ch.Path], sideAfter(ch)
 	isRemoved := ch.NewObject == "" && was.NewObject != ""
 	if isRemoved || now == sideBefore(was) {

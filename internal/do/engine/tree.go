@@ -171,7 +171,7 @@ func (w *treeWatch) snapshot(ctx context.Context, s loop.State, r *loop.Record, 
 	if w.o.Tree == nil {
 		return
 	}
-	w.trees.putBack = w.o.Private.AlignHead(ctx, w.warn)
+	w.trees.putBack = w.o.Private.ProtectUncommitted(ctx, w.warn)
 	o := workspace.SnapshotOptions{Message: fmt.Sprintf("%s: iteration %d", w.plan.Name, r.Number)}
 	if r.Judge() == loop.Waited && !w.runsGates(r) {
 		o.Attempt = strconv.Itoa(r.Attempt) // the iteration's own is still to come

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
 	"github.com/pawl-dev/pawl/internal/keep/store/rows"
@@ -94,7 +95,7 @@ func (o Owner) String() string {
 // needed for them until a later run of their name. Of a task's runs only the last one can
 // be open, and only until the task is done: earlier ones cannot be resumed.
 const openRuns = `(ended_at = 0 OR (status = 'aborted' OR status = 'failed' AND kind <> 'task'
-		AND (json_extract(state, '$.question') IS NOT NULL OR why LIKE 'a person is needed: %')) AND ` + lastOfName + `)
+		AND (json_extract(state, '$.question') IS NOT NULL OR why LIKE '` + failure.PersonNeeded + `%')) AND ` + lastOfName + `)
 	AND (kind <> 'task' OR ` + lastOfName + `
 		AND (owner_pid <> 0 OR NOT EXISTS (SELECT 1
 		FROM cases c WHERE c.id = ` + taskOfRun + ` AND c.status = 'done')))`

@@ -234,10 +234,9 @@ func conflictLines(text string) (out []string) {
 		if left > 0 && ends {
 			out, left = append(out, fmt.Sprintf("… %s without a conflict", fault.Numbered(left, "line"))), 0
 		}
-		switch {
-		case isShown:
+		if isShown {
 			out = append(out, strings.TrimRight(lines[i], "\r"))
-		default:
+		} else {
 			left++
 		}
 	}

@@ -409,7 +409,7 @@ func (s *Session) reportEnd(ctx context.Context, d *engine.Driver, cause loop.Ca
 	if code == command.ExitLimit {
 		s.sayLimit(d.ID(), st)
 	}
-	if storedrun.NeedsCure(st) && !s.App.JSON {
+	if st.Question == nil && storedrun.NeedsPerson(st) && !s.App.JSON {
 		s.App.Say("  See what happened:          pawl show %s", d.ID())
 		s.App.Say("  Continue when it is cured:  pawl resume %s", d.ID())
 	}

@@ -28,9 +28,10 @@ func LastVerdict(s loop.State) delivery.Verdict {
 	return v
 }
 
-// NeedsCure reports whether a run failed, before an agent could work, for what only a person can cure.
-func NeedsCure(s loop.State) bool {
-	return s.Status == loop.FailedRun && s.Question == nil && strings.HasPrefix(s.Why, failure.PersonNeeded)
+// NeedsPerson reports whether a run failed with a question, or for what only a person can cure.
+func NeedsPerson(s loop.State) bool {
+	needs := s.Question != nil || strings.HasPrefix(s.Why, failure.PersonNeeded)
+	return needs && s.Status == loop.FailedRun
 }
 
 // WaitsForDelivery is true for a run that is over, whose verified work is not delivered.

@@ -263,8 +263,8 @@ func refuseFiltered(paths []string) error {
 }
 
 func refuseModules(paths []string, base string) error {
-	return refuseWork("%s: the commit of a submodule is in no repository but the workspace's; undo that with git checkout "+
-		"%s -- PATH, or take a new one out with git rm --cached PATH",
+	return refuseWork("%s: the commit of a submodule is in no repository but the workspace's; undo that with "+
+		"git checkout %s -- PATH, or take a new one out with git rm --cached PATH",
 		namePaths(paths, "is a submodule that was moved", "are submodules that were moved"), base)
 }
 
@@ -310,8 +310,8 @@ func (p *works) checkChanges(ctx context.Context, c *git.Clone, base, tree strin
 }
 
 func (p *works) refuseLarge(paths []string) error {
-	return refuseWork("%s over %s; remove or ignore it, or raise snapshot.max_file", namePaths(paths, "is a file", "are files"),
-		sizeText(p.o.MaxFile))
+	return refuseWork("%s over %s; remove or ignore it, or raise snapshot.max_file",
+		namePaths(paths, "is a file", "are files"), sizeText(p.o.MaxFile))
 }
 
 // sizeText is a limit in bytes in the unit that it was set in.
