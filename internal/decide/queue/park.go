@@ -39,6 +39,7 @@ func (e *Entry) namedForWhy() string {
 // askToResolve hands an entry to an agent while it has attempts, and else to a person.
 func (s *turn) askToResolve(e *Entry, why string, p *Problem, now time.Time) {
 	counted := e.Attempts - e.Outrun
+	p.Why = cmp.Or(p.Why, why)
 	if p.Class == Complex || !s.Policy.Resolve || counted >= s.Policy.Retries {
 		if p.Class != Complex && e.Attempts > 0 {
 			why = fmt.Sprintf("%s (after %s of an agent)", why, fault.Numbered(e.Attempts, "attempt"))
@@ -115,7 +116,11 @@ func (s *turn) takeResolution(ev *Event) {
 		return
 	}
 	if r.Commit == "" {
-		s.askToResolve(e, cmp.Or(r.Why, "the agent made no commit"), e.Problem, ev.At)
+		why := cmp.Or(r.Why, "the agent made no commit")
+		if e.Problem.Why != "" {
+			why += "; " + e.Problem.Why
+		}
+		s.askToResolve(e, why, e.Problem, ev.At)
 	} else {
 		e.Solved = e.Problem.Tip
 		e.Commit, e.Status, e.Why, e.Problem, e.Plain = r.Commit, Waiting, "", nil, false

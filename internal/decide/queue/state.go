@@ -130,6 +130,7 @@ type Problem struct {
 	Said     string    `json:"said,omitempty"`    // what the forge answers: people and checks, quoted
 	Red      string    `json:"red,omitempty"`     // the gates' summary, when it merges but is red on the target
 	Refused  string    `json:"refused,omitempty"` // what the remote has against its commits
+	Why      string    `json:"why,omitempty"`     // the same in a sentence, for a person; "" in older data
 }
 
 // Cause is the reason why a whole queue stands still.

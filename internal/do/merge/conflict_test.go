@@ -130,7 +130,7 @@ func TestAnAgentThatFailsLeavesItToAPerson(t *testing.T) {
 	if len(a.asked) != 2 {
 		t.Errorf("asked %d times", len(a.asked))
 	}
-	equal(t, "left", r.left(), []string{id + " parked: the agent made no commit (after 2 attempts of an agent)"})
+	equal(t, "left", r.left(), []string{id + " parked: the agent made no commit; it conflicts with main: 1 file, 1 line (a.txt) (after 2 attempts of an agent)"})
 }
 
 // An agent that cannot work now is started again, and that is no attempt.
@@ -149,7 +149,7 @@ func TestAnAgentThatCannotWorkIsTriedAgain(t *testing.T) {
 		t.Errorf("asked %d times", len(a.asked))
 	}
 	equal(t, "told", r.said(queue.NoteWaiting), []string{id + " its agent cannot run now; pawl tries again: the disk is full"})
-	equal(t, "left", r.left(), []string{id + " parked: the agent made no commit (after 2 attempts of an agent)"})
+	equal(t, "left", r.left(), []string{id + " parked: the agent made no commit; it conflicts with main: 1 file, 1 line (a.txt) (after 2 attempts of an agent)"})
 }
 
 func TestComplexConflictsGoToAPerson(t *testing.T) {
