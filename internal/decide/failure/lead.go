@@ -1,6 +1,7 @@
 package failure
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -170,19 +171,18 @@ func namedTests(t printed.Text, c Class) []Item {
 // guessedLines are how many of the last lines a class is guessed by.
 const guessedLines = 100
 
-// guessClass takes the class that the words of an output speak for, where these are clear. It is always one
-// that the agent repairs.
+// guessClass takes the class that the words of an output speak for, [Unknown] where they are not clear. It is
+// always one that the agent repairs.
 func guessClass(h *hits) verdict {
 	var lines []string
 	for i := max(0, h.t.LineCount()-guessedLines); i < h.t.LineCount(); i++ {
 		said := varying().ReplaceAllString(h.t.LineAt(i), "")
 		lines = append(lines, dates().ReplaceAllString(said, ""))
 	}
-	name, probability := ranking.Class(lines)
-	if silent := len(h.alarms)+len(h.doubts) == 0; silent || probability < 0.3 {
+	if len(h.alarms)+len(h.doubts) == 0 {
 		return verdict{class: Unknown, line: -1}
 	}
-	return verdict{class: Class(name), line: -1}
+	return verdict{class: cmp.Or(Class(ranking.Class(lines)), Unknown), line: -1}
 }
 
 // decisiveLine returns the number of the line that decided, unless that is a field, a frame or an echo, or no

@@ -33,13 +33,13 @@ var classWeights = sync.OnceValue(func() map[string]map[string]float64 {
 	return table
 })
 
-// always is a feature of every output.
+// always is the feature of every output: it holds how frequent the classes are.
 const always = "always"
 
 // classFeatures are the features of an output that its class is guessed by: its words, some marks of lines, the
 // extensions of files, and all that is known of the line that says best what went wrong.
 func classFeatures(texts []string, lines map[string]float64) []string {
-	found := map[string]bool{always: true}
+	found := map[string]bool{}
 	if best := bestOf(texts, lines); best >= 0 {
 		addBest(found, readLine(best, texts[best]))
 	}
@@ -83,32 +83,37 @@ var extension = lazy.Regexp(`[\w-]\.([A-Za-z]\w{0,7})(?:$|[:"'),(\]]|\s)`)
 // in so many words.
 const other = "other"
 
-// Class returns the most probable class of a failure that an agent repairs, by the words of its output, and
-// how probable it is, from 0 to 1, that it is one of these classes at all.
-func Class(texts []string) (class string, probability float64) {
-	return classBy(classWeights(), weights(), texts)
-}
+// What a class must have to be guessed: how probable it is, from 0 to 1, that an agent repairs the failure at all,
+// and how much the features of the output itself speak for the class.
+const (
+	leastProbable = 0.3
+	leastSaid     = 1.25
+)
+
+// Class returns the most probable class of a failure that an agent repairs, by the words of its output; "" where
+// they say too little.
+func Class(texts []string) string { return classBy(classWeights(), weights(), texts) }
 
 // classBy is [Class] by other weights than those that are built in.
-func classBy(table map[string]map[string]float64, lines map[string]float64, texts []string) (string, float64) {
-	class := ""
-	scores := map[string]float64{}
+func classBy(table map[string]map[string]float64, lines map[string]float64, texts []string) string {
+	scores := maps.Clone(table[always])
 	for _, name := range classFeatures(texts, lines) {
 		for class, weight := range table[name] { // order does not show: a sum for each class
 			scores[class] += weight
 		}
 	}
-	sum := 0.0
-	for _, candidate := range slices.Sorted(maps.Keys(scores)) {
-		sum += math.Exp(scores[candidate])
-		if candidate != other && (class == "" || scores[candidate] > scores[class]) {
-			class = candidate
+	best, sum := "", 0.0
+	for _, class := range slices.Sorted(maps.Keys(scores)) {
+		sum += math.Exp(scores[class])
+		if class != other && (best == "" || scores[class] > scores[best]) {
+			best = class
 		}
 	}
-	if class == "" {
-		return "", 0
+	said := scores[best] - table[always][best]
+	if best == "" || said < leastSaid || 1-math.Exp(scores[other])/sum < leastProbable {
+		return ""
 	}
-	return class, 1 - math.Exp(scores[other])/sum
+	return best
 }
 
 // bestOf returns the line that ranks best, -1 for none.

@@ -19,7 +19,7 @@ func learnClasses(samples []*sample, lines map[string]float64) map[string]map[st
 	outputs, classes := map[string]int{}, map[string]int{}
 	features := make([][]string, len(samples))
 	for n, s := range samples {
-		features[n] = classFeatures(lastLines(s.lines), lines)
+		features[n] = append(classFeatures(lastLines(s.lines), lines), always)
 		for _, name := range features[n] {
 			outputs[name]++
 		}
