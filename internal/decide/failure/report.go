@@ -219,7 +219,7 @@ func (o *outline) noteItem(i int) Item {
 	for j := i + 1; j < t.LineCount() && j < i+4 && len(it.Message) < 300; j++ {
 		next := t.LineAt(j)
 		if !strings.HasPrefix(next, "  ") && !strings.HasPrefix(next, "\t") ||
-			strings.HasPrefix(strings.TrimSpace(next), "at ") || strings.TrimSpace(next) == "" {
+			strings.HasPrefix(strings.TrimSpace(next), "at ") || strings.Trim(next, " \t{}[],") == "" {
 			break
 		}
 		it.Message += "\n" + strings.TrimSpace(next)
@@ -264,6 +264,12 @@ func (o *outline) completeItem(it *Item, i int) {
 		about := j <= i || places.IsFile(said) || strings.Contains(it.Message, said)
 		if about && !passed().MatchString(l) {
 			it.File = places.FileIn(l)
+		}
+	}
+	for j := i - 2; it.File == "" && j >= max(0, i-aroundMax); j-- { // the file above the list that line i is in
+		said := strings.TrimRight(strings.ReplaceAll(o.textAt(j), `"`, ""), ",")
+		if file := places.Heading(said); !places.IsForeign(file) && !strings.Contains(file, " ") {
+			it.File = places.Tidy(file)
 		}
 	}
 }

@@ -67,6 +67,12 @@ func (b *Body) ReadLine(l string) {
 	if ok && onlyPlace().MatchString(said[:p.From]+"…"+p.Rest) {
 		return
 	}
+	if panics { // what stands before it was printed by the program that panics
+		b.Item.Message, b.n = "", 0
+		if !places.IsForeign(p.File) {
+			b.setAt(p)
+		}
+	}
 	if b.Silent || panics || strings.HasPrefix(said, "at ") || strings.HasPrefix(said, "# ./") {
 		return
 	}
