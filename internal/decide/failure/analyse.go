@@ -303,7 +303,7 @@ func fetchesPackage(line string) bool {
 }
 
 var warning = lazy.Regexp(`^[ \t\[(*\-!#>]*(?i:warn|npm warn|remark:|info|debug|note:|hint:|trace:|deprecat` +
-	`|notice)|^ {1,4}(?:i|ℹ|help:) `)
+	`|notice)|^ {1,4}(?:i|ℹ|help:) |^ *⚠ `)
 
 var leveled = lazy.Regexp(`^[^\[]{0,39}(?:\[[^\[]{0,50}){0,3}\[(?:WARN|INFO|DEBUG|warn|info|debug|TRACE)`)
 

@@ -150,7 +150,10 @@ func (p *problems) valuesOf(it Item) (want, got string) {
 // underFile reads lines like eslint's, "  3:8  error  message  rule", that
 // stand under the name of their file.
 func (p *problems) underFile(l, said string) bool {
-	said = strings.TrimPrefix(said, "✖  ")
+	marked := said
+	for _, mark := range []string{"✖ ", "⚠ "} {
+		said = strings.TrimLeft(strings.TrimPrefix(said, mark), " ")
+	}
 	line, col, end := rowIn(said)
 	leveled := graded().FindString(said[end:])
 	if p.file == "" || end == 0 || col == 0 && leveled == "" &&
@@ -162,7 +165,8 @@ func (p *problems) underFile(l, said string) bool {
 	}
 	msg := strings.Join(strings.Fields(said[end+len(leveled):]), " ")
 	msg = strings.TrimPrefix(msg, "✖ ")
-	warning := strings.Contains(leveled, "WARN") || strings.HasPrefix(msg, "warning") || strings.HasPrefix(msg, "⚠")
+	warning := strings.Contains(leveled, "WARN") || strings.HasPrefix(msg, "warning") || strings.HasPrefix(msg, "⚠") ||
+		isWarning(marked)
 	p.addItem(Item{File: p.file, Line: line, Column: col, Message: msg}, warning)
 	return true
 }
