@@ -200,9 +200,6 @@ func rowIn(said string) (line, col, end int) {
 	return line, col, end
 }
 
-// This file reads what the lines about one failure say of it: where it is, what was
-// expected, and what came.
-
 // This file finds what stopped a file of tests from being loaded: runners say only that the file failed.
 
 // loaderSays matches a runner's message about a file of tests that it could not load, without the reason.

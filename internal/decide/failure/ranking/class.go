@@ -65,7 +65,7 @@ func classFeatures(texts []string, lines map[string]float64) []string {
 func addBest(found map[string]bool, l line) {
 	l.eachOwn(func(name string) { found["best "+name] = true })
 	last := ""
-	for word := range wordsIn(l.text) {
+	for _, word := range wordsIn(l.text) {
 		if last != "" {
 			found["pair "+last+" "+word] = true
 		}

@@ -1,7 +1,6 @@
 package ranking
 
 import (
-	"iter"
 	"regexp"
 	"slices"
 	"strings"
@@ -123,30 +122,23 @@ func shapeOf(said string) string {
 
 // wordsIn are the words of a line in small letters. A path or an address is one word, "/", an
 // exception's name ends in "*error", and what stands before the first word is a word of its own.
-func wordsIn(said string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for i, field := range strings.Fields(said) {
-			if strings.ContainsAny(field, `/\`) && len(field) > 2 {
-				if !yield("/") {
-					return
-				}
-				continue
+func wordsIn(said string) (found []string) {
+	for i, field := range strings.Fields(said) {
+		if strings.ContainsAny(field, `/\`) && len(field) > 2 {
+			found = append(found, "/")
+			continue
+		}
+		if r, _ := utf8.DecodeRuneInString(field); i == 0 && !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+			found = append(found, string(r))
+		}
+		for word := range strings.FieldsFuncSeq(field, isNoLetter) {
+			if tail := exceptionName().FindString(word); tail != "" {
+				found = append(found, "*"+strings.ToLower(tail))
 			}
-			if r, _ := utf8.DecodeRuneInString(field); i == 0 && !unicode.IsLetter(r) && !unicode.IsDigit(r) {
-				if !yield(string(r)) {
-					return
-				}
-			}
-			for word := range strings.FieldsFuncSeq(field, isNoLetter) {
-				if tail := exceptionName().FindString(word); tail != "" && !yield("*"+strings.ToLower(tail)) {
-					return
-				}
-				if !yield(strings.ToLower(word)) {
-					return
-				}
-			}
+			found = append(found, strings.ToLower(word))
 		}
 	}
+	return found
 }
 
 func isNoLetter(r rune) bool { return !unicode.IsLetter(r) && r != '\'' }

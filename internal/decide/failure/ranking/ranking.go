@@ -89,12 +89,10 @@ func (l line) eachOwn(add func(name string)) {
 	add("failing " + strconv.Itoa(min(l.failing, 3)))
 	l.marks.eachName(add)
 	seen := map[string]bool{}
-	first := true
-	for word := range wordsIn(l.text) {
-		if first {
+	for i, word := range wordsIn(l.text) {
+		if i == 0 {
 			add("first:" + word)
 		}
-		first = false
 		if !seen[word] && len(seen) < 40 {
 			seen[word] = true
 			add("word:" + word)
