@@ -40,8 +40,8 @@ func (o *outline) scatteredPlace(i int) (places.Place, bool) {
 	}
 	if m := lineInSentence().FindStringSubmatchIndex(said); m != nil {
 		file := places.FileIn(said)
-		if file == "" && i > 0 && m[0] == 0 {
-			file = places.FileIn(o.textAt(i - 1))
+		for j := i - 1; file == "" && m[0] == 0 && j >= max(0, i-4); j-- {
+			file = places.FileIn(o.textAt(j))
 		}
 		if m := lineInSentence().FindStringSubmatch(said); file != "" {
 			line, _ := words.Number(m[1]+m[2], 0)
@@ -184,7 +184,7 @@ func (o *outline) comparedValues(i int) (want, got string) {
 
 // rowForm begins a line with its place in the file above it: " 12 message", " L6 |", " 3:4
 // message".
-var rowForm = lazy.Regexp(`^[^\pL\d]{0,4}(?:L|[Ll]ine |[Rr]ow )?(\d{1,6})(?::(\d{1,6}))?(?:[:|)]| ?\||[ \t]+)[^\d]`)
+var rowForm = lazy.Regexp(`^[^\pL\d]{0,4}(?:L|[Ll]ine |[Rr]ow )?(\d{1,6})(?::(\d{1,6})(?:-\d+:\d+)?)?(?:[:|)]| ?\||[ \t]+)[^\d]`)
 
 // rowIn reads the line and the column that said begins with; end is 0 for none. A number
 // without a column is a count, where only a blank follows.

@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/failure/printed"
 	"github.com/pawl-dev/pawl/internal/decide/failure/ranking"
 	"github.com/pawl-dev/pawl/internal/decide/failure/runners"
+	"github.com/pawl-dev/pawl/internal/decide/failure/words"
 	"github.com/pawl-dev/pawl/internal/decide/lazy"
 )
 
@@ -131,6 +132,9 @@ func (o *outline) otherPlaces(items []Item, at int) (others []Item) {
 	for _, i := range near {
 		l := o.t.LineAt(i)
 		p, ok := places.In(l)
+		if !ok {
+			p, ok = o.scatteredPlace(i)
+		}
 		usual := len(o.usual.lines) > 0 && o.usual.lines[stableText(strings.TrimSpace(l))]
 		if !ok || usual || isWarning(l) || passed().MatchString(l) {
 			continue
@@ -141,7 +145,26 @@ func (o *outline) otherPlaces(items []Item, at int) (others []Item) {
 			}
 		}
 	}
+	for _, i := range near {
+		others = append(others, o.listedBelow(i, slices.Concat(items, others), maxPlaces-len(others))...)
+	}
 	return others
+}
+
+// listedBelow returns an item for the file that line i names above a list or a difference, unless the items have it
+// or there is no room.
+func (o *outline) listedBelow(i int, items []Item, room int) []Item {
+	file := places.Heading(o.textAt(i))
+	isNamed := func(it Item) bool { return path.Base(it.File) == path.Base(file) }
+	if room <= 0 || file == "" || i+1 >= o.t.LineCount() || places.IsForeign(file) || slices.ContainsFunc(items, isNamed) {
+		return nil
+	}
+	below := o.t.LineAt(i + 1)
+	isList := words.Indent(below) > words.Indent(o.t.LineAt(i)) || strings.HasPrefix(below, "+++ ")
+	if !isList || passed().MatchString(below) {
+		return nil
+	}
+	return []Item{{File: file, Message: strings.TrimSpace(below)}}
 }
 
 // isCall reports whether a place is a call in a line of source: "cart.add(2)".

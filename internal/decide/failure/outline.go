@@ -125,7 +125,7 @@ const frameForm = `at (?:async )?(?:[^ ]+(?: \[as \w+\])? ?\(|file:|/|node:)|\S+
 var stackFrame = lazy.Regexp(`^(?:` + frameForm + `)`)
 
 // noticeForm begins what a tool says of itself: that there is a newer one.
-const noticeForm = `npm notice|\[notice\] |.{0,20}(?i:a new (?:\w+ )?(?:version|release) |update available)`
+const noticeForm = `[a-z]+ notice(?: |$)|\[notice\] |.{0,20}(?i:a new (?:\w+ )?(?:version|release) |update available)`
 
 var notice = lazy.Regexp(`^(?:` + noticeForm + `)`)
 
@@ -133,7 +133,7 @@ var notice = lazy.Regexp(`^(?:` + noticeForm + `)`)
 var forms = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:npm (?:ERR!|error) +|\[(?:ERROR|error)\] +)?(?:` + strings.Join([]string{
 		`[^\pL\d]*(?:\d+ ?/ ?\d+[^\pL\d]*)?$|⎯|<promise>|… \d+ bytes in all |[\x{2800}-\x{28ff}]`, // decoration, spinners
-		`> (?:[^A-Z]|[A-Z_\d]+=|Task |Configure )|\$ |\+\+? `,
+		`> (?:[^A-Z ]|[A-Z_\d]+=|Task |Configure )|\$ |\+\+? `,
 		noticeForm,
 		`(?:duration_ms|location|failureType|exitCode|signal): |(?:code|url|errno|syscall|address|port` +
 			`|path): ?\S+,?$`, // fields of TAP and of node's errors
@@ -144,6 +144,8 @@ var forms = sync.OnceValue(func() *regexp.Regexp {
 		`\(?(?:file://)?[\w./\\@-]*[/.][\w./\\@:-]*:\d+(?::\d+)?\)?$`,                            // nothing but a place
 		`[>→➜]? *\d+ *[|┆│▕]|\|(?: *$| *[^\pL\d"'\x60 ]| {8})`,                                   // source
 		`(?:\S+ )?(?:\d+ +){3}(?:\d*[^\d:]|$)|% Total |\d+(?:\.\d+)? ?%|.{0,40}\[[=#>. -]{3,}\]`, // meters
+		`\(?(?i:if (?:this|that|you) .*\byou (?:can|may)|to (?:fix|disable|ignore|update|improve) |improve |` +
+			`(?:please |also )?(?:see|try) |for more (?:details|information))`, // advice
 		`cache (?:hit|miss)|(?:heap|rss|peak memory|memory)[ :=]+\d`,
 		`(?i:time|duration|elapsed|took|(?:finished|ran|total time) in):? *[\d.]` +
 			`|(?:Container|Network|Volume) \S+ +[A-Z]\w+$`,

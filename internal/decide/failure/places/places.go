@@ -57,6 +57,8 @@ var (
 	// plainFile is a place in a file whose name has no extension.
 	plainFile = lazy.Regexp(`(?:^|[ "'(\[])(?:--> ([\w./-]+)|((?:[\w.-]*/)*(?:\w*file|BUILD|WORKSPACE` +
 		`|CODEOWNERS)))(?::|,? line )(\d{1,6})(?::(\d{1,6}))?`)
+	// pathFirst is one that begins a line, by its folder.
+	pathFirst = lazy.Regexp(`^\s*(/?(?:[\w.-]+/)+[\w-]+):(\d{1,6})(?::(\d{1,6}))?: `)
 	// keyedFile is one as programs write it for programs: file=a,line=3 or "file": "a", "line": 3.
 	keyedFile = lazy.Regexp(`\b(?:(?:source)?(?:file|path)(?:_?name)?|uri` +
 		`|name)"?[=:] ?"?([\w@./\\-]+)"?(?:[,;> ]+(?:.{0,80}?[,;<{ ])?)` +
@@ -82,6 +84,11 @@ func byName(s string) (Place, bool) {
 		if m[8] >= 0 {
 			p.Col, _ = words.Number(s, m[8])
 		}
+		return p, p.Line > 0
+	}
+	if m := firstMatch(pathFirst, s, "/"); m != nil {
+		p := Place{File: Tidy(s[m[2]:m[3]]), Rest: s[m[1]:], From: m[2]}
+		p.Line, _ = words.Number(s, m[4])
 		return p, p.Line > 0
 	}
 	return Keyed(s)
@@ -192,6 +199,9 @@ func lineInColons(s string, i int) (line, col, end int) {
 		line, end = words.Number(s, min(len(s), i+len(word)+1))
 		if word != "" || strings.HasPrefix(s[end:], ": ") {
 			return line, 0, end
+		}
+		if col, after := words.Number(s, min(len(s), end+1)); col > 0 && strings.HasPrefix(s[after:], ": ") {
+			return line, col, after // Prometheus: file: 12:3: message
 		}
 		return 0, 0, i
 	}
@@ -359,7 +369,7 @@ var ofNode = lazy.Regexp(`^(?:internal/.*|_\w+|events|module|net|util|timers|fs|
 	`bootstrap_node)\.js$`)
 
 // head matches the name of a file above a list: "In a.c:", "FILE: a.php", "## Errors in a.md", "a.tpl ... bad".
-var head = lazy.Regexp(`^(?:==> |[#*]+ |)(?:(?i:(?:errors?|problems?|issues?) (?:found )?in|in|file|datei|fichier` +
+var head = lazy.Regexp(`^(?:==> |[#*]+ |--- (?:a/)?|)(?:(?i:(?:errors?|problems?|issues?) (?:found )?in|in|file|datei|fichier` +
 	`|checking)\b:? +)?(\S.*?)(?: (?i:[-–:] )?[(\[]?\d+ ?\pL*[)\]]?| *\.{2,} *\pL+| {2,}\pL+| <==)?:?$`)
 
 // Heading is the file that a line names above a list of what is wrong in it; "" for none.

@@ -21,7 +21,7 @@ var rewrite = flag.Bool("rewrite", false, "learn weights.txt anew from the label
 
 // sets are the labelled outputs in the order in which they were made.
 var sets = strings.Fields("open kept second third fourth fifth sixth seventh seventh-kept eighth eighth-kept " +
-	"ninth ninth-kept tools loads tenth eleventh eleventh-kept twelfth thirteenth")
+	"ninth ninth-kept tools loads tenth eleventh eleventh-kept twelfth thirteenth fourteenth")
 
 // sample is an output, and which of its lines say what went wrong.
 type sample struct {

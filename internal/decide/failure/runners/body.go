@@ -133,6 +133,14 @@ func (b *Body) ReadExpectation(l string, deep int) {
 		b.beginValue(m[1] != "", deep)
 		return
 	}
+	switch strings.TrimPrefix(l, "[FAILED] ") { // Gomega begins with what came
+	case "Expected":
+		b.beginValue(false, deep)
+		return
+	case "to equal", "to be equivalent to", "to match":
+		b.beginValue(true, deep)
+		return
+	}
 	want, got := places.Values(l)
 	if b.value != nil && want+got == "" {
 		if first := *b.value == ""; first || deep > b.deep {
