@@ -56,14 +56,15 @@ func (p *Runs) Pause(ctx context.Context, r store.Run) error {
 	return nil
 }
 
-// IsOfRemovedTask reports whether the task of the run was removed from the board: then
-// nothing waits for the run. It is false while the run is active.
-func IsOfRemovedTask(ctx context.Context, db *store.Store, r store.Run) bool {
+// IsOfSettledTask reports whether a run at rest waits for nobody, because its task was removed from
+// the board, or is ready for another attempt after it had needed a person.
+func IsOfSettledTask(ctx context.Context, db *store.Store, r store.Run) bool {
 	if r.Kind != "task" || loop.Status(r.Status).Active() {
 		return false
 	}
-	_, err := db.Case(ctx, board.TaskOf(r.Name))
-	return errors.Is(err, store.ErrNoCase)
+	c, err := db.Case(ctx, board.TaskOf(r.Name))
+	asked := []loop.Status{loop.Pending, loop.Blocked, loop.Aborted, loop.FailedRun}
+	return errors.Is(err, store.ErrNoCase) || c.Status == board.Pending && slices.Contains(asked, loop.Status(r.Status))
 }
 
 func (p *Runs) storeControl(ctx context.Context, r store.Run, kind, text string) error {
@@ -122,24 +123,6 @@ func (p *Runs) Undelivered(ctx context.Context) (found []store.Run, err error) {
 		}
 	}
 	return found, err
-}
-
-// maxInReview is how many tasks in review are listed at once.
-const maxInReview = 200
-
-// InReview returns the runs whose work waits for a person's decision before it lands, oldest first, and for each
-// run the command that approves it.
-func (p *Runs) InReview(ctx context.Context) (found []store.Run, why map[string]string, err error) {
-	open, err := p.Store.OpenReviews(ctx, maxInReview)
-	why = make(map[string]string, len(open))
-	for _, one := range open {
-		r, rerr := p.Store.Run(ctx, one.Run)
-		if rerr != nil { // its task can be decided on without it
-			continue
-		}
-		found, why[r.ID] = append(found, r), "it waits for your review: pawl case approve "+one.Case
-	}
-	return found, why, err
 }
 
 // ReasonNotDelivered also names the command that delivers the work. It is "" if the run

@@ -90,12 +90,13 @@ func (o Owner) String() string {
 	return fmt.Sprintf("process %d on %s", o.PID, o.Host)
 }
 
-// openRuns are the runs that have not ended, those that a guard ended, and those that failed
-// with a question or, before their agent could work, for what only a person can cure: a person is
+// openRuns are the runs that have not ended, those that a guard or 'pawl stop' ended, and those that
+// failed with a question or, before their agent could work, for what only a person can cure: a person is
 // needed for them until a later run of their name. Of a task's runs only the last one can
 // be open, and only until the task is done: earlier ones cannot be resumed.
-const openRuns = `(ended_at = 0 OR (status = 'aborted' OR status = 'failed' AND kind <> 'task'
-		AND (json_extract(state, '$.question') IS NOT NULL OR why LIKE '` + failure.PersonNeeded + `%')) AND ` + lastOfName + `)
+const openRuns = `(ended_at = 0 OR (status = 'aborted' OR kind <> 'task'
+		AND (status = 'stopped' AND why LIKE 'stopped by _pawl stop_' OR status = 'failed'
+		AND (json_extract(state, '$.question') IS NOT NULL OR why LIKE '` + failure.PersonNeeded + `%'))) AND ` + lastOfName + `)
 	AND (kind <> 'task' OR ` + lastOfName + `
 		AND (owner_pid <> 0 OR NOT EXISTS (SELECT 1
 		FROM cases c WHERE c.id = ` + taskOfRun + ` AND c.status = 'done')))`

@@ -131,25 +131,22 @@ func printNeeds(v overview.View, line func(format string, args ...any)) {
 // suggestCommands returns the commands by which a person can handle an entry. They can be
 // pasted as they are.
 func suggestCommands(n overview.Need) string {
-	look, then := "pawl show "+n.Case, "pawl case retry "+n.Case
+	look, next, retry := "pawl show "+n.Case, n.NextCommand(), "pawl case retry "+n.Case
+	then := next
 	switch {
 	case n.What == board.Review:
-		look, then = look+" --diff", fmt.Sprintf("pawl case approve %[1]s, pawl case redo %[1]s --feedback TEXT, or "+
-			"pawl case reject %[1]s", n.Case)
+		look += " --diff"
+		then += fmt.Sprintf(", pawl case redo %[1]s --feedback TEXT, or pawl case reject %[1]s", n.Case)
 	case n.Parked:
 		own := ""
 		if n.Conflict {
 			own = "pawl queue add " + n.Case + " --commit BRANCH, to land your own merge of it, "
 		}
-		look, then = look+" --diff", own+"pawl queue retry "+n.Case+" to land it again, or "+then+" for another attempt"
-	case n.What == board.Timeout && n.Extend != "":
-		then = "pawl case extend " + n.Case + " " + n.Extend + ", or " + then
-	case n.What == board.Blocked && n.Asks:
-		then = "pawl answer " + n.Case + " TEXT, or " + then
-	case n.What == board.Blocked && n.Run == "":
-		then = "pawl case unblock " + n.Case
-	case n.What == board.Blocked:
-		then = "pawl case unblock " + n.Case + " to continue with its work, or " + then + " for another attempt"
+		look, then = look+" --diff", own+next+" to land it again, or "+retry+" for another attempt"
+	case n.What == board.Blocked && !n.Asks && n.Run != "":
+		then += " to continue with its work, or " + retry + " for another attempt"
+	case n.Run != "" && next != retry:
+		then += ", or " + retry
 	}
 	if n.Run == "" {
 		look = "pawl case show " + n.Case

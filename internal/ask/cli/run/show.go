@@ -41,6 +41,7 @@ type listed struct {
 	StartedAt     time.Time `json:"started_at"`
 	PID           int       `json:"pid"`
 	Host          string    `json:"host,omitempty"` // the machine that works on it, or did last
+	Next          string    `json:"next,omitempty"` // the command for it; `ps` alone says it
 	Asked         []saidRow `json:"asked,omitempty"`
 }
 
@@ -57,18 +58,21 @@ func listRuns(ctx context.Context, a *command.App, p *action.Operator, all bool)
 	if err != nil {
 		return err
 	}
-	var inReview map[string]string
+	view, err := overview.Read(ctx, p.Store, p.Root)
+	if err != nil {
+		return err
+	}
+	needs := map[string]overview.Need{}
+	for _, n := range view.NeedsYou {
+		needs[n.Run] = n
+	}
 	if !all {
-		runs = slices.DeleteFunc(runs, func(r store.Run) bool { return action.IsOfRemovedTask(ctx, p.Store, r) })
+		runs = slices.DeleteFunc(runs, func(r store.Run) bool { return action.IsOfSettledTask(ctx, p.Store, r) })
 		waiting, err := p.Undelivered(ctx)
 		if err != nil {
 			return err
 		}
-		runs = append(runs, waiting...)
-		if waiting, inReview, err = p.InReview(ctx); err != nil {
-			return err
-		}
-		runs = append(runs, waiting...)
+		runs = addTasksThatNeedYou(ctx, p, append(runs, waiting...), view.NeedsYou)
 	}
 	none := "No run is working or waiting; 'pawl ps -a' also lists ended runs. Start one with: pawl run NAME"
 	if all {
@@ -78,26 +82,74 @@ func listRuns(ctx context.Context, a *command.App, p *action.Operator, all bool)
 	if isShared {
 		head = strings.Replace(head, "WHY", "MACHINE\tWHY", 1)
 	}
+	var next []string
 	err = command.Listing(a, runs, none, head, func(r store.Run) command.Row {
 		l := listRun(ctx, p, r)
-		l.Why = cmp.Or(inReview[r.ID], action.ReasonNotDelivered(r), l.Why)
+		n := needs[r.ID]
+		l.Why, l.Next = cmp.Or(n.Why, action.ReasonNotDelivered(r), l.Why), cmp.Or(n.NextCommand(), nextCommand(l, r))
 		started := command.Minute(l.StartedAt)
 		if a.Columns() > 0 { // room for the words
 			started = strings.TrimPrefix(started, time.Now().Format("2006-01-02 "))
 		}
-		cells := []any{l.Run, report.Line(r.Title(), 60), l.Status, console.Of(l.Iteration, l.MaxIterations), started}
+		cells := []any{l.Run, report.Line(r.Title(), 60), statusShown(l, n), console.Of(l.Iteration, l.MaxIterations), started}
 		if isShared {
 			cells = append(cells, cmp.Or(l.Host, "-"))
 		}
+		next = append(next, l.Next)
 		return command.Row{JSON: l, Cells: append(cells, report.Line(l.Why, 100))}
 	})
-	idle, ierr := overview.IdleOf(ctx, p.Store)
+	if len(next) > 0 && !all && !a.JSON {
+		a.Result("Next:\n  %s\n", strings.Join(next, "\n  "))
+	}
 	if plans, _ := ratelimit.NewStore(statedir.LimitsDir(a.Env)).Plans(nil, time.Now()); !a.JSON {
-		for _, line := range append(idle.Away, plans...) {
+		for _, line := range append(view.Away, plans...) {
 			a.Result("%s\n", report.Line(line, 400))
 		}
 	}
-	return cmp.Or(err, ierr)
+	return err
+}
+
+// addTasksThatNeedYou adds the last runs of tasks that wait for a person, where they are not among the runs.
+func addTasksThatNeedYou(ctx context.Context, p *action.Operator, runs []store.Run, needs []overview.Need) []store.Run {
+	for _, n := range needs {
+		r, err := p.Store.Run(ctx, n.Run)
+		if err == nil && !slices.ContainsFunc(runs, func(is store.Run) bool { return is.ID == r.ID }) {
+			runs = append(runs, r)
+		}
+	}
+	return runs
+}
+
+// statusShown is the status of the run, or what its task waits for after the run has ended.
+func statusShown(l listed, n overview.Need) string {
+	switch {
+	case n.Parked:
+		return "parked"
+	case n.What == board.Review:
+		return string(n.What)
+	}
+	return l.Status
+}
+
+// nextCommand is the one by which a person continues, or follows, a run that is not of a task that needs them.
+func nextCommand(l listed, r store.Run) string {
+	status := loop.Status(l.Status)
+	answered := strings.Contains(l.Why, "continue: pawl resume ")
+	switch asks := []loop.Status{loop.Pending, loop.Blocked, loop.Aborted}; {
+	case status.Active():
+		return "pawl logs " + l.Run + " -f"
+	case strings.Contains(l.Why, "pawl settle "):
+		return "pawl settle " + l.Run
+	case storedrun.WaitsForDelivery(r):
+		return "pawl apply " + l.Run
+	case r.Kind == string(loop.Task) && action.CanContinue(status):
+		return "pawl autopilot"
+	case slices.Contains(asks, status) && !answered:
+		return "pawl answer " + l.Run + " TEXT"
+	case action.CanContinue(status):
+		return "pawl resume " + l.Run
+	}
+	return "pawl show " + l.Run
 }
 
 // listRun is a run as it really is.

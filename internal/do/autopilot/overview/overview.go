@@ -137,6 +137,25 @@ type Need struct {
 	Extend string `json:"extend,omitempty"`
 }
 
+// NextCommand is the one that most often settles it; "" is that nothing waits.
+func (n Need) NextCommand() string {
+	switch {
+	case n.Case == "":
+		return ""
+	case n.What == board.Review:
+		return "pawl case approve " + n.Case
+	case n.Parked:
+		return "pawl queue retry " + n.Case
+	case n.What == board.Timeout && n.Extend != "":
+		return "pawl case extend " + n.Case + " " + n.Extend
+	case n.What == board.Blocked && n.Asks:
+		return "pawl answer " + n.Case + " TEXT"
+	case n.What == board.Blocked:
+		return "pawl case unblock " + n.Case
+	}
+	return "pawl case retry " + n.Case
+}
+
 // Event is something that the autopilot did.
 type Event struct {
 	At   time.Time    `json:"at"`
