@@ -1,6 +1,7 @@
 package action
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,25 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/files"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
+
+// BranchLeft says where the work of a run goes that has not ended, where another branch is checked out now.
+func BranchLeft(ctx context.Context, r store.Run) string {
+	s := SetupOf(r)
+	if s.Branch == "" || s.UndeliveredBack != "" || !r.EndedAt.IsZero() {
+		return ""
+	}
+	repo, err := git.Open(ctx, r.Root)
+	if err != nil {
+		return ""
+	}
+	now, err := repo.Head(ctx)
+	if err != nil || now.Branch == s.Branch {
+		return ""
+	}
+	began := strings.TrimPrefix(s.Branch, "refs/heads/")
+	return fmt.Sprintf("Its work goes to %s, and %s is checked out now; before it can arrive: git checkout %s", began,
+		cmp.Or(strings.TrimPrefix(now.Branch, "refs/heads/"), "no branch"), fault.QuoteShell(began))
+}
 
 // workspaceOf opens the private workspace of a run that no process works on. The error is
 // [delivery.ErrGone] if the run has none any more.

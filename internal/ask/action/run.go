@@ -56,9 +56,9 @@ func (p *Runs) Pause(ctx context.Context, r store.Run) error {
 	return nil
 }
 
-// IsOfSettledTask reports whether a run at rest waits for nobody, because its task was removed from
+// WaitsForNobody reports whether a run at rest waits for nobody, because its task was removed from
 // the board, or is ready for another attempt after it had needed a person.
-func IsOfSettledTask(ctx context.Context, db *store.Store, r store.Run) bool {
+func WaitsForNobody(ctx context.Context, db *store.Store, r store.Run) bool {
 	if r.Kind != "task" || loop.Status(r.Status).Active() {
 		return false
 	}

@@ -246,6 +246,10 @@ func (s *Screen) iterationEnded(n engine.Notice) {
 		s.passEnded(n)
 		return
 	}
+	couldNotStart := r.Failure != nil && r.Failure.Fingerprint == ending.CannotStart
+	if couldNotStart && n.Command.Kind == loop.Finish {
+		return // the end says it
+	}
 	if r.Outcome == loop.Failed {
 		s.printLine(n.At, "WARNING: %s%s", failureReason(r), describeBreaker(n.State))
 	}

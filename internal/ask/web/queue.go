@@ -110,7 +110,8 @@ func (s queueHandlers) askQueue(ctx context.Context, in *struct {
 
 // queueSaid is what is answered to a request about the merge queue.
 var queueSaid = map[string]string{
-	"hold": "%s is held back.", "release": "%s is released.", "retry": "%s is tried again.",
+	"hold": "%s is held back.", "release": "%s is released.",
+	"retry": "%s is tried again, with all attempts of an agent, which cost anew.",
 	"drop":  "%s is out of the queue; its work is kept.",
 	"pause": "Nothing lands until the queue is resumed.", "resume": "The queue is resumed.",
 }

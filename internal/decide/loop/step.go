@@ -189,22 +189,17 @@ func (s turn) stopAsked(e *Event) {
 }
 
 func stopCommand(c Cause) *Command {
-	switch c {
-	case CauseStop:
-		return &Command{Status: Stopped, Why: "stopped by 'pawl stop'"}
-	case CauseRaced:
-		return &Command{Status: Stopped, Why: "another agent was the first with verified work"}
-	case CauseSettled:
-		return &Command{Status: Stopped, Why: "its task was landed or taken over by somebody else meanwhile",
-			Resting: Resting{Settled: true}}
-	case CauseAutopilot:
-		return &Command{Status: Interrupted, Why: "the autopilot was stopped"}
-	case CauseTerminate:
-		return &Command{Status: Interrupted, Why: "terminated"}
-	case CauseHangup:
-		return &Command{Status: Interrupted, Why: "the terminal hung up"}
+	stopped := map[Cause]string{
+		CauseStop: "stopped by 'pawl stop'", CauseRaced: "another agent was the first with verified work",
+		CauseSettled: "its task was landed or taken over by somebody else meanwhile",
 	}
-	return &Command{Status: Interrupted, Why: "interrupted"}
+	if why := stopped[c]; why != "" {
+		return &Command{Status: Stopped, Why: why, Resting: Resting{Settled: c == CauseSettled}}
+	}
+	ended := map[Cause]string{
+		CauseAutopilot: "the autopilot was stopped", CauseTerminate: "terminated", CauseHangup: "the terminal hung up",
+	}
+	return &Command{Status: Interrupted, Why: cmp.Or(ended[c], "interrupted")}
 }
 
 func (s turn) personAnswered(e *Event) {

@@ -448,9 +448,12 @@ func (w *Workspace) mergedText(ctx context.Context, c Conflict) ([]byte, error) 
 // conflict; then there is no head.
 func (w *Workspace) putOnTop(ctx context.Context, head, onto string) (string, []string, error) {
 	store := w.o.Person.Store
-	commits, err := commitsTo(ctx, store, w.agreed.Head, head)
+	commits, asOne, err := commitsTo(ctx, store, w.agreed.Head, head)
 	if err != nil {
 		return "", nil, err
+	}
+	if asOne > 0 {
+		w.o.Tell(fmt.Sprintf("the agent's %d commits have a merge among them, so they are one commit on top of yours", asOne))
 	}
 	at := onto
 	for _, c := range commits {

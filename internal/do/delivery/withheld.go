@@ -192,7 +192,7 @@ func keepsLines(ctx context.Context, w *Workspace, was git.Change, now Side) boo
 // withholdPersons makes the commits of an agent again without what the person has changed and not
 // committed. Where both changed the same lines, the commits are without the file.
 func (w uncommitted) withholdPersons(ctx context.Context, head string, say func(string)) (string, error) {
-	commits, err := commitsTo(ctx, w.o.Person.Store, w.agreed.Head, head)
+	commits, asOne, err := commitsTo(ctx, w.o.Person.Store, w.agreed.Head, head)
 	if err != nil {
 		return "", err
 	}
@@ -236,6 +236,9 @@ func (w uncommitted) withholdPersons(ctx context.Context, head string, say func(
 	}
 	text := "the agent committed your uncommitted " + deliver.Some(held) + ": its commits are made again without " +
 		"your changes, which stay uncommitted"
+	if asOne > 0 {
+		text += fmt.Sprintf("; its %d commits have a merge among them and become one", asOne)
+	}
 	if len(whole) > 0 {
 		text += "; so does what the agent changed in " + deliver.Some(whole) + ", in the same lines"
 	}
@@ -246,12 +249,13 @@ func (w uncommitted) withholdPersons(ctx context.Context, head string, say func(
 }
 
 // commitsTo lists the commits from one to another, each with its parent: as one where there are merges.
-func commitsTo(ctx context.Context, store *git.Repo, began, head string) ([][]string, error) {
-	commits, err := store.Since(ctx, began, head)
+// Of how many it is made is asOne, else 0.
+func commitsTo(ctx context.Context, store *git.Repo, began, head string) (commits [][]string, asOne int, err error) {
+	commits, err = store.Since(ctx, began, head)
 	if slices.ContainsFunc(commits, func(c []string) bool { return len(c) > 2 }) {
-		commits = [][]string{{head, began}}
+		return [][]string{{head, began}}, len(commits), err
 	}
-	return commits, err
+	return commits, 0, err
 }
 
 // onlyAgents merges what the agent alone has changed in a file of a commit; false where both changed the same

@@ -28,7 +28,7 @@ func (d *Driver) enterNew(ctx context.Context) error {
 	if err := p.Begin(ctx, d.id); err != nil {
 		return err
 	}
-	d.setup.Private = p.Place().ID
+	d.setup.Private, d.setup.Branch = p.Place().ID, p.Agreed().Branch
 	d.useWorkspace()
 	return nil
 }

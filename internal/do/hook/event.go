@@ -410,7 +410,8 @@ func OfNote(n queue.Note, target string) (e Event, ok bool) {
 		e.Name, e.Conflict = Conflict, &Clash{Level: string(n.Class), Files: n.Paths}
 	case queue.NoteEscalated:
 		e.Name, e.Status = Escalation, "blocked"
-		e.Question = &Question{Text: n.Text, Answer: "pawl queue retry " + n.ID + ", or pawl queue drop " + n.ID}
+		e.Question = &Question{Text: n.Text, Answer: "pawl queue retry " + n.ID +
+			" (with all attempts of an agent anew), or pawl queue drop " + n.ID}
 	case queue.NoteStopped:
 		e.Name, e.Status = Escalation, "paused"
 		e.Question = &Question{Text: n.Text, Answer: "pawl queue resume"}

@@ -21,7 +21,7 @@ func TestOfNote(t *testing.T) {
 		},
 		{
 			queue.Note{Kind: queue.NoteEscalated, ID: "task-1", Text: "it is red"}, Escalation,
-			"task-1 needs you: it is red\nAnswer with: pawl queue retry task-1, or pawl queue drop task-1",
+			"task-1 needs you: it is red\nAnswer with: pawl queue retry task-1 (with all attempts of an agent anew), or pawl queue drop task-1",
 		},
 		{
 			queue.Note{Kind: queue.NoteStopped, Text: "main is red itself"}, Escalation,

@@ -38,7 +38,8 @@ func Command(a *command.App) *cobra.Command {
 		queueAddCommand(a), queueLandCommand(a),
 		queueWishCommand(a, queue.WishHold, true, "Hold an entry"),
 		queueWishCommand(a, queue.WishRelease, true, "Release a held entry"),
-		queueWishCommand(a, queue.WishRetry, true, "Try an entry that waits for a person again"),
+		queueWishCommand(a, queue.WishRetry, true,
+			"Try an entry that waits for a person again, with all attempts of an agent"),
 		queueWishCommand(a, queue.WishDrop, true, "Take an entry out of the queue; its work is kept"),
 		queueWishCommand(a, queue.WishPause, false, "Land nothing until the queue is resumed"),
 		queueWishCommand(a, queue.WishResume, false,
@@ -120,6 +121,9 @@ func AskQueue(ctx context.Context, a *command.App, q *OpenQueue, asks []queue.As
 	for _, ask := range asks {
 		if err := q.Ask(ctx, ask); err != nil {
 			return err
+		}
+		if ask.Wish == queue.WishRetry {
+			a.Say("%s has all attempts of an agent again, which cost anew (merge.conflict_retries).", ask.ID)
 		}
 	}
 	done, err := q.Absorb(ctx)

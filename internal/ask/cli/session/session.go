@@ -411,6 +411,9 @@ func (s *Session) reportEnd(ctx context.Context, d *engine.Driver, cause loop.Ca
 	}
 	if st.Question == nil && storedrun.NeedsPerson(st) && !s.App.JSON {
 		s.App.Say("  See what happened:          pawl show %s", d.ID())
+		if strings.Contains(st.Why, "missing command") {
+			s.App.Say("  See what is missing:        pawl doctor")
+		}
 		s.App.Say("  Continue when it is cured:  pawl resume %s", d.ID())
 	}
 	if s.Store != nil && !s.App.JSON && s.Plan.Name != planner.Sealing {

@@ -137,7 +137,7 @@ type Need struct {
 	Extend string `json:"extend,omitempty"`
 }
 
-// NextCommand is the one that most often settles it; "" is that nothing waits.
+// NextCommand returns the command that most often ends the wait, or "" where nothing waits.
 func (n Need) NextCommand() string {
 	switch {
 	case n.Case == "":

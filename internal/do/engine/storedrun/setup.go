@@ -28,6 +28,7 @@ type Setup struct {
 	// Private is the id of the workspace that the run works in, where its work is delivered
 	// to the root; "" is none. Deliveries are those that were made.
 	Private    string               `json:"private,omitempty"`
+	Branch     string               `json:"branch,omitempty"` // that was checked out when it began
 	Deliveries []delivery.Delivered `json:"deliveries,omitempty"`
 	// Undelivered says why verified work of the run is not in the checkout; "" is that there
 	// is none, or that it is there.
