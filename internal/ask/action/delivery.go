@@ -30,7 +30,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
-// BranchLeft says where the work of a run goes that has not ended, where another branch is checked out now.
+// BranchLeft returns a line about the branch that the work of an open run goes to, if another one is checked out.
 func BranchLeft(ctx context.Context, r store.Run) string {
 	s := SetupOf(r)
 	if s.Branch == "" || s.UndeliveredBack != "" || !r.EndedAt.IsZero() {

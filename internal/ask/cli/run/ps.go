@@ -35,7 +35,7 @@ type listed struct {
 	StartedAt     time.Time `json:"started_at"`
 	PID           int       `json:"pid"`
 	Host          string    `json:"host,omitempty"` // the machine that works on it, or did last
-	Next          string    `json:"next,omitempty"` // the command for it; `ps` alone says it
+	Next          string    `json:"next,omitempty"` // the command for it; only in `ps`
 	Asked         []saidRow `json:"asked,omitempty"`
 }
 
