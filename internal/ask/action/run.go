@@ -56,9 +56,9 @@ func (p *Runs) Pause(ctx context.Context, r store.Run) error {
 	return nil
 }
 
-// WaitsForNobody reports whether a run at rest waits for nobody, because its task was removed from
+// NeedsNoPerson reports whether a run at rest needs no person, because its task was removed from
 // the board, or is ready for another attempt after it had needed a person.
-func WaitsForNobody(ctx context.Context, db *store.Store, r store.Run) bool {
+func NeedsNoPerson(ctx context.Context, db *store.Store, r store.Run) bool {
 	if r.Kind != "task" || loop.Status(r.Status).Active() {
 		return false
 	}

@@ -61,7 +61,7 @@ func listRuns(ctx context.Context, a *command.App, p *action.Operator, all bool)
 		needs[n.Run] = n
 	}
 	if !all {
-		runs = slices.DeleteFunc(runs, func(r store.Run) bool { return action.WaitsForNobody(ctx, p.Store, r) })
+		runs = slices.DeleteFunc(runs, func(r store.Run) bool { return action.NeedsNoPerson(ctx, p.Store, r) })
 		waiting, err := p.Undelivered(ctx)
 		if err != nil {
 			return err
