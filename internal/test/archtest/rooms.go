@@ -61,7 +61,7 @@ var uses = map[string][]string{
 	"cli/session":     {"action", "action/issues", "boxpolicy", "cli/command", "config", "console", "planner", "survey", "telemetry", "config/statedir"},
 	"cli/run":         {"action", "cli/command", "cli/session", "config", "console", "planner", "config/quantity", "config/statedir"},
 	"cli/board":       {"action", "action/issues", "cli/command", "cli/session", "console", "config/statedir"},
-	"cli/autopilot":   {"action", "action/issues", "cli/command", "cli/serve", "cli/session", "config", "console", "dashboard", "planner", "config/quantity", "config/statedir"},
+	"cli/autopilot":   {"action", "action/issues", "cli/command", "cli/serve", "cli/session", "config", "console", "planner", "config/quantity", "config/statedir"},
 	"cli/queue":       {"action", "action/issues", "cli/command", "cli/session", "config", "planner", "config/statedir"},
 	"cli/serve":       {"cli/command", "cli/queue", "mcp", "web", "web/listen", "config/statedir"},
 	"cli/check":       {"cli/command", "config", "console", "planner", "config/statedir"},
@@ -72,7 +72,6 @@ var uses = map[string][]string{
 	"planner":         {"config", "config/quantity", "config/statedir"},
 	"action":          {"config", "planner", "config/statedir"},
 	"action/issues":   {"action"},
-	"dashboard":       {"console"},
 	"web":             {"action", "config", "planner", "web/activity", "web/begun", "web/bounds", "web/hub", "web/listen", "web/patch", "web/preview", "web/rest", "web/shell", "web/view", "config/statedir"},
 	"web/activity":    {"web/hub", "web/view"},
 	"web/begun":       {"web/view"},
@@ -157,7 +156,7 @@ var modules = map[string]struct {
 	"golang.org/x/net":                       {[]string{"egress", "gateway"}, "NO_PROXY means what it means to net/http, which the gateway asks; a listener with a limit"},
 	"gvisor.dev/gvisor":                      {[]string{"netstack"}, "TCP and UDP of what a box sends, without rights on the machine's network"},
 	"golang.org/x/sys":                       {[]string{"boxnet", "files", "netlink", "netstack", "peer", "process", "sandbox", "console", "supervisor", "workspace", "workspace/pool"}, "system calls belong to doing; console asks a terminal for its size"},
-	"github.com/charmbracelet/x/ansi":        {[]string{"cli/check", "cli/command", "cli/run", "console", "dashboard"}, "cuts and wraps text by the columns of a terminal"},
+	"github.com/charmbracelet/x/ansi":        {[]string{"cli/check", "cli/command", "cli/run", "console", "cli/autopilot"}, "cuts and wraps text by the columns of a terminal"},
 	"go.temporal.io":                         {[]string{"cluster", "flow"}, "the engine of a cluster; workflows touch nothing by it"},
 	"github.com/hanwen/go-fuse":              {[]string{"powercut"}, "a file system that forgets what was not synced: tests only"},
 	"github.com/google/jsonschema-go":        {[]string{"forgetest"}, "GitHub's description of its API: tests only"},
@@ -182,10 +181,10 @@ var stdlib = map[string]struct {
 
 // starters is who may start goroutines, and what for.
 var starters = map[string]string{
+	"cli/autopilot":     "the drawing of the dashboard, beside the autopilot",
 	"autopilot":         "one per slot, the merge queue's, and what is given back or made ready beside them",
 	"agent":             "reads streams",
 	"agent/acp":         "the bridge's reader, writer and wait, in a process of its own",
-	"dashboard":         "the drawing, beside the autopilot",
 	"process":           "waits for children and drains their output",
 	"supervisor":        "one per job, the lease, the socket",
 	"sandbox":           "the init of a box, which ends with its process",

@@ -16,7 +16,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/cli/serve"
 	"github.com/pawl-dev/pawl/internal/ask/cli/session"
 	"github.com/pawl-dev/pawl/internal/ask/config/statedir"
-	"github.com/pawl-dev/pawl/internal/ask/dashboard"
 	"github.com/pawl-dev/pawl/internal/ask/planner"
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
@@ -319,10 +318,9 @@ func drivenOnScreen(ctx context.Context, s *session.Session, o autopilot.Options
 	if !s.App.Interactive() || s.App.Quiet {
 		return autopilot.Run(ctx, o)
 	}
-	dashed := dashboardOptions(s.App, s.Store, s.Config.Root)
-	dashed.Hint = "Ctrl+C ends it. In another terminal: pawl autopilot pause"
+	d := newDashboard(s.App, s.Store, s.Config.Root, "Ctrl+C ends it. In another terminal: pawl autopilot pause")
 	screen.setCovered(true)
-	err = dashboard.Own(ctx, dashed, func(wake func()) error {
+	err = d.drawDuring(ctx, func(wake func()) error {
 		notify := o.Notify
 		o.Notify = func(n autopilot.Notice) {
 			notify(n)

@@ -19,12 +19,14 @@ import (
 	"github.com/pawl-dev/pawl/internal/ask/console"
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/fault"
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
 	"github.com/pawl-dev/pawl/internal/do/autopilot/overview"
 	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
+	"github.com/pawl-dev/pawl/internal/keep/journal"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -77,19 +79,7 @@ func autopilotStatusCommand(a *command.App) *cobra.Command {
 }
 
 func printAutopilot(a *command.App, v overview.View) {
-	switch {
-	case v.Session == "":
-		a.Result("No autopilot has run here.\n")
-	case v.Running:
-		a.Result("The autopilot is %s (%s), process %d on %s, since %s%s\n", v.Phase, v.Mode, v.PID, v.Host,
-			command.Minute(v.StartedAt), command.Aside(v.PhaseReason()))
-	case v.Waits:
-		a.Result("The autopilot is on (%s); the next worker that starts drives it: pawl-cluster worker\n", v.Phase)
-	case v.Phase == string(schedule.Finished):
-		a.Result("The autopilot has ended, %s%s\n", command.Minute(v.EndedAt), command.Aside(v.Why))
-	default:
-		a.Result("The autopilot was killed. Start it again with 'pawl autopilot'; it cleans up after the old one.\n")
-	}
+	printPhase(a, v)
 	slotTable(a, v)
 	a.Result("Board:  ")
 	for _, s := range board.Statuses {
@@ -98,6 +88,9 @@ func printAutopilot(a *command.App, v overview.View) {
 		}
 	}
 	a.Result("(%d ready)\n", v.Ready)
+	if v.Queued > 0 {
+		a.Result("Queue:  %d on their way to the target\n", v.Queued)
+	}
 	for _, line := range v.Away {
 		a.Result("Away:   %s\n", report.Line(line, 400))
 	}
@@ -105,12 +98,60 @@ func printAutopilot(a *command.App, v overview.View) {
 		a.Result("Waits for: %s\n", report.Line(line, 300))
 	}
 	for _, plan := range v.Plans {
-		a.Result("Used:   %s\n", plan)
+		a.Result("Used:   %s\n", report.Line(plan, 200))
 	}
 	t := v.Tally
 	a.Result("So far: %d complete, %d landed, %d failed, %d timed out, %d blocked\n", t.Completed, t.Landed, t.Failed,
 		t.TimedOut, t.Blocked)
 	printNeeds(v, func(format string, args ...any) { a.Result(format+"\n", args...) })
+}
+
+// printPhase prints whether an autopilot works here, or how the last one ended.
+func printPhase(a *command.App, v overview.View) {
+	switch {
+	case v.Session == "":
+		a.Result("No autopilot has run here. Start one with: pawl autopilot\n")
+	case v.Running:
+		phase, color := v.Phase, "33"
+		if phase == string(schedule.Running) {
+			color = "32"
+		}
+		if v.Sprint != "" {
+			phase += " for the sprint " + v.Sprint
+		}
+		a.Result("The autopilot is %s (%s), process %d on %s, since %s%s\n", a.Painted(color, phase), v.Mode, v.PID,
+			report.Line(v.Host, 60), command.Minute(v.StartedAt), command.Aside(v.PhaseReason()))
+	case v.Waits:
+		a.Result("The autopilot is on (%s); the next worker that starts drives it: pawl-cluster worker\n", v.Phase)
+	case v.Phase == string(schedule.Finished):
+		a.Result("The autopilot has ended, %s%s\n", command.Minute(v.EndedAt), command.Aside(v.Why))
+	default:
+		a.Result("The autopilot was killed. Start it again with 'pawl autopilot'; it cleans up after the old one.\n")
+	}
+}
+
+// printEvents lists what the autopilot did last, the latest first.
+func printEvents(a *command.App, events []overview.Event) {
+	if len(events) > 0 {
+		a.Result("Last:\n")
+	}
+	for _, e := range events {
+		text := strings.TrimSpace(e.Task.Case + " " + e.Kind)
+		switch e.Kind {
+		case journal.TaskStarted:
+			text = e.Task.Case + " started"
+		case journal.TaskLanded:
+			text = e.Task.Case + " landed"
+		case journal.TaskSettled:
+			text = e.Task.Case + " " + board.Action(e.Task.Action).Outcome()
+		case journal.Alerted:
+			text = "attention"
+		}
+		for _, more := range lists.NonEmpty(e.Text, e.Task.Why) {
+			text += ": " + report.Line(more, 200)
+		}
+		a.Result("  %s  %s\n", e.At.Local().Format(time.TimeOnly), text)
+	}
 }
 
 // printNeeds lists what waits for a person, and what to do about each.
@@ -160,9 +201,16 @@ func slotTable(a *command.App, v overview.View) {
 		return cmp.Or(loop.Money(c, known, partial), "unknown")
 	}
 	for _, l := range v.Slots {
+		phase, does := l.Phase, l.Activity
+		if phase == string(schedule.Working) && l.Status == string(loop.Waiting) {
+			phase, does = "waiting", strings.TrimPrefix(does, "waits: ")
+		}
+		if l.Host != "" {
+			does = l.Host + ": " + does
+		}
 		rows = append(rows, []any{
-			l.Case, l.Run, l.Phase, console.Of(l.Iteration, l.MaxIterations), loop.Duration(l.Elapsed),
-			cost(l.Cost, l.CostKnown, l.CostPartial), report.Line(l.Activity, 40), report.Line(l.Title, 60),
+			l.Case, l.Run, phase, console.Of(l.Iteration, l.MaxIterations), loop.Duration(l.Elapsed),
+			cost(l.Cost, l.CostKnown, l.CostPartial), report.Line(does, 40), report.Line(l.Title, 60),
 		})
 		for _, r := range l.Racers {
 			rows = append(rows, []any{

@@ -1,28 +1,20 @@
 package autopilot
 
 import (
-	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/spf13/cobra"
-
-	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/cli/command"
 	"github.com/pawl-dev/pawl/internal/ask/console"
-	"github.com/pawl-dev/pawl/internal/ask/dashboard"
 	"github.com/pawl-dev/pawl/internal/decide/board"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
-	"github.com/pawl-dev/pawl/internal/do/autopilot/overview"
 	"github.com/pawl-dev/pawl/internal/do/engine"
-	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
 // autopilotScreen is what a person sees of the autopilot: one line for each thing
@@ -354,38 +346,4 @@ func (s *autopilotScreen) printJSON(n autopilot.Notice) {
 		}
 	}
 	_ = s.a.JSONLine(e) // it always encodes
-}
-
-func topCommand(a *command.App) *cobra.Command {
-	return command.Plain("top", "Watch the autopilot in this terminal", func(ctx context.Context) error {
-		if !a.Interactive() {
-			return command.Usage("'pawl top' needs a terminal").Hint("Print it once: pawl autopilot status")
-		}
-		return a.WithOperator(ctx, func(p *action.Operator) error {
-			p.Store.OnWait(nil) // the dashboard has the screen
-			o := dashboardOptions(a, p.Store, p.Root)
-			o.Hint = "Enter quits; to follow an agent: pawl logs TASK -f"
-			if f, ok := a.Stdin.(*os.File); ok {
-				o.Leave = func() bool {
-					typed := console.Waits(f)
-					if typed {
-						_, _ = f.Read(make([]byte, 4096)) // the shell would take it for its own
-					}
-					return typed
-				}
-			}
-			dashboard.Watch(ctx, o)
-			return nil
-		})
-	})
-}
-
-// dashboardOptions looks at the autopilot of root.
-func dashboardOptions(a *command.App, db *store.Store, root string) dashboard.Options {
-	return dashboard.Options{
-		Look: func(ctx context.Context) (overview.View, error) {
-			return overview.Read(ctx, db, root)
-		},
-		Next: suggestCommands, Out: console.Raw(a.Stderr), Color: a.Terminal().Color,
-	}
 }
