@@ -79,7 +79,9 @@ func TestDashboardSaysHowTheAutopilotIs(t *testing.T) {
 		{func(v *overview.View) { v.Sprint = "2026-03-04-001" }, "running for the sprint 2026-03-04-001"},
 		{func(v *overview.View) { v.Slots[0].Host = "worker-2" }, "worker-2: edit: login.go"},
 		{func(v *overview.View) { v.Running, v.Waits = false, true }, "the next worker that starts drives it"},
-		{func(v *overview.View) { v.Slots[0].Status, v.Slots[0].Activity = "waiting", "waits: the provider's limit" },
+		{func(v *overview.View) {
+			v.Slots[0].Status, v.Slots[0].Activity = "waiting", "waits: the provider's limit"
+		},
 			"waiting  3/50       4m12s    $1.23    the provider's limit"},
 	} {
 		v := busyView()
