@@ -35,10 +35,7 @@ func TestApply(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.board.Close()
-	w, err := b.openWallet(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := b.openWallet(t.Context(), nil)
 	p := plan{Settings: map[string]string{"two.yaml": "loop: {max_iterations: 2, max_cost: 1}\n"}}
 	for n := range 6 {
 		for _, v := range []trial.Variant{{Agent: "idle", Setting: trial.AsIs}, {Agent: "busy", Setting: "two.yaml"}} {
@@ -46,9 +43,9 @@ func TestApply(t *testing.T) {
 			one := planned{Variant: v, Task: task, Key: v.Agent + task.Commit}
 			p.Tasks, p.Attempts = append(p.Tasks, task), append(p.Attempts, one)
 			made := trial.Attempt{Variant: v, Task: task.Commit, Solved: v.Agent == "busy", CostKnown: true}
-			_, isOurs, err := w.reserve(purchase{key: one.Key})
-			if err = errors.Join(err, w.endPaid(one.Key, 0, made)); err != nil || !isOurs {
-				t.Fatal(isOurs, err)
+			_, begins, err := w.reserve(purchase{key: one.Key})
+			if err = errors.Join(err, w.endPaid(one.Key, 0, made)); err != nil || !begins {
+				t.Fatal(begins, err)
 			}
 		}
 	}

@@ -32,7 +32,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/trial"
 	"github.com/pawl-dev/pawl/internal/do/agent/agents"
-	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/forge"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/keep/files"
@@ -287,10 +286,7 @@ func (b *bench) describeTasks(ctx context.Context, j *judge, tasks []trial.Task)
 			return nil, err
 		}
 		p.Tasks = tasks
-		w, err := b.openWallet(ctx, b.keysOf(p))
-		if err == nil {
-			err = w.describeTask(ctx, &tasks[i])
-		}
+		err = b.openWallet(ctx, b.keysOf(p)).describeTask(ctx, &tasks[i])
 		if status, isStatus := errors.AsType[command.StatusError](err); isStatus && status == command.ExitLimit {
 			b.app.Say("%s left out: what is left of --max-cost does not pay for their words.",
 				fault.Numbered(len(tasks)-i, "task"))
@@ -373,7 +369,7 @@ func (b *bench) completePlan(j *judge, one *planned) error {
 
 // attemptsOf are the attempts of a plan that were made.
 func (b *bench) attemptsOf(ctx context.Context, p plan) (made []trial.Attempt, err error) {
-	begun, err := b.board.TrialAttempts(ctx, storedrun.Alive)
+	begun, err := b.board.TrialAttempts(ctx)
 	if err != nil {
 		return nil, err
 	}
