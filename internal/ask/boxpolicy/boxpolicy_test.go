@@ -581,7 +581,7 @@ func TestTheClusterIsOutOfReach(t *testing.T) {
 		TLS: config.ClusterTLS{CA: quantity.Path(r.path("project/certs/engine-ca.pem")), Cert: "/etc/pawl/machine.pem", Key: "/etc/pawl/machine.key"},
 	}
 	means := sandbox.Means{Mounts: true, Landlock: 4, Seccomp: true}
-	r.o.Plan.Agents = map[string]runplan.Agent{"one": {Adapter: command.New("one", []string{"sh"}, "text", command.Traits{})}}
+	r.o.Plan.Agents = map[string]runplan.Agent{"one": {Adapter: command.New("one", []string{"sh"}, "text", agent.Traits{})}}
 	boxes := Make(t.Context(), r.o, sandbox.Verdict{Boxed: true, Means: means})
 	for name, p := range map[string]sandbox.Policy{"gates": boxes.Run.Gates, "set-up": boxes.Run.Setup, "agent": boxes.Run.Agents["one"]} {
 		for _, path := range []string{pass, r.path("home/services"), r.path("home/.pgpass"), r.path("home/.postgresql"),

@@ -35,7 +35,7 @@ func (d draft) resolveAgents(pol *loop.Policy) (map[string]runplan.Agent, error)
 		if err != nil {
 			return nil, err
 		}
-		pol.Agent = own.Adapter.Name()
+		pol.Agent = own.Adapter.About().Name
 		all[pol.Agent] = own
 	} else if err := d.addAgent(all, pol.Agent, true); err != nil {
 		return nil, err
@@ -144,8 +144,7 @@ func (d draft) resolveAgent(name string) (runplan.Agent, error) {
 // and can be pointed. At the level paranoid it reaches those providers by the
 // gateway only.
 func (d draft) pointToGateway(name string, ag *runplan.Agent) error {
-	t, ok := ag.Adapter.(interface{ TakesTools() bool })
-	if takes := ok && t.TakesTools(); ag.Tools && !takes {
+	if ag.Tools && !ag.Adapter.About().Tools {
 		return fault.Refuse("agents.%s.mcp: pawl cannot offer its tools to this program", name).
 			Hint("Claude Code and Codex can")
 	}
@@ -264,7 +263,7 @@ func (d draft) checkInstalled(name string, ag runplan.Agent) error {
 		return nil
 	}
 	e := fault.Of(fault.Refused, fmt.Errorf("agent %q is not installed: %q %w", name, program, engine.ErrNoProgram))
-	if how, own := strings.CutPrefix(ag.Adapter.Install(), "install "); own {
+	if how, own := strings.CutPrefix(ag.Adapter.About().Install, "install "); own {
 		e = e.Hint("Install %s", how)
 	} else if how != "" {
 		e = e.Hint("Install it: %s", how)

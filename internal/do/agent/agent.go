@@ -216,16 +216,30 @@ type File struct {
 
 // Adapter is one agent program.
 type Adapter interface {
-	Name() string
+	About() About
 	// Start makes the command line. An error is the user's to solve and says
 	// how, e.g. a prompt over the program's limit.
 	Start(Invocation) (Start, error)
-	// Install says in a line how to get the program.
-	Install() string
-	// LiveUsage is true when tokens and cost can be metered while it runs.
-	LiveUsage() bool
-	// Structured is true when the stream has a terminal event.
-	Structured() bool
+}
+
+// About is what is known of an agent before it is started.
+type About struct {
+	Name    string
+	Install string // how to get the program, in a line
+	Traits
+	// Idle is the shortest silence that means something, where the program is silent
+	// for long while it works; 0 is nothing special. A limit that a user set wins.
+	Idle  time.Duration
+	Tools bool // the program can be given pawl's tools
+	// Exits are errors that exit statuses of the program's own stand for.
+	Exits  map[int]failure.APIError
+	*Facts // nil where the program is none that pawl knows
+}
+
+// Traits are what an output format reports about a run.
+type Traits struct {
+	LiveUsage  bool // tokens and cost can be metered while it runs
+	Structured bool // the stream has a terminal event
 }
 
 // Pointed is optionally implemented by an [Adapter] whose program can be pointed
@@ -301,46 +315,22 @@ type Facts struct {
 // NotKnown is the value of [Facts.Tokens] for a program that never reports them.
 const NotKnown = "not known"
 
-// Factual is optionally implemented by an [Adapter] that knows its program's facts.
-type Factual interface {
-	Facts() Facts
-}
-
 // ReportsCost reports whether the program of an adapter says itself what its work cost.
 func ReportsCost(a Adapter) bool {
-	known, ok := a.(Factual)
-	return ok && strings.HasPrefix(known.Facts().Cost, "reported")
+	of := a.About()
+	return of.Facts != nil && strings.HasPrefix(of.Cost, "reported")
 }
 
-// Patient is optionally implemented by an [Adapter] whose program is silent
-// for long while it works, e.g. during a whole test run.
-type Patient interface {
-	// IdleTimeout is the shortest silence that means something; 0 when nothing
-	// special is known. A limit that a user set wins.
-	IdleTimeout() time.Duration
-}
-
-// ExitReader is an adapter whose program says in its exit status what went
-// wrong.
-type ExitReader interface {
-	// ExitError is the error that a status stands for, nil when it stands for none.
-	ExitError(code int) *failure.APIError
-}
-
-// WithExit completes the errors of a run by what its exit status says, if the
-// adapter can read it: a last error without a status gets one, and a run
+// WithExit completes the errors of a run by what its exit status says, if it is
+// one of the program's own: a last error without a status gets one, and a run
 // without errors gets an error. errs is not changed.
 func WithExit(a Adapter, code int, errs []failure.APIError) []failure.APIError {
-	reader, ok := a.(ExitReader)
+	said, ok := a.About().Exits[code]
 	if !ok {
 		return errs
 	}
-	said := reader.ExitError(code)
-	if said == nil {
-		return errs
-	}
 	if len(errs) == 0 {
-		return []failure.APIError{*said}
+		return []failure.APIError{said}
 	}
 	last := errs[len(errs)-1]
 	if last.Status != 0 || said.Status == 0 {

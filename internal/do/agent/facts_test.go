@@ -9,12 +9,14 @@ import (
 // told is an adapter whose program exits with an HTTP status less 256.
 type told struct{ Adapter }
 
-func (told) ExitError(code int) *failure.APIError {
-	if code == 0 {
-		return nil
-	}
-	return &failure.APIError{Status: code + 256, Type: "from_exit"}
+func (told) About() About {
+	return About{Exits: map[int]failure.APIError{173: {Status: 429, Type: "from_exit"}}}
 }
+
+// silent is an adapter whose program has no exit statuses of its own.
+type silent struct{ Adapter }
+
+func (silent) About() About { return About{} }
 
 func TestWithExit(t *testing.T) {
 	t.Parallel()
@@ -30,7 +32,7 @@ func TestWithExit(t *testing.T) {
 		{"the stream knows better", told{}, 173, []failure.APIError{{Status: 400, Type: "t"}}, failure.APIError{Status: 400, Type: "t"}},
 		{"its word stays", told{}, 173, []failure.APIError{{Type: "t"}}, failure.APIError{Status: 429, Type: "t"}},
 		{"a status that says nothing", told{}, 0, []failure.APIError{{Type: "t"}}, failure.APIError{Type: "t"}},
-		{"another adapter", nil, 173, []failure.APIError{{Type: "t"}}, failure.APIError{Type: "t"}},
+		{"another adapter", silent{}, 173, []failure.APIError{{Type: "t"}}, failure.APIError{Type: "t"}},
 	} {
 		before := append([]failure.APIError(nil), test.errs...)
 		got := WithExit(test.adapter, test.code, test.errs)

@@ -23,6 +23,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/queue"
 	"github.com/pawl-dev/pawl/internal/decide/schedule"
+	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/agent/command"
 	"github.com/pawl-dev/pawl/internal/do/agent/script"
 	"github.com/pawl-dev/pawl/internal/do/autopilot"
@@ -192,7 +193,7 @@ func (s site) options(ctx context.Context) (o autopilot.Options, err error) {
 			}},
 		}
 		if s.Shell != "" {
-			p.Agents["script"] = runplan.Agent{Adapter: command.New("script", []string{"sh", s.Shell}, "text", command.Traits{}), Account: "script"}
+			p.Agents["script"] = runplan.Agent{Adapter: command.New("script", []string{"sh", s.Shell}, "text", agent.Traits{}), Account: "script"}
 		}
 		p.Prompt.Procedure, p.Prompt.Budget = task.Case.ID, 100_000
 		if task.Case.ID == s.Absent {

@@ -124,10 +124,10 @@ func readRecording(in io.Reader, name string, e *failure.Evidence) error {
 	if err != nil {
 		return err
 	}
-	collector, beside := agent.NewCollector(), &ends{}
+	collector, beside, isStructured := agent.NewCollector(), &ends{}, adapter.About().Structured
 	lines := agent.NewLines(0, func(line []byte, cut bool) {
 		parser.Line(line, cut, collector.Add)
-		if adapter.Structured() && !bytes.HasPrefix(line, []byte("{")) { // what it printed beside its stream
+		if isStructured && !bytes.HasPrefix(line, []byte("{")) { // what it printed beside its stream
 			_, _ = beside.Write(append(line, '\n'))
 		}
 	})
@@ -140,7 +140,7 @@ func readRecording(in io.Reader, name string, e *failure.Evidence) error {
 	e.Source, e.Name = "agent", name
 	e.Output = out.Message + "\n" + beside.textKept()
 	e.Errors = out.Errors
-	e.CutOff = adapter.Structured() && out.Terminal == loop.TerminalMissing
+	e.CutOff = isStructured && out.Terminal == loop.TerminalMissing
 	if e.ExitCode >= 0 {
 		e.Errors = agent.WithExit(adapter, e.ExitCode, out.Errors)
 	} else if out.Terminal == loop.TerminalOK && len(out.Errors) == 0 {

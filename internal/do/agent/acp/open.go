@@ -181,7 +181,7 @@ type Adapter struct {
 // New returns the agent that runs argv. {model} in it is the model's name. Tokens come with the
 // end, if at all, and the bridge prints the end.
 func New(name string, argv []string, executable func() (string, error)) Adapter {
-	return Adapter{command.New(name, argv, "acp", command.Traits{Structured: true}), executable}
+	return Adapter{command.New(name, argv, "acp", agent.Traits{Structured: true}), executable}
 }
 
 // Start makes the command line of the bridge.
@@ -192,12 +192,13 @@ func (a Adapter) Start(in agent.Invocation) (agent.Start, error) {
 	}
 	if in.PromptSize > maxPrompt {
 		return agent.Start{}, fmt.Errorf("cannot start agent %s: the prompt is %d bytes and ACP programs take at most "+
-			"%d; shorten the prompt, or name files in it instead of their content", a.Name(), in.PromptSize, maxPrompt)
+			"%d; shorten the prompt, or name files in it instead of their content", a.About().Name, in.PromptSize,
+			maxPrompt)
 	}
 	all := strings.Join(argv[1:], "\x00")
 	if strings.Contains(all, "{prompt}") || strings.Contains(all, "{prompt_file}") {
 		return agent.Start{}, fmt.Errorf("cannot start agent %s: with output: acp the prompt goes through the "+
-			"protocol; remove {prompt} from agents.%s.command", a.Name(), a.Name())
+			"protocol; remove {prompt} from agents.%s.command", a.About().Name, a.About().Name)
 	}
 	self, err := a.executable()
 	if err != nil {

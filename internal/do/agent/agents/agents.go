@@ -16,7 +16,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/do/agent"
@@ -75,22 +74,22 @@ var known = sync.OnceValue(func() map[string]program.Program {
 type format struct {
 	program.Format
 
-	traits command.Traits
+	traits agent.Traits
 }
 
 // formats are the formats by name: those of programs, and those that any program
 // may have.
 var formats = sync.OnceValue(func() map[string]format {
 	all := map[string]format{
-		"acp": {*program.Lines(acp.NewParser), command.Traits{Structured: true}},
+		"acp": {*program.Lines(acp.NewParser), agent.Traits{Structured: true}},
 		"text": {program.Format{
 			New: func(prompt []byte) agent.Parser { return text.New(prompt) }, EchoCut: true,
-		}, command.Traits{}},
-		played: {*program.Lines(script.NewParser), command.Traits{Structured: true, LiveUsage: true}},
+		}, agent.Traits{}},
+		played: {*program.Lines(script.NewParser), agent.Traits{Structured: true, LiveUsage: true}},
 	}
 	for _, p := range known() {
 		if p.Own != nil {
-			all[p.Parser] = format{*p.Own, command.Traits{Structured: p.Structured, LiveUsage: p.Live}}
+			all[p.Parser] = format{*p.Own, agent.Traits{Structured: p.Structured, LiveUsage: p.Live}}
 		}
 	}
 	return all
@@ -162,47 +161,22 @@ func unknownFormat(name string) error {
 	return fmt.Errorf("cannot read agent output as %q: use one of %s", name, strings.Join(Formats(), ", "))
 }
 
-// Row is one agent that pawl knows, for people.
-type Row struct {
-	agent.Facts
-
-	Name       string // in the configuration
-	Install    string
-	LiveUsage  bool // tokens can be metered while it runs
-	Structured bool // its stream has an end of its own
-	// Idle is the shortest silence that means something; 0 is nothing special.
-	Idle time.Duration
-}
-
 // HidesUse reports whether an agent's tokens are never known.
 func HidesUse(a agent.Adapter) bool {
-	if a.LiveUsage() {
-		return false
+	of := a.About()
+	if !of.Structured || of.Facts == nil {
+		return !of.Structured && !of.LiveUsage
 	}
-	if !a.Structured() {
-		return true
-	}
-	known, ok := a.(agent.Factual)
-	return ok && known.Facts().Tokens == agent.NotKnown
+	return !of.LiveUsage && of.Tokens == agent.NotKnown
 }
 
 // Table is every built-in agent that is a program of its own, sorted by name.
-func Table() []Row {
-	var rows []Row
-	for _, name := range Names() {
+func Table() []agent.About {
+	return lists.Pick(Names(), func(name string) (agent.About, bool) {
 		a, _ := Lookup(name)
-		known, ok := a.(agent.Factual)
-		if !ok {
-			continue
-		}
-		row := Row{Facts: known.Facts(), Name: name, Install: a.Install(), LiveUsage: a.LiveUsage(),
-			Structured: a.Structured()}
-		if p, ok := a.(agent.Patient); ok {
-			row.Idle = p.IdleTimeout()
-		}
-		rows = append(rows, row)
-	}
-	return rows
+		of := a.About()
+		return of, of.Facts != nil
+	})
 }
 
 // Custom returns the agent of a user's own command line, whose output is

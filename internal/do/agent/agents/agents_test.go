@@ -18,7 +18,7 @@ func TestTable(t *testing.T) {
 	}
 	for _, name := range Names() {
 		a, ok := Lookup(name)
-		if !ok || a.Name() != name || a.Install() == "" {
+		if !ok || a.About().Name != name || a.About().Install == "" {
 			t.Errorf("%s: %v, %v", name, a, ok)
 			continue
 		}
@@ -39,11 +39,11 @@ func TestTable(t *testing.T) {
 func TestCustom(t *testing.T) {
 	t.Parallel()
 	a, err := Custom("mine", []string{"./agent.sh"}, "")
-	if err != nil || a.Structured() || a.LiveUsage() {
+	if err != nil || a.About().Structured || a.About().LiveUsage {
 		t.Errorf("a text agent is %v, %v", a, err)
 	}
 	a, err = Custom("mine", []string{"./agent.sh"}, "claude")
-	if err != nil || !a.Structured() {
+	if err != nil || !a.About().Structured {
 		t.Errorf("a claude wrapper is %v, %v", a, err)
 	}
 	if _, err = Custom("mine", []string{"./agent.sh"}, "json"); err == nil || !strings.Contains(err.Error(), "use one of acp, amp, ") {

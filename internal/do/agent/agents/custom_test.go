@@ -28,7 +28,7 @@ func TestCustomRunsAKnownProgram(t *testing.T) {
 		{"mine", "text", "claude -p", "claude -p", 0},
 	} {
 		a, err := Custom(test.name, strings.Fields(test.command), test.output)
-		if err != nil || a.Name() != test.name {
+		if err != nil || a.About().Name != test.name {
 			t.Errorf("%s: %v, %v", test.command, a, err)
 			continue
 		}

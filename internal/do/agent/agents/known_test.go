@@ -109,8 +109,7 @@ func TestPromptsOverTheLimit(t *testing.T) {
 		if _, err := a.Start(agent.Invocation{PromptFile: os.DevNull, PromptSize: most}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		described, ok := a.(agent.Factual)
-		if !ok || described.Facts().PromptLimit != most {
+		if a.About().PromptLimit != most {
 			t.Errorf("%s: the facts say otherwise", name)
 		}
 	}

@@ -66,7 +66,7 @@ func withoutGateway(p program.Program) string {
 	return "at its end"
 }
 
-func ended(r Row) string {
+func ended(r agent.About) string {
 	if r.Structured {
 		return ""
 	}

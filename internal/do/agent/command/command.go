@@ -29,36 +29,23 @@ type Adapter struct {
 	name   string
 	argv   []string
 	output string
-	traits Traits
-}
-
-// Traits are what an output format reports about a run.
-type Traits struct {
-	LiveUsage, Structured bool
+	traits agent.Traits
 }
 
 // New returns the agent that runs argv. output names the parser of what it
 // prints, traits are that parser's.
-func New(name string, argv []string, output string, traits Traits) Adapter {
+func New(name string, argv []string, output string, traits agent.Traits) Adapter {
 	return Adapter{name: name, argv: slices.Clone(argv), output: output, traits: traits}
 }
 
-// Name is the user's name for it.
-func (a Adapter) Name() string { return a.name }
-
-// Install advises to set the command, or to install the program that it names.
-func (a Adapter) Install() string {
-	if len(a.argv) == 0 {
-		return "set agents." + a.name + ".command"
+// About advises to set the command, or to install the program that it names.
+func (a Adapter) About() agent.About {
+	install := "set agents." + a.name + ".command"
+	if len(a.argv) > 0 {
+		install = "install " + a.argv[0] + ", or correct agents." + a.name + ".command"
 	}
-	return "install " + a.argv[0] + ", or correct agents." + a.name + ".command"
+	return agent.About{Name: a.name, Install: install, Traits: a.traits}
 }
-
-// LiveUsage is as the output format has it.
-func (a Adapter) LiveUsage() bool { return a.traits.LiveUsage }
-
-// Structured is as the output format has it.
-func (a Adapter) Structured() bool { return a.traits.Structured }
 
 // Argv is the command line as it is written: in.Command, else the one that the
 // agent was made with.

@@ -32,7 +32,7 @@ func TestStart(t *testing.T) {
 		{[]string{"a", "-m", "{model}"}, []string{"a", "-m", "big"}, in.PromptFile},
 		{[]string{"{prompt}"}, []string{"{prompt}"}, in.PromptFile},
 	} {
-		got, err := New("mine", test.argv, "text", Traits{}).Start(in)
+		got, err := New("mine", test.argv, "text", agent.Traits{}).Start(in)
 		if err != nil || !slices.Equal(got.Args, test.want) || got.Stdin != test.stdin {
 			t.Errorf("%q: args %q, stdin %q, %v", test.argv, got.Args, got.Stdin, err)
 		}
@@ -58,12 +58,12 @@ func TestRefused(t *testing.T) {
 		{"a NUL", []string{"a", "{prompt}"}, promptFile(t, "a\x00b"), "NUL byte"},
 		{"no file", []string{"a", "{prompt}"}, gone, "cannot read the prompt"},
 	} {
-		_, err := New("mine", test.argv, "text", Traits{}).Start(test.in)
+		_, err := New("mine", test.argv, "text", agent.Traits{}).Start(test.in)
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: error is %v", test.name, err)
 		}
 	}
-	if _, err := New("mine", []string{"a", "{prompt_file}"}, "text", Traits{}).Start(long); err != nil {
+	if _, err := New("mine", []string{"a", "{prompt_file}"}, "text", agent.Traits{}).Start(long); err != nil {
 		t.Errorf("a long prompt as a file: %v", err)
 	}
 }

@@ -105,23 +105,19 @@ func TestPromptTooLong(t *testing.T) {
 	}
 }
 
-func TestExitError(t *testing.T) {
+func TestExits(t *testing.T) {
 	t.Parallel()
+	exits := adapter(nil).About().Exits
 	for code, want := range map[int]int{144: 400, 145: 401, 147: 403, 173: 429, 244: 500, 247: 503, 17: 529, 41: 0, 53: 0} {
-		got := adapter(nil).ExitError(code)
-		if got == nil || got.Status != want || got.Type == "" || got.Message == "" {
+		got, ok := exits[code]
+		if !ok || got.Status != want || got.Type == "" || got.Message == "" {
 			t.Errorf("exit status %d is %+v, want %d", code, got, want)
 		}
 	}
 	for _, code := range []int{0, 1, 2, 130, 137, 143, -1, 255} {
-		if got := adapter(nil).ExitError(code); got != nil {
+		if got, ok := exits[code]; ok {
 			t.Errorf("exit status %d is %+v", code, got)
 		}
-	}
-	// What is handed out belongs to the caller.
-	adapter(nil).ExitError(173).Status = 1
-	if got := adapter(nil).ExitError(173); got.Status != 429 {
-		t.Errorf("the status is %d after a change of a copy", got.Status)
 	}
 }
 

@@ -31,7 +31,7 @@ func TestStart(t *testing.T) {
 				t.Errorf("%s: env is %q", test.name, got.Env)
 			}
 		}
-		if test.adapter.Name() != test.name || !strings.Contains(test.adapter.Install(), "npm") || test.adapter.IdleTimeout() <= 0 {
+		if of := test.adapter.About(); of.Name != test.name || !strings.Contains(of.Install, "npm") || of.Idle <= 0 {
 			t.Errorf("adapter is %+v", test.adapter)
 		}
 	}

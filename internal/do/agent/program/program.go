@@ -118,39 +118,14 @@ type Adapter struct {
 	Found func(name string) string
 }
 
-// Name is the program's name.
-func (a Adapter) Name() string { return a.Program.Name }
-
-// Install says how to get the program.
-func (a Adapter) Install() string { return a.Program.Install }
-
-// TakesTools reports whether the program can be given pawl's tools.
-func (a Adapter) TakesTools() bool { return a.Tools != nil }
-
-// LiveUsage reports whether the stream has tokens before its end.
-func (a Adapter) LiveUsage() bool { return a.Live }
-
-// Structured reports whether the stream has a terminal event.
-func (a Adapter) Structured() bool { return a.Program.Structured }
-
-// IdleTimeout is the shortest silence that means something; 0 when nothing
-// special is known.
-func (a Adapter) IdleTimeout() time.Duration { return a.Quiet }
-
-// Facts returns a copy, with the limit of a prompt as this system has it.
-func (a Adapter) Facts() agent.Facts {
-	f := a.Program.Facts
+// About returns a copy of the facts, with the limit of a prompt as this system has it.
+func (a Adapter) About() agent.About {
+	f := a.Facts
 	f.Program, f.Format, f.PromptLimit = a.Binary, a.Parser, a.promptLimit()
 	f.Problems = slices.Clone(f.Problems)
-	return f
-}
-
-// ExitError is the error that an exit status of the program's own stands for.
-func (a Adapter) ExitError(code int) *failure.APIError {
-	if e, ok := a.Exits[code]; ok {
-		return &e
-	}
-	return nil
+	traits := agent.Traits{LiveUsage: a.Live, Structured: a.Structured}
+	return agent.About{Name: a.Name, Install: a.Install, Traits: traits, Idle: a.Quiet,
+		Tools: a.Tools != nil, Exits: a.Exits, Facts: &f}
 }
 
 // Start makes the command line. A command of the user's replaces the
@@ -161,7 +136,7 @@ func (a Adapter) Start(in agent.Invocation) (agent.Start, error) {
 	}
 	if in.Model != "" && a.Model == "" {
 		return agent.Start{}, fmt.Errorf("cannot start %s with the model %s: the program chooses its model itself;"+
-			" remove model from agents.%s", a.Name(), in.Model, a.Name())
+			" remove model from agents.%s", a.Name, in.Model, a.Name)
 	}
 	call := in.Program(a.Binary)
 	if len(in.Command) == 0 && a.Native != nil {
@@ -208,7 +183,7 @@ func (a Adapter) checkPrompt(in agent.Invocation) error {
 	if a.Characters && size <= limit*utf8.UTFMax {
 		text, err := os.ReadFile(in.PromptFile)
 		if err != nil {
-			return fmt.Errorf("cannot read the prompt for %s: %v", a.Name(), err)
+			return fmt.Errorf("cannot read the prompt for %s: %v", a.Name, err)
 		}
 		size, unit = int64(utf8.RuneCount(text)), "characters"
 	}
@@ -216,7 +191,7 @@ func (a Adapter) checkPrompt(in agent.Invocation) error {
 		return nil
 	}
 	return fmt.Errorf("cannot start %s: the prompt has %d %s and the program takes at most %d;"+
-		" shorten the prompt, or name files in it instead of their content", a.Name(), size, unit, limit)
+		" shorten the prompt, or name files in it instead of their content", a.Name, size, unit, limit)
 }
 
 // promptLimit returns the largest prompt that the program or, for an argument, the system takes; 0
@@ -320,10 +295,10 @@ func (a Adapter) readArgument(in agent.Invocation) (string, error) {
 	b, err := os.ReadFile(in.PromptFile)
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("cannot read the prompt for %s: %v", a.Name(), err)
+		return "", fmt.Errorf("cannot read the prompt for %s: %v", a.Name, err)
 	case bytes.IndexByte(b, 0) >= 0:
 		return "", fmt.Errorf("cannot start %s: the prompt contains a NUL byte, which an argument cannot; remove it",
-			a.Name())
+			a.Name)
 	case int64(len(b)) > a.promptLimit(): // it grew after it was measured
 		return "", a.checkPrompt(agent.Invocation{PromptSize: int64(len(b))})
 	case bytes.HasPrefix(b, []byte("-")):

@@ -129,7 +129,7 @@ func TestRefused(t *testing.T) {
 func TestFacts(t *testing.T) {
 	t.Parallel()
 	var a agent.Adapter = Adapter{Program: sample}
-	facts := a.(agent.Factual).Facts()
+	facts := a.About()
 	if facts.Program != "mine-cli" || facts.Format != "text" || facts.PromptLimit != 100 || facts.Package != "p" {
 		t.Errorf("facts are %+v", facts)
 	}
@@ -137,8 +137,8 @@ func TestFacts(t *testing.T) {
 	if sample.Facts.Problems[0] != "one" {
 		t.Error("facts are handed out by reference")
 	}
-	if quiet := a.(agent.Patient).IdleTimeout(); quiet != time.Minute || a.Name() != "mine" || a.Install() != "get it" {
-		t.Errorf("it is patient for %v", quiet)
+	if facts.Idle != time.Minute || facts.Name != "mine" || facts.Install != "get it" {
+		t.Errorf("it is patient for %v", facts.Idle)
 	}
 }
 

@@ -123,19 +123,11 @@ type Adapter struct {
 	Executable func() (string, error)
 }
 
-// Name is "script".
-func (Adapter) Name() string { return "script" }
-
-// Install names the setting for the scenario; the program itself is built in.
-func (Adapter) Install() string {
-	return "built in; give it a scenario: agents.script.command: [FILE.yaml]"
+// About names the setting for the scenario; the program itself is built in.
+func (Adapter) About() agent.About {
+	return agent.About{Name: "script", Install: "built in; give it a scenario: agents.script.command: [FILE.yaml]",
+		Traits: agent.Traits{LiveUsage: true, Structured: true}}
 }
-
-// LiveUsage is true: every call is reported as it is made.
-func (Adapter) LiveUsage() bool { return true }
-
-// Structured is true.
-func (Adapter) Structured() bool { return true }
 
 // Start makes the command line. The scenario is in.Command; a relative path
 // is one in the working folder.

@@ -79,7 +79,7 @@ func NewRecord(p *runplan.Plan, c loop.Command, res supervisor.Result) *loop.Rec
 // IsStructured reports whether the agent prints a stream of events.
 func IsStructured(p *runplan.Plan, name string) bool {
 	a, ok := p.Agents[name]
-	return ok && a.Adapter.Structured()
+	return ok && a.Adapter.About().Structured
 }
 
 // withheldOf are the names that an agent did not get.

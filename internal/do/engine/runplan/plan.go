@@ -136,7 +136,7 @@ type Agent struct {
 // UsableGuards leaves out the guards that cannot judge the agent's output: the lines of a
 // text are no turns.
 func (a Agent) UsableGuards(g agent.Guards) agent.Guards {
-	if !a.Adapter.Structured() {
+	if !a.Adapter.About().Structured {
 		g.Repeats = 0
 	}
 	return g
@@ -154,8 +154,7 @@ func (a Agent) GatewayOf(p *Plan, dayDir string) *agent.Gateway {
 // CountsTools reports whether a running tool counts as a sign of life. It does where the
 // program is known and the user set no limit of silence.
 func (a Agent) CountsTools() bool {
-	_, known := a.Adapter.(agent.Patient)
-	return known && a.Idle == 0
+	return a.Adapter.About().Facts != nil && a.Idle == 0
 }
 
 // IdleLimit is how long the agent may be silent; 0 is without end.
@@ -163,8 +162,8 @@ func (a Agent) IdleLimit(policy time.Duration) time.Duration {
 	if a.Idle > 0 {
 		return a.Idle
 	}
-	if p, ok := a.Adapter.(agent.Patient); ok && policy > 0 {
-		return max(policy, p.IdleTimeout())
+	if policy > 0 {
+		return max(policy, a.Adapter.About().Idle)
 	}
 	return policy
 }
