@@ -115,9 +115,7 @@ func fillStepEvent(n engine.Notice, e *Event) *Event {
 		e.Event, e.Elapsed = "step_waits", Seconds(st.Elapsed)
 	default:
 		e.Event, e.Elapsed = "step_ended", Seconds(st.Elapsed)
-		if st.Failure != nil {
-			e.Why = st.Failure.Summary
-		}
+		e.Why = cmp.Or(st.Summary, e.Why)
 	}
 	return e
 }

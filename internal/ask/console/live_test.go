@@ -10,6 +10,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/keep/journal"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -22,7 +23,7 @@ func TestLiveLineOfSteps(t *testing.T) {
 	s := New(Terminal{}, "audit")
 	s.startLiveLine(noon, "iteration 1/3", "starting")
 	step := func(kind engine.NoticeKind, id, status string, e agent.Event) {
-		s.steps.updateFrom(engine.Notice{Kind: kind, At: noon, Event: e, Step: &engine.StepNotice{Step: id, Status: status}})
+		s.steps.updateFrom(engine.Notice{Kind: kind, At: noon, Event: e, Step: &journal.Step{Step: id, Status: status}})
 	}
 	for _, id := range []string{"a", "b", "c"} {
 		step(engine.StepStarted, id, "", agent.Event{})
@@ -101,7 +102,7 @@ func TestLiveLineCountsStepsOnce(t *testing.T) {
 	t.Parallel()
 	s := New(Terminal{Progress: io.Discard}, "audit")
 	s.startLiveLine(noon, "iteration 1/3", "starting")
-	s.Notice(engine.Notice{Kind: engine.AgentEvent, At: noon, Step: &engine.StepNotice{Step: "a"},
+	s.Notice(engine.Notice{Kind: engine.AgentEvent, At: noon, Step: &journal.Step{Step: "a"},
 		Event: agent.Event{Kind: agent.UsageSeen, Usage: agent.Usage{Input: 1000}}})
 	if got, want := s.formatLiveLine(noon), "  iteration 1/3 · 0s · starting · 1.0k tokens"; got != want {
 		t.Errorf("%q, want %q", got, want)
@@ -118,7 +119,7 @@ func TestLinesBelowEachOther(t *testing.T) {
 	s.Line(day, "one")
 	s.Line(day.Add(time.Hour), "two")
 	s.Line(day.AddDate(0, 0, 1), "three")
-	s.Notice(engine.Notice{Kind: engine.AgentEvent, Step: &engine.StepNotice{Step: "lint"},
+	s.Notice(engine.Notice{Kind: engine.AgentEvent, Step: &journal.Step{Step: "lint"},
 		Event: agent.Event{Kind: agent.Text, Text: "first\n\x1b[31msecond\n"}})
 	const want = "2026-01-02\n[12:00:00] one\n[13:00:00] two\n2026-01-03\n[12:00:00] three\n" +
 		"           lint: first\n                 [31msecond\n"

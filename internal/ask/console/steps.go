@@ -17,6 +17,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/keep/journal"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -45,7 +46,7 @@ func (s *Screen) stepNotice(n engine.Notice) bool {
 	return true
 }
 
-func (s *Screen) stepStarted(n engine.Notice, st *engine.StepNotice) {
+func (s *Screen) stepStarted(n engine.Notice, st *journal.Step) {
 	if st.Status == "adopted" {
 		s.printLine(n.At, "Step %s continues: it was started before pawl ended", st.Step)
 		return
@@ -70,10 +71,10 @@ func (s *Screen) stepStarted(n engine.Notice, st *engine.StepNotice) {
 	s.printLine(n.At, "Step %s starts%s", st.Step, text)
 }
 
-func (s *Screen) stepEnded(n engine.Notice, st *engine.StepNotice) {
+func (s *Screen) stepEnded(n engine.Notice, st *journal.Step) {
 	text := ""
-	if st.Failure != nil && st.Failure.Summary != "" {
-		text = ": " + report.Line(st.Failure.Summary, 300)
+	if st.Summary != "" {
+		text = ": " + report.Line(st.Summary, 300)
 	}
 	switch st.Status {
 	case store.StepSuccess:

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/agent"
 	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
@@ -220,24 +219,10 @@ type Notice struct {
 	// NearCost: the warning is that 80 % of what the run may cost is used.
 	NearCost bool
 	// Step is the workflow's step; with an agent's event, which step's agent it is.
-	Step *StepNotice
+	// Its status is "adopted" where a step that starts was begun by an earlier pawl, else "". At
+	// its end it is how it ended: success, failure, cancelled, skipped, interrupted, asking; kept:
+	// its result is from before; or held: one that it needs failed.
+	Step *journal.Step
 	// Summary is one line for a red verification.
 	Summary string
-}
-
-// StepNotice is what happened to one step of a workflow.
-type StepNotice struct {
-	Step      string // with its matrix values, below its workflow
-	Kind      string // run, agent, procedure, ask or workflow
-	Agent     string // of the kind agent
-	Try       int    // 1-based, of its attempts in this iteration
-	Alternate int    // 1-based; 0 is the step's own work
-	// Status of a step that starts is "adopted" where an earlier pawl began it, else
-	// "". At its end it is how it ended: success, failure, cancelled, skipped, interrupted,
-	// asking; kept: its result is from before; or held: one that it needs failed.
-	Status  string
-	Why     string // of a skip, a repetition or a wait, in words
-	Elapsed time.Duration
-	Failure *failure.Analysis
-	Line    string // of output, without its end
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/engine/runplan"
 	"github.com/pawl-dev/pawl/internal/do/ratelimit"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
+	"github.com/pawl-dev/pawl/internal/keep/journal"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -103,11 +104,11 @@ func (h *StepContext) Last() bool {
 }
 
 // Tell shows a step's notice; Time, run and state are added.
-func (h *StepContext) Tell(kind NoticeKind, s StepNotice) { h.w.notify(Notice{Kind: kind, Step: &s}) }
+func (h *StepContext) Tell(kind NoticeKind, s journal.Step) { h.w.notify(Notice{Kind: kind, Step: &s}) }
 
 // TellAgent shows an event of a step's agent.
 func (h *StepContext) TellAgent(step string, e agent.Event) {
-	h.w.notify(Notice{Kind: AgentEvent, Event: e, Step: &StepNotice{Step: step}})
+	h.w.notify(Notice{Kind: AgentEvent, Event: e, Step: &journal.Step{Step: step}})
 }
 
 // Warn tells a person what went wrong and stops nothing.

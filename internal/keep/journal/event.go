@@ -187,6 +187,10 @@ type Step struct {
 	Status  string        `json:"status,omitempty"`
 	Elapsed time.Duration `json:"elapsed,omitempty"`
 	Summary string        `json:"summary,omitempty"` // why it failed
+
+	// Of a notice of it only, while the run works.
+	Why  string `json:"-"` // of a skip, a repetition or a wait, in words
+	Line string `json:"-"` // of output, without its end
 }
 
 // Notice is a warning: nothing stopped, but a person should know.

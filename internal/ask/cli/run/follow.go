@@ -238,7 +238,7 @@ func (s *story) printEventFile(key string, dir *os.Root, name, who string) bool 
 		if json.Unmarshal(lines.Line, &e) == nil {
 			n := engine.Notice{Kind: engine.AgentEvent, Event: e}
 			if who != "agent" {
-				n.Step = &engine.StepNotice{Step: who}
+				n.Step = &journal.Step{Step: who}
 			}
 			s.showNotice(time.Time{}, n)
 		}
@@ -344,7 +344,7 @@ func (s *story) printOutputFile(key string, dir *os.Root, name, who string, over
 
 func (s *story) outputLine(step string, line []byte) {
 	s.showNotice(time.Time{}, engine.Notice{Kind: engine.StepOutput,
-		Step: &engine.StepNotice{Step: step, Line: report.Line(string(line), 500)}})
+		Step: &journal.Step{Step: step, Line: report.Line(string(line), 500)}})
 }
 
 // canHaveRun reports whether the name is a procedure or a task, of which a run can begin

@@ -7,7 +7,6 @@ import (
 
 	"github.com/pawl-dev/pawl/internal/ask/action"
 	"github.com/pawl-dev/pawl/internal/ask/console"
-	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/delivery"
@@ -191,10 +190,9 @@ func (s *story) showQuestion(e journal.Event) {
 // stepEvent shows a step of a workflow; at its end first what is left of its output.
 func (s *story) stepEvent(ctx context.Context, e journal.Event) {
 	st := decodeData[journal.Step](e)
-	n := engine.Notice{Kind: engine.StepStarted, Step: &engine.StepNotice{
-		Step: report.Line(st.Step, 100), Agent: st.Agent, Try: st.Try, Alternate: st.Alternate, Status: st.Status,
-		Elapsed: st.Elapsed, Failure: &failure.Analysis{Summary: st.Summary},
-	}}
+	shown := st
+	shown.Step = report.Line(st.Step, 100)
+	n := engine.Notice{Kind: engine.StepStarted, Step: &shown}
 	if e.Kind == journal.StepStarted {
 		s.showAttempt(e.At, loop.Command{Iteration: st.Iteration})
 		s.showNotice(e.At, n)

@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/do/engine/ending"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
+	"github.com/pawl-dev/pawl/internal/keep/journal"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -228,7 +229,7 @@ func (s *scope) askPerson(ctx context.Context, n *node) {
 		if err := p.storeBegin(s, n, e); err != nil {
 			p.recordError(err)
 		}
-		p.h.Tell(engine.StepEnded, s.noticeOf(n, engine.StepNotice{Status: store.StepAsking, Why: n.given.content}))
+		p.h.Tell(engine.StepEnded, s.noticeOf(n, journal.Step{Status: store.StepAsking, Why: n.given.content}))
 		return
 	}
 	d := &activeAttempt{s: s, n: n, e: e}

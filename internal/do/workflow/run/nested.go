@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/failure"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/keep/journal"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -28,7 +29,7 @@ func (d *activeAttempt) runNested(ctx context.Context, last bool) error {
 		return d.cannotStart(invalidStep(n, err))
 	}
 	if d.resumed {
-		s.p.h.Tell(engine.StepStarted, s.noticeOf(n, engine.StepNotice{Try: d.e.record.Try, Status: "adopted"}))
+		s.p.h.Tell(engine.StepStarted, s.noticeOf(n, journal.Step{Try: d.e.record.Try, Status: "adopted"}))
 	} else if err := s.p.storeBegin(s, n, d.e); err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/engine"
 	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
+	"github.com/pawl-dev/pawl/internal/keep/journal"
 )
 
 const (
@@ -142,7 +143,7 @@ type watcher struct {
 func (d *activeAttempt) watchOutput(job supervisor.Job) *watcher {
 	w := &watcher{make(chan struct{}), make(chan struct{})}
 	show := func(line string) {
-		d.s.p.h.Tell(engine.StepOutput, d.s.noticeOf(d.n, engine.StepNotice{Line: line}))
+		d.s.p.h.Tell(engine.StepOutput, d.s.noticeOf(d.n, journal.Step{Line: line}))
 	}
 	if job.Parser != "" {
 		close(w.ended) // an agent's stream is shown by its events

@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/workflow"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/keep/journal"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -394,7 +395,7 @@ func (s *scope) skipStep(n *node, v workflow.Values) {
 	}
 	if n.failedBefore = v.Failed; n.failedBefore {
 		n.phase = settled
-		s.p.h.Tell(engine.StepEnded, s.noticeOf(n, engine.StepNotice{Status: "held", Why: "a step that it needs failed"}))
+		s.p.h.Tell(engine.StepEnded, s.noticeOf(n, journal.Step{Status: "held", Why: "a step that it needs failed"}))
 		return
 	}
 	why := "its condition is false"
@@ -407,7 +408,7 @@ func (s *scope) skipStep(n *node, v workflow.Values) {
 // closeUnrun closes a step with its result, without running it.
 func (s *scope) closeUnrun(n *node, status, why string) {
 	n.phase = settled
-	s.p.h.Tell(engine.StepEnded, s.noticeOf(n, engine.StepNotice{Status: status, Why: why}))
+	s.p.h.Tell(engine.StepEnded, s.noticeOf(n, journal.Step{Status: status, Why: why}))
 }
 
 // failInvalid fails a step that cannot even be said.
@@ -417,7 +418,7 @@ func (s *scope) failInvalid(n *node, err error) {
 	f.Step = n.id
 	s.finishFailed(n, stepFailure{failure: &f, exit: 1})
 	n.phase = settled
-	s.p.h.Tell(engine.StepEnded, s.noticeOf(n, engine.StepNotice{Status: store.StepFailure, Failure: &f}))
+	s.p.h.Tell(engine.StepEnded, s.noticeOf(n, journal.Step{Status: store.StepFailure, Summary: f.Summary}))
 }
 
 // invalidStep is the failure of a step that only a change of its file can cure.
@@ -452,7 +453,7 @@ func (s *scope) isHalted() bool {
 }
 
 // noticeOf adds to a notice about a step what each has.
-func (s *scope) noticeOf(n *node, m engine.StepNotice) engine.StepNotice {
+func (s *scope) noticeOf(n *node, m journal.Step) journal.Step {
 	st := n.in.Step
 	m.Step, m.Kind = n.id, string(st.Kind)
 	if m.Agent == "" && m.Alternate == 0 && st.Kind == workflow.Agent {

@@ -187,5 +187,5 @@ func (d *activeAttempt) showInner(n engine.Notice) {
 	default:
 		return
 	}
-	d.s.p.h.Tell(engine.StepOutput, d.s.noticeOf(d.n, engine.StepNotice{Line: line}))
+	d.s.p.h.Tell(engine.StepOutput, d.s.noticeOf(d.n, journal.Step{Line: line}))
 }

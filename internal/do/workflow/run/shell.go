@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/do/engine/ending"
 	"github.com/pawl-dev/pawl/internal/do/engine/lanes"
 	"github.com/pawl-dev/pawl/internal/do/supervisor"
+	"github.com/pawl-dev/pawl/internal/keep/journal"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
@@ -95,9 +96,9 @@ func (d *activeAttempt) runJob(ctx context.Context, job supervisor.Job) (supervi
 		if d.e.record.Job != nil {
 			known = *d.e.record.Job
 		}
-		p.h.Tell(engine.StepStarted, d.s.noticeOf(d.n, engine.StepNotice{
-			Agent: d.e.record.Agent, Try: d.e.record.Try, Alternate: d.e.record.Alternative, Status: "adopted",
-		}))
+		st := d.e.eventData(journal.StepStarted)
+		st.Status = "adopted"
+		p.h.Tell(engine.StepStarted, d.s.noticeOf(d.n, st))
 		res, fate, err := p.h.Resume(ctx, known, onEvent)
 		d.took = res.Elapsed
 		if err != nil || fate != lanes.NotBegun {

@@ -112,7 +112,7 @@ func (s *scope) pauseFor(ctx context.Context, n *node, at attempt) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
 	}
-	s.p.h.Tell(engine.StepWaits, s.noticeOf(n, engine.StepNotice{Try: at.try, Elapsed: d, Why: "its retry allows it"}))
+	s.p.h.Tell(engine.StepWaits, s.noticeOf(n, journal.Step{Try: at.try, Elapsed: d, Why: "its retry allows it"}))
 	return process.Sleep(ctx, d)
 }
 
@@ -226,9 +226,9 @@ func (p *pass) storeBegin(s *scope, n *node, e *execution) error {
 	}
 	p.history[e.Step] = withExecution(p.history[e.Step], e)
 	p.mu.Unlock()
-	p.h.Tell(engine.StepStarted, s.noticeOf(n,
-		engine.StepNotice{Agent: e.record.Agent, Try: e.record.Try, Alternate: e.record.Alternative,
-			Why: e.record.Why}))
+	st := e.eventData(journal.StepStarted)
+	st.Why = e.record.Why
+	p.h.Tell(engine.StepStarted, s.noticeOf(n, st))
 	return nil
 }
 
@@ -240,11 +240,23 @@ func (p *pass) storeEnd(n *node, s *scope, e *execution) error {
 	if err := e.storeExecution(p.h, journal.StepEnded); err != nil {
 		return err
 	}
-	p.h.Tell(engine.StepEnded, s.noticeOf(n, engine.StepNotice{
-		Agent: e.record.Agent, Try: e.record.Try, Alternate: e.record.Alternative, Status: e.Status, Elapsed: e.Elapsed,
-		Failure: e.record.Failure,
-	}))
+	p.h.Tell(engine.StepEnded, s.noticeOf(n, e.eventData(journal.StepEnded)))
 	return nil
+}
+
+// eventData is an execution as an event of the kind, and the notice of it, have it.
+func (e *execution) eventData(kind string) journal.Step {
+	st := journal.Step{
+		Step: e.Step, N: e.N, Iteration: e.Iteration,
+		Kind: e.record.Kind, Agent: e.record.Agent, Try: e.record.Try, Alternate: e.record.Alternative,
+	}
+	if kind == journal.StepEnded {
+		st.Status, st.Elapsed = e.Status, e.Elapsed
+		if f := e.record.Failure; f != nil {
+			st.Summary = f.Summary
+		}
+	}
+	return st
 }
 
 // storeExecution writes an execution as it is now, with its event.
@@ -254,17 +266,7 @@ func (e *execution) storeExecution(h *engine.StepContext, kind string) error {
 		return fmt.Errorf("cannot store step %s: %v", e.Step, err)
 	}
 	e.Record = data
-	what := journal.Step{
-		Step: e.Step, N: e.N, Iteration: e.Iteration,
-		Kind: e.record.Kind, Agent: e.record.Agent, Try: e.record.Try, Alternate: e.record.Alternative,
-	}
-	if kind == journal.StepEnded {
-		what.Status, what.Elapsed = e.Status, e.Elapsed
-		if f := e.record.Failure; f != nil {
-			what.Summary = f.Summary
-		}
-	}
-	event, err := journal.New(e.Run, 0, time.Now(), kind, what)
+	event, err := journal.New(e.Run, 0, time.Now(), kind, e.eventData(kind))
 	if err != nil {
 		return err
 	}
