@@ -222,15 +222,14 @@ func (b *bench) makeAttempts(ctx context.Context, j *judge, p plan) error {
 	err = sideBySide(len(order), b.parallel, func(i int) (bool, error) {
 		return true, w.makeAttempt(j, p, order[i])
 	})
-	return errors.Join(err, b.explainMissing(ctx, p, err))
+	if status, isStatus := errors.AsType[command.StatusError](err); isStatus {
+		return errors.Join(err, b.explainMissing(ctx, p, int(status)))
+	}
+	return err
 }
 
 // explainMissing prints how many attempts are missing, and how to make them.
-func (b *bench) explainMissing(ctx context.Context, p plan, ended error) error {
-	status, isStatus := errors.AsType[command.StatusError](ended)
-	if !isStatus {
-		return nil
-	}
+func (b *bench) explainMissing(ctx context.Context, p plan, status int) error {
 	if status != command.ExitLimit {
 		b.app.Say("The trial is paused. Run the same command to continue; nothing is paid twice.")
 		return nil
