@@ -120,8 +120,8 @@ func (w *worker) composeReview(ctx context.Context, s loop.State, b attemptdir.B
 		Work: work, Fragment: w.plan.Review.Fragment, Author: r.Agent,
 		Purpose: w.plan.Review.Purpose, Checks: r.Gates, Unknown: true,
 	}
-	if of := w.plan.Agents[c.Agent].Adapter.About(); of.Facts != nil {
-		in.Limit = int(of.PromptLimit)
+	if reviewer, ok := w.plan.Agents[c.Agent]; ok && reviewer.Adapter.About().Facts != nil {
+		in.Limit = int(reviewer.Adapter.About().PromptLimit)
 	}
 	if base := cmp.Or(w.workBase(), r.TreeBefore); base != "" && b.TreeBefore != "" {
 		patch, cut, err := w.o.Tree.Diff(ctx, base, b.TreeBefore, maxReviewed)
