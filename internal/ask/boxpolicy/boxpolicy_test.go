@@ -1,6 +1,7 @@
 package boxpolicy
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -601,5 +602,41 @@ func TestTheClusterIsOutOfReach(t *testing.T) {
 	if said := strings.Join(r.said, "\n"); !strings.Contains(said, "cannot reach port 6432 and 7233, on any machine") ||
 		!strings.Contains(said, "Warning: agents and gates can reach the cluster's database and engine") {
 		t.Errorf("it says %q", r.said)
+	}
+}
+
+// The patterns of shown.txt mean what they mean to package filepath.
+func TestMatchesStars(t *testing.T) {
+	names := strings.Fields(".env .env.local prod.env token api_token token.json tokens.json a.tokens.json x.age age " +
+		"id_rsa.pub service-account-1.json auth.yml auth.yaml my_auth.yl libx.so libx.so.6 kubeconfig ca.kubeconfig man.1 **")
+	for _, pattern := range slices.Concat(shownNames()["secrets"], shownNames()["code"], []string{"*", "a*b*c", "*a*a", "**"}) {
+		if strings.ContainsAny(pattern, `?[\`) {
+			t.Errorf("%s has another sign than stars", pattern)
+		}
+		for _, name := range append(names, pattern, "a", "abc", "aXbYc", "ab") {
+			want, err := filepath.Match(pattern, name)
+			if got := matchesStars(pattern, name); err != nil || got != want {
+				t.Errorf("%s matches %s: %v, want %v (%v)", pattern, name, got, want, err)
+			}
+		}
+	}
+}
+
+// A folder of programs that PATH names twice, by its own name and by a link, is shown by both.
+func TestFoldersThatLinksLeadTo(t *testing.T) {
+	home := t.TempDir()
+	bin, link, tool := filepath.Join(home, "tools", "bin"), filepath.Join(home, "linked"), filepath.Join(home, "pkg", "tool", "run")
+	for _, dir := range []string{bin, filepath.Dir(tool)} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.WriteFile(tool, nil, 0o755), os.Symlink(tool, filepath.Join(bin, "run")), os.Symlink(bin, link)); err != nil {
+		t.Fatal(err)
+	}
+	got := programsIn([]string{bin, link, bin, filepath.Join(home, "missing"), "relative"}, home)
+	want := []string{filepath.Dir(bin), filepath.Dir(tool), link, filepath.Dir(bin)}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }

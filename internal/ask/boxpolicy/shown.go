@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/decide/safety"
 	"github.com/pawl-dev/pawl/internal/do/agent/agents"
 	"github.com/pawl-dev/pawl/internal/do/agent/program"
@@ -46,9 +47,7 @@ func (m maker) shownPaths(home string, path []string) (shown, secrets []string) 
 	for _, venv := range []string{".venv", "venv"} { // its Python is elsewhere
 		out = append(out, installedWith(filepath.Join(m.Plan.Root, venv, "bin", "python"), home)...)
 	}
-	for _, dir := range append([]string{"/usr/local/bin", "/usr/bin", "/etc/alternatives"}, path...) {
-		out = append(out, programsOf(dir, home)...)
-	}
+	out = append(out, programsIn(append([]string{"/usr/local/bin", "/usr/bin", "/etc/alternatives"}, path...), home)...)
 	out = append(out, m.Plan.Exe)
 	holdsAll := func(dir string) bool { return holdsOneOf(dir, home, m.StateDir) }
 	secrets = m.secretsIn(slices.DeleteFunc(slices.Clone(out[ofSystem:]), holdsAll), maxLooked)
@@ -66,20 +65,23 @@ const maxLooked = 50
 // shown, there are none.
 func (m maker) secretsIn(shown []string, inThem int) (secrets []string) {
 	asked := presentPaths(m.Config.Safety.Show, func(string, ...any) {}, "")
-	ofPerson := slices.Concat(asked, []string{m.Plan.Root, m.Top})
+	ofPerson := lists.Each(slices.Concat(asked, []string{m.Plan.Root, m.Top}), filepath.Clean)
 	look := func(dir string) (folders []string) {
 		entries, _ := os.ReadDir(dir)
+		if slices.ContainsFunc(ofPerson, func(of string) bool { return of != "." && holdsOneOf(of, dir+"/any") }) {
+			return nil
+		}
 		for _, e := range entries[:min(len(entries), maxPrograms)] {
 			path, name := filepath.Join(dir, e.Name()), strings.ToLower(e.Name())
-			fits := func(pattern string) bool { match, _ := filepath.Match(pattern, name); return match }
-			isCode := isProgram(e) || slices.ContainsFunc(shownNames()["code"], fits)
+			fits := func(pattern string) bool { return matchesStars(pattern, name) }
 			isNamed := slices.Contains(shownNames()["secrets"], name) // in full, and not by a pattern
-			inPersons := func(of string) bool { return of != "" && holdsOneOf(of, path) }
+			isSecret := e.Type()&os.ModeSocket != 0 || isNamed || slices.ContainsFunc(shownNames()["secrets"], fits) &&
+				!slices.ContainsFunc(shownNames()["code"], fits) && !isProgram(e)
 			switch {
-			case slices.ContainsFunc(ofPerson, inPersons):
+			case !e.IsDir() && !isSecret, slices.Contains(ofPerson, path):
 			case e.IsDir():
 				folders = append(folders, path)
-			case e.Type()&os.ModeSocket != 0, isNamed, !isCode && slices.ContainsFunc(shownNames()["secrets"], fits):
+			default:
 				secrets = append(secrets, path)
 			}
 		}
@@ -93,6 +95,26 @@ func (m maker) secretsIn(shown []string, inThem int) (secrets []string) {
 		}
 	}
 	return secrets
+}
+
+// matchesStars is filepath.Match, ten times faster, for patterns that have no other sign than stars.
+func matchesStars(pattern, name string) bool {
+	start, rest, isPattern := strings.Cut(pattern, "*")
+	if !isPattern || !strings.HasPrefix(name, start) {
+		return pattern == name
+	}
+	name = name[len(start):]
+	for {
+		part, after, more := strings.Cut(rest, "*")
+		if !more {
+			return strings.HasSuffix(name, part)
+		}
+		_, left, found := strings.Cut(name, part)
+		if !found {
+			return false
+		}
+		name, rest = left, after
+	}
 }
 
 // holdsOneOf asks whether one of the paths is dir or lies in it.
@@ -153,6 +175,23 @@ func existingPaths(dir string, patterns ...string) []string {
 		}
 		found, _ := filepath.Glob(path)
 		out = append(out, found...)
+	}
+	return out
+}
+
+// programsIn are those of several folders, each of which is read once, whatever links lead to it.
+func programsIn(dirs []string, home string) (out []string) {
+	var read []string
+	for _, dir := range dirs {
+		to, err := filepath.EvalSymlinks(dir)
+		switch {
+		case err != nil || !filepath.IsAbs(dir):
+		case slices.Contains(read, to):
+			out = append(out, withRest(filepath.Clean(dir), home))
+		default:
+			read = append(read, to)
+			out = append(out, programsOf(dir, home)...)
+		}
 	}
 	return out
 }
