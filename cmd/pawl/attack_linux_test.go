@@ -409,6 +409,7 @@ func (a *attackTable) print() {
 }
 
 func TestAttack(t *testing.T) {
+	t.Parallel()
 	if !boxed() {
 		t.Skip("this machine gives no mount namespace")
 	}

@@ -215,6 +215,7 @@ func cannotListen(t *testing.T, address string, err error) {
 
 // TestAttackClasses makes every attempt of every class, at each level and at permissive.
 func TestAttackClasses(t *testing.T) {
+	t.Parallel()
 	if !boxed() {
 		t.Skip("this machine gives no mount namespace")
 	}

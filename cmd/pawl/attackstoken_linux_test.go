@@ -92,6 +92,7 @@ print('{"type":"result","subtype":"success","is_error":false,"result":"done"}')
 // TestTokenOfAnotherAttempt: what an attempt has in place of a key works in its own box while
 // it runs, and neither in another run's box nor outside. Where there is no box it works outside.
 func TestTokenOfAnotherAttempt(t *testing.T) {
+	t.Parallel()
 	if !boxed() {
 		t.Skip("this machine gives no mount namespace")
 	}

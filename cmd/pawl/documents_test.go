@@ -74,6 +74,7 @@ func pages(t *testing.T) map[string][]block {
 }
 
 func TestDocuments(t *testing.T) {
+	t.Parallel()
 	for page, blocks := range pages(t) {
 		name := strings.TrimSuffix(strings.TrimPrefix(page, "docs/"), ".md")
 		t.Run(name, func(t *testing.T) {

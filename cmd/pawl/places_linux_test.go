@@ -57,6 +57,9 @@ func TestPlaces(t *testing.T) {
 	if testing.Short() {
 		t.Skip("stories take seconds")
 	}
+	if !*placesAll {
+		t.Parallel()
+	}
 	base := placesFolder(t)
 	for _, row := range placeRows {
 		for _, p := range row.places {

@@ -85,22 +85,26 @@ var programs = map[string]func(){"pawl": func() {
 
 var proofTasks = flag.Int("proof-tasks", 8, "how many tasks the board of the script proof_board has; 'make proof' gives it 40")
 
-func TestScripts(t *testing.T) { scripts(t, "script") }
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	scripts(t, "script", "")
+}
 
 // The scripts about boards that several machines share have a server of PostgreSQL.
 func TestCluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it needs PostgreSQL")
 	}
-	t.Setenv("PAWL_TEST_STORE_SERVER", pgtest.Start(t).Address("postgres"))
-	scripts(t, "cluster")
+	t.Parallel()
+	scripts(t, "cluster", pgtest.Start(t).Address("postgres"))
 }
 
-func scripts(t *testing.T, folder string) {
+// scripts plays those of a folder; each has a board of its own on the server of PostgreSQL, if there is one.
+func scripts(t *testing.T, folder, server string) {
 	testscript.Run(t, testscript.Params{
 		Dir:                filepath.Join("..", "..", "testdata", folder),
 		RequireUniqueNames: true,
-		Setup:              setup,
+		Setup:              func(env *testscript.Env) error { return setup(env, server) },
 		Condition:          condition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"repo":         repo,
@@ -139,7 +143,7 @@ func noteExit(code int, args []string) {
 }
 
 // setup gives a script its own home, and checks at its end that nothing is left.
-func setup(env *testscript.Env) error {
+func setup(env *testscript.Env, server string) error {
 	home := env.WorkDir + ".home" // beside the script's files, not among them
 	vars, err := ownHome(home)
 	if err != nil {
@@ -156,7 +160,7 @@ func setup(env *testscript.Env) error {
 	env.Setenv("PAWL", pawl)
 	env.Setenv("TEST_TASKS", strconv.Itoa(*proofTasks))
 	env.Setenv("TEST_GOCACHE", goCache())
-	if server := os.Getenv("PAWL_TEST_STORE_SERVER"); server != "" { // a board of its own, in PostgreSQL
+	if server != "" {
 		env.Setenv("PAWL_CLUSTER_STORE", server+"&repository="+url.QueryEscape(home))
 	}
 	examples, err := filepath.Abs(filepath.Join("..", "..", "examples"))

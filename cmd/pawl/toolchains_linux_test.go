@@ -41,6 +41,7 @@ func readToolchain(t *testing.T, path string) toolchain {
 // Builds work in the box without a setting: the agent builds and tests a project,
 // and so does the gate. In the short form the levels take turns.
 func TestToolchains(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it builds projects of many languages")
 	}
