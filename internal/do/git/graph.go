@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/do/git/command"
@@ -27,10 +28,42 @@ func (r *History) Find(ctx context.Context, name string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// TreeOf is the tree of a commit.
+// TreeOf is the tree of a commit. That of an id never changes, so git is asked for it once.
 func (r *History) TreeOf(ctx context.Context, commit string) (string, error) {
+	key := r.Objects + "\x00" + commit
+	if tree := treesOf.keep(key, ""); tree != "" {
+		return tree, nil
+	}
 	c := r.NewCall("rev-parse", "--verify", "--quiet", "--end-of-options", commit+"^{tree}")
-	return command.Text(ctx, c, "find the tree of "+commit)
+	tree, err := command.Text(ctx, c, "find the tree of "+commit)
+	if err == nil && r.isID(commit) {
+		treesOf.keep(key, tree)
+	}
+	return tree, err
+}
+
+// treesOf has the trees of commits, by the store and the id.
+var treesOf knownTrees
+
+type knownTrees struct {
+	sync.Mutex
+	of map[string]string
+}
+
+const mostTrees = 10_000 // that are kept
+
+// keep returns what is kept, or keeps a tree.
+func (k *knownTrees) keep(key, tree string) string {
+	k.Lock()
+	defer k.Unlock()
+	if tree == "" {
+		return k.of[key]
+	}
+	if k.of == nil || len(k.of) == mostTrees {
+		k.of = map[string]string{}
+	}
+	k.of[key] = tree
+	return tree
 }
 
 // FilesOf are the paths of all files of a commit or a tree.
