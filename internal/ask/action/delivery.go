@@ -193,13 +193,9 @@ func hiddenPaths(c *config.Config) (paths []string) {
 
 // checkHidden refuses a repository in whose workspaces nothing could be hidden: one that holds the
 // home folder, and one that tracks what safety.hide names, since agents have all objects.
-func checkHidden(ctx context.Context, c *config.Config, env []string) error {
+func checkHidden(ctx context.Context, c *config.Config, env []string, repo *git.Repo) error {
 	if c.Loop.Safety == string(safety.Permissive) {
 		return nil
-	}
-	repo, err := git.Open(ctx, c.Root)
-	if err != nil {
-		return err
 	}
 	if _, holds := files.Below(repo.Top, filepath.Join(statedir.Home(env), "file")); holds {
 		return fault.Refuse("cannot work in %s, which contains your home folder: agents could read and write all of it",

@@ -20,6 +20,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/delivery"
 	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
+	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/do/workspace"
 	"github.com/pawl-dev/pawl/internal/do/workspace/pool"
 	"github.com/pawl-dev/pawl/internal/keep/journal"
@@ -295,11 +296,15 @@ func (p *Runs) RootTree(ctx context.Context, root string) (*workspace.Checkout, 
 
 // Pool opens the workspaces of the repository that a configuration is for.
 func Pool(ctx context.Context, c *config.Config, env []string, db *store.Store) (*pool.Pool, error) {
-	if err := checkHidden(ctx, c, env); err != nil {
+	repo, err := git.Open(ctx, c.Root)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkHidden(ctx, c, env, repo); err != nil {
 		return nil, err
 	}
 	return pool.Open(ctx, pool.Options{
-		Root: c.Root, StateDir: statedir.Of(c.Root, env), Dir: string(c.Workspace.Root), Store: db,
+		Repo: repo, Root: c.Root, StateDir: statedir.Of(c.Root, env), Dir: string(c.Workspace.Root), Store: db,
 		Copy: c.Workspace.Copy, Setup: c.Workspace.Setup, Retention: c.Workspace.Retention.Std(),
 		KeepOnSuccess: c.Workspace.KeepOnSuccess, SignOff: c.Merge.Signoff, MaxFile: int64(c.Snapshot.MaxFile),
 		Warm: c.Autopilot.MaxParallel + 1, // the gates before a landing need one too

@@ -63,6 +63,7 @@ var (
 // Options say whose clones, and how they are made.
 type Options struct {
 	Root     string       // folder of pawl.yaml, in the user's repository
+	Repo     *git.Repo    // that repository, if the caller has opened it
 	StateDir string       // pawl's folder for the repository; outside of it
 	Dir      string       // where workspaces are; empty is StateDir/workspaces
 	Ports    string       // the file in which all repositories of the user share ports; empty is beside StateDir
@@ -160,9 +161,11 @@ const PortsIn = boxnet.PortsIn
 // processes that are dead left half made or half removed is removed; what they
 // held is kept. An error of [git.Open] is returned as it is.
 func Open(ctx context.Context, o Options) (*Pool, error) {
-	repo, err := git.Open(ctx, o.Root)
-	if err != nil {
-		return nil, err
+	repo, err := o.Repo, error(nil)
+	if repo == nil {
+		if repo, err = git.Open(ctx, o.Root); err != nil {
+			return nil, err
+		}
 	}
 	if o.Root, err = filepath.EvalSymlinks(o.Root); err != nil {
 		return nil, fmt.Errorf("cannot open the workspaces: %v", err)
