@@ -301,10 +301,16 @@ func (s *DB) applySteps(ctx context.Context, steps []database.Migration) error {
 				return err
 			}
 		}
-		for _, step := range steps {
+		todo := steps
+		if whole := steps[len(steps)-1].Whole; last == 0 && whole != "" {
+			todo = []database.Migration{{Name: "schema.sql", SQL: whole}}
+		}
+		for _, step := range todo {
 			if _, err := s.write.conn.ExecContext(ctx, step.SQL); err != nil {
 				return fmt.Errorf("step %s: %w", step.Name, err)
 			}
+		}
+		for _, step := range steps {
 			w.Do(ctx, `INSERT INTO migrations (number, name, checksum, applied_at) VALUES ($1, $2, $3, $4)`,
 				step.Number, step.Name, step.Checksum, time.Now())
 		}

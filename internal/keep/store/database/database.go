@@ -85,6 +85,8 @@ type Migration struct {
 	Name     string
 	SQL      string
 	Checksum string
+	// Whole is the schema after the last step, which an empty database gets at once; "" where nobody wrote it down.
+	Whole string
 }
 
 // Migrations reads the steps in order.
@@ -106,7 +108,11 @@ func Migrations(files fs.FS) ([]Migration, error) {
 			return nil, err
 		}
 		sum := sha256.Sum256(text)
-		steps = append(steps, Migration{number, name, string(text), hex.EncodeToString(sum[:])})
+		steps = append(steps, Migration{Number: number, Name: name, SQL: string(text), Checksum: hex.EncodeToString(sum[:])})
+	}
+	whole, _ := fs.ReadFile(files, "schema.sql")
+	if last := len(steps) - 1; last >= 0 && strings.HasPrefix(string(whole), "-- After "+steps[last].Name+":") {
+		steps[last].Whole = string(whole)
 	}
 	return steps, nil
 }

@@ -27,7 +27,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store/database"
 )
 
-//go:embed migrations/*.sql
+//go:embed migrations/*.sql schema.sql
 var steps embed.FS
 
 // Limits of the connections.
