@@ -179,7 +179,7 @@ func existingPaths(dir string, patterns ...string) []string {
 	return out
 }
 
-// programsIn are those of several folders, each of which is read once, whatever links lead to it.
+// programsIn looks into several folders, and only once into each, whatever links lead to it.
 func programsIn(dirs []string, home string) (out []string) {
 	var read []string
 	for _, dir := range dirs {

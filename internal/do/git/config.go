@@ -49,12 +49,6 @@ func (r *Folders) Config(ctx context.Context) ([]Setting, error) {
 	return all, nil
 }
 
-// UserName is what git's settings call the person who works in a folder; "" is nothing.
-func UserName(ctx context.Context, dir string) string {
-	name, _ := command.Text(ctx, call{Dir: dir, Args: []string{"config", "--get", "user.name"}}, "read the user's name")
-	return name
-}
-
 // latestValues returns the value that holds of each key.
 func latestValues(settings []Setting) map[string]string {
 	return lists.ToMap(settings, func(s Setting) (string, string) { return s.Key, s.Value })

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/pawl-dev/pawl/internal/decide/lists"
 	"github.com/pawl-dev/pawl/internal/do/git/command"
@@ -18,53 +17,23 @@ import (
 // Find is the commit that a ref or another name stands for; empty when
 // there is none.
 func (r *History) Find(ctx context.Context, name string) (string, error) {
-	out, err := command.Run(ctx, r.NewCall("rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}"))
-	if command.ExitCode(err) == 1 || command.ExitCode(err) == 128 {
+	c := r.NewCall("rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}")
+	commit, err := command.Text(ctx, c, "find "+name)
+	if code := command.ExitCode(err); code == 1 || code == 128 {
 		return "", nil
 	}
-	if err != nil {
-		return "", fmt.Errorf("cannot find %s: %w", name, err)
-	}
-	return strings.TrimSpace(string(out)), nil
+	return commit, err
 }
 
 // TreeOf is the tree of a commit. That of an id never changes, so git is asked for it once.
 func (r *History) TreeOf(ctx context.Context, commit string) (string, error) {
-	key := r.Objects + "\x00" + commit
-	if tree := treesOf.keep(key, ""); tree != "" {
-		return tree, nil
-	}
-	c := r.NewCall("rev-parse", "--verify", "--quiet", "--end-of-options", commit+"^{tree}")
-	tree, err := command.Text(ctx, c, "find the tree of "+commit)
-	if err == nil && r.isID(commit) {
-		treesOf.keep(key, tree)
-	}
-	return tree, err
+	return treesOf.Get(r.Objects+"\x00"+commit, r.isID(commit), func() (string, error) {
+		c := r.NewCall("rev-parse", "--verify", "--quiet", "--end-of-options", commit+"^{tree}")
+		return command.Text(ctx, c, "find the tree of "+commit)
+	})
 }
 
-// treesOf has the trees of commits, by the store and the id.
-var treesOf knownTrees
-
-type knownTrees struct {
-	sync.Mutex
-	of map[string]string
-}
-
-const mostTrees = 10_000 // that are kept
-
-// keep returns what is kept, or keeps a tree.
-func (k *knownTrees) keep(key, tree string) string {
-	k.Lock()
-	defer k.Unlock()
-	if tree == "" {
-		return k.of[key]
-	}
-	if k.of == nil || len(k.of) == mostTrees {
-		k.of = map[string]string{}
-	}
-	k.of[key] = tree
-	return tree
-}
+var treesOf command.Known // by the store and the id of a commit
 
 // FilesOf are the paths of all files of a commit or a tree.
 func (r *History) FilesOf(ctx context.Context, commit string) ([]string, error) {

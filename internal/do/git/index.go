@@ -376,10 +376,9 @@ func (x *Index) TreeWith(ctx context.Context, tree string, entries []Entry) (str
 
 // EmptyTree is the tree without files. Git has it without storing it.
 func (r *History) EmptyTree(context.Context) (string, error) {
-	if r.Format == "sha256" {
-		return "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321", nil
-	}
-	return "4b825dc642cb6eb9a060e54bf8d69288fbee4904", nil
+	sum := r.newHash()
+	_, _ = sum.Write([]byte("tree 0\x00"))
+	return fmt.Sprintf("%x", sum.Sum(nil)), nil
 }
 
 // writeIndex makes the index of a repository that has none yet, of entries with their

@@ -37,16 +37,3 @@ func TestWhatNeverChanges(t *testing.T) {
 		}
 	}
 }
-
-func TestUserName(t *testing.T) {
-	dir := t.TempDir()
-	gittest.Git(t, dir, "init", "-q")
-	gittest.Git(t, dir, "config", "user.name", "Bo of here")
-	if got := UserName(t.Context(), dir); got != "Bo of here" {
-		t.Errorf("got %q", got)
-	}
-	gittest.Git(t, dir, "config", "user.name", "")
-	if got := UserName(t.Context(), dir); got != "" {
-		t.Errorf("without a name: %q", got)
-	}
-}

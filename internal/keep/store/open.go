@@ -301,11 +301,7 @@ func (s *DB) applySteps(ctx context.Context, steps []database.Migration) error {
 				return err
 			}
 		}
-		todo := steps
-		if whole := steps[len(steps)-1].Whole; last == 0 && whole != "" {
-			todo = []database.Migration{{Name: "schema.sql", SQL: whole}}
-		}
-		for _, step := range todo {
+		for _, step := range database.ToDo(steps, last == 0) {
 			if _, err := s.write.conn.ExecContext(ctx, step.SQL); err != nil {
 				return fmt.Errorf("step %s: %w", step.Name, err)
 			}

@@ -111,8 +111,13 @@ func nameUser(root string) func() string {
 	return sync.OnceValue(func() string {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		if name := git.UserName(ctx, root); name != "" {
-			return name
+		if repo, err := git.Open(ctx, root); err == nil {
+			settings, _ := repo.Config(ctx) // without, the system's user has a name
+			for _, s := range slices.Backward(settings) {
+				if s.Key == "user.name" {
+					return s.Value
+				}
+			}
 		}
 		if u, err := user.Current(); err == nil {
 			return u.Username

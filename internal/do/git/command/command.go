@@ -394,6 +394,34 @@ func ExitCode(err error) int {
 	return 0
 }
 
+// Known are answers of git that never change, by what was asked.
+type Known struct {
+	mu      sync.Mutex
+	answers map[string]string
+}
+
+const mostKnown = 10_000 // answers that are kept; then they are forgotten
+
+// Get returns what is known, or asks for it, and keeps the answer if that never changes.
+func (k *Known) Get(key string, keep bool, ask func() (string, error)) (string, error) {
+	k.mu.Lock()
+	answer, known := k.answers[key]
+	k.mu.Unlock()
+	if known {
+		return answer, nil
+	}
+	answer, err := ask()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err == nil && keep {
+		if k.answers == nil || len(k.answers) == mostKnown {
+			k.answers = map[string]string{}
+		}
+		k.answers[key] = answer
+	}
+	return answer, err
+}
+
 // SplitRecords splits NUL-terminated output.
 func SplitRecords(out []byte) []string {
 	if len(out) == 0 {

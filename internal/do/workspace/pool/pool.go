@@ -161,7 +161,8 @@ const PortsIn = boxnet.PortsIn
 // processes that are dead left half made or half removed is removed; what they
 // held is kept. An error of [git.Open] is returned as it is.
 func Open(ctx context.Context, o Options) (*Pool, error) {
-	repo, err := o.Repo, error(nil)
+	var err error
+	repo := o.Repo
 	if repo == nil {
 		if repo, err = git.Open(ctx, o.Root); err != nil {
 			return nil, err

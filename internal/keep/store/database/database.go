@@ -85,8 +85,16 @@ type Migration struct {
 	Name     string
 	SQL      string
 	Checksum string
-	// Whole is the schema after the last step, which an empty database gets at once; "" where nobody wrote it down.
+	// Whole is the schema after the last step, for an empty database; "" where it is not written down.
 	Whole string
+}
+
+// ToDo are the steps that a database lacks, or the one that makes all of them for one that is empty.
+func ToDo(steps []Migration, empty bool) []Migration {
+	if whole := steps[len(steps)-1].Whole; empty && whole != "" {
+		return []Migration{{Name: "schema.sql", SQL: whole}}
+	}
+	return steps
 }
 
 // Migrations reads the steps in order.
