@@ -35,7 +35,7 @@ func ReadReply(s *loop.State, words []string) (Reply, error) {
 	q := s.Question
 	n, err := strconv.Atoi(strings.TrimRight(strings.TrimSpace(words[0]), ".)"))
 	if err != nil || q == nil || len(q.Choices) == 0 {
-		return inWords(s, text)
+		return readWordedAnswer(s, text)
 	}
 	if n < 1 || n > len(q.Choices) {
 		return Reply{}, fault.Refuse("there is no option %d: the question has 1 to %d", n, len(q.Choices)).
@@ -48,9 +48,9 @@ func ReadReply(s *loop.State, words []string) (Reply, error) {
 	return r, nil
 }
 
-// inWords understands an answer without a number. About work that waits for its
+// readWordedAnswer understands an answer without a number. About work that waits for its
 // review it must be a verdict, which is that option of the question.
-func inWords(s *loop.State, text string) (Reply, error) {
+func readWordedAnswer(s *loop.State, text string) (Reply, error) {
 	if s.PendingReview == nil || s.Question == nil {
 		return Reply{Text: text}, nil
 	}
@@ -142,12 +142,12 @@ func (p *Operator) Answer(ctx context.Context, r store.Run, step string, words [
 	if r.Kind == "task" {
 		return false, p.Reopen(ctx, r, "a person answered")
 	}
-	p.sayKept(&s, rep)
+	p.reportKeptAnswer(&s, rep)
 	return true, nil
 }
 
-// sayKept reports how an answer is used that lets the run continue.
-func (p *Operator) sayKept(s *loop.State, rep Reply) {
+// reportKeptAnswer reports how an answer is used that lets the run continue.
+func (p *Operator) reportKeptAnswer(s *loop.State, rep Reply) {
 	ofStep := s.Question != nil && s.Question.Asker != ""
 	switch {
 	case ofStep, rep.Choice.Do == control.ReviewAgain:
@@ -253,7 +253,7 @@ func (p *Operator) takeAllBack(ctx context.Context, r store.Run, to int) error {
 	if err != nil {
 		return err
 	}
-	_, err = p.takeBack(ctx, clones, r.Name, BackTo{N: to})
+	_, err = p.revertWork(ctx, clones, r.Name, BackTo{N: to})
 	return err
 }
 

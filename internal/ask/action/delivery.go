@@ -56,7 +56,7 @@ func (p *Runs) workspaceOf(ctx context.Context, r store.Run) (*delivery.Workspac
 	if id == "" {
 		return nil, delivery.ErrGone
 	}
-	pl, err := p.configOf(r.Root)
+	pl, err := p.configOfRoot(r.Root)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (p *Runs) workspaceOf(ctx context.Context, r store.Run) (*delivery.Workspac
 	say := func(text string) { p.Say("Note: %s", text) }
 	row, there, err := p.Store.Workspace(ctx, id)
 	if err != nil || !there || !delivery.WorksIn(row.Own, r.ID) {
-		return p.openKept(ctx, pl, r, say)
+		return p.openStoredWork(ctx, pl, r, say)
 	}
 	w, err := OpenPrivate(ctx, pl, p.Env, p.Store, id, say)
 	if err != nil {
@@ -83,12 +83,12 @@ func (p *Runs) workspaceOf(ctx context.Context, r store.Run) (*delivery.Workspac
 	if rerr := w.Release(ctx, "its folder did not exist"); rerr != nil || !errors.Is(err, delivery.ErrGone) {
 		return nil, errors.Join(err, rerr)
 	}
-	return p.openKept(ctx, pl, r, say)
+	return p.openStoredWork(ctx, pl, r, say)
 }
 
-// openKept opens what is stored of the work of a run whose workspace is gone, or works for
+// openStoredWork opens what is stored of the work of a run whose workspace is gone, or works for
 // a later run.
-func (p *Runs) openKept(ctx context.Context, c *config.Config, r store.Run, say func(string),
+func (p *Runs) openStoredWork(ctx context.Context, c *config.Config, r store.Run, say func(string),
 ) (*delivery.Workspace, error) {
 	o, err := privateOptions(ctx, c, p.Env, say)
 	if err != nil {
@@ -160,7 +160,7 @@ func ConfirmPatterns(c *config.Config) []string {
 // itself, what configures pawl, and what the agents of the run may not change.
 func (p *Runs) toConfirm(ctx context.Context, person *workspace.Checkout, r store.Run, changes []git.Change,
 ) ([]string, error) {
-	c, err := p.configOf(r.Root)
+	c, err := p.configOfRoot(r.Root)
 	if err != nil {
 		return nil, err
 	}
@@ -250,8 +250,8 @@ func (p *Runs) lookByHand(ctx context.Context, person *workspace.Checkout) (work
 	return person.See(ctx, delivery.ByHand)
 }
 
-// configOf is the configuration of a root.
-func (p *Runs) configOf(root string) (*config.Config, error) {
+// configOfRoot is the configuration of a root.
+func (p *Runs) configOfRoot(root string) (*config.Config, error) {
 	pl, err := p.Planner(root, planner.Flags{})
 	if err != nil {
 		return nil, err

@@ -40,7 +40,7 @@ func (p *Operator) Lacks() []Lack {
 	}
 	if _, err := pl.Task(autopilot.Task{Case: board.Case{Title: "?"}}); err != nil {
 		known, _ := errors.AsType[*fault.Error](err)
-		return append(out, Lack{"No task can start: " + err.Error() + ".", hintsOf(known)})
+		return append(out, Lack{"No task can start: " + err.Error() + ".", hintsOfError(known)})
 	}
 	own := c.Agents.Named[c.Agent]
 	name := agents.Program(c.Agent, own.Output, own.Command)
@@ -52,7 +52,7 @@ func (p *Operator) Lacks() []Lack {
 	return out
 }
 
-func hintsOf(e *fault.Error) []string {
+func hintsOfError(e *fault.Error) []string {
 	if e == nil || len(e.Hints) == 0 {
 		return []string{"See what is wrong: pawl doctor"}
 	}

@@ -34,13 +34,13 @@ func (p *Operator) Raise(ctx context.Context, r store.Run, f planner.Flags) erro
 			r.ID).
 			Hint("For the others, pause it first: pawl pause %s", r.Name)
 	}
-	pol, err := p.policyOf(r, f)
+	pol, err := p.policyToResume(r, f)
 	if err != nil {
 		return err
 	}
 	to := journal.Limits{}
 	if f.Max != "" {
-		if err := roomFor(r, pol.MaxIterations); err != nil {
+		if err := checkIterationsLeft(r, pol.MaxIterations); err != nil {
 			return err
 		}
 		to.MaxIterations = &pol.MaxIterations
@@ -55,15 +55,15 @@ func (p *Operator) Raise(ctx context.Context, r store.Run, f planner.Flags) erro
 	if err != nil {
 		return err
 	}
-	if err := p.askRaise(ctx, r, to, flags); err != nil {
+	if err := p.requestRaise(ctx, r, to, flags); err != nil {
 		return err
 	}
 	p.Say("Run %s has new limits, from its next iteration on.", r.ID)
 	return nil
 }
 
-// roomFor refuses a maximum that leaves no iteration; the one under way is one.
-func roomFor(r store.Run, iterations int) error {
+// checkIterationsLeft refuses a maximum that leaves no iteration; the one under way is one.
+func checkIterationsLeft(r store.Run, iterations int) error {
 	used := r.Iteration
 	if loop.Status(r.Status).Active() {
 		used--
@@ -74,8 +74,8 @@ func roomFor(r store.Run, iterations int) error {
 	return nil
 }
 
-// policyOf is the policy that the run would be resumed with.
-func (p *Operator) policyOf(r store.Run, newer planner.Flags) (loop.Policy, error) {
+// policyToResume is the policy that the run would be resumed with.
+func (p *Operator) policyToResume(r store.Run, newer planner.Flags) (loop.Policy, error) {
 	f, err := StoredFlags(r, newer)
 	if err != nil {
 		return loop.Policy{}, err
@@ -100,9 +100,9 @@ func (p *Operator) policyOf(r store.Run, newer planner.Flags) (loop.Policy, erro
 // raiseWait is how long the process of a run may take to take its new limits.
 const raiseWait = 10 * time.Second
 
-// askRaise asks the run's process, and waits until it has taken the limits: a
+// requestRaise asks the run's process, and waits until it has taken the limits: a
 // run that ends in the same moment is not reported to have them.
-func (p *Operator) askRaise(ctx context.Context, r store.Run, to journal.Limits, flags json.RawMessage) error {
+func (p *Operator) requestRaise(ctx context.Context, r store.Run, to journal.Limits, flags json.RawMessage) error {
 	id, err := storedrun.AskRaise(ctx, p.Store, r.ID, to, flags)
 	if err != nil {
 		return err
@@ -167,7 +167,7 @@ func (p *Operator) raiseTask(ctx context.Context, r store.Run, l store.CaseLimit
 	if l.MaxIterations > 0 {
 		to.MaxIterations = &l.MaxIterations
 	}
-	err := p.askRaise(ctx, r, to, nil)
+	err := p.requestRaise(ctx, r, to, nil)
 	if e, ok := errors.AsType[*fault.Error](err); ok && e.Kind == fault.Refused {
 		return nil // it has ended, and the limits are stored for the next time
 	}
@@ -206,7 +206,7 @@ func (p *Operator) Extend(ctx context.Context, id string, l store.CaseLimits) (D
 	}
 	r, rerr := p.Store.Latest(ctx, p.Root, id)
 	if rerr == nil {
-		if err := roomFor(r, l.MaxIterations); err != nil {
+		if err := checkIterationsLeft(r, l.MaxIterations); err != nil {
 			return Done{}, err
 		}
 	}
@@ -224,7 +224,7 @@ func (p *Operator) Extend(ctx context.Context, id string, l store.CaseLimits) (D
 	}
 	c, err = p.Store.MoveCase(ctx, id,
 		board.Change{Action: board.Retry, By: board.Person, Why: board.LimitsRaised, At: time.Now()})
-	return Done{c, fmt.Sprintf("%s is %s, and its run continues where it was.", c.ID, phraseOf(&c))}, err
+	return Done{c, fmt.Sprintf("%s is %s, and its run continues where it was.", c.ID, statusPhraseOf(&c))}, err
 }
 
 // StoredFlags are the flags of the run, with the newer ones over them. What agents wrote at the

@@ -299,8 +299,8 @@ func State(c *board.Case) string {
 	return string(c.Status)
 }
 
-// phraseOf is the status as what follows "it is" in a sentence.
-func phraseOf(c *board.Case) string {
+// statusPhraseOf is the status as what follows "it is" in a sentence.
+func statusPhraseOf(c *board.Case) string {
 	if c.IsReady() {
 		return "ready"
 	}

@@ -24,9 +24,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
-// sendBack sends verified work back with what must change, which goes into the next
+// sendBackForChanges sends verified work back with what must change, which goes into the next
 // prompt.
-func (p *Operator) sendBack(ctx context.Context, id, feedback string) (Done, error) {
+func (p *Operator) sendBackForChanges(ctx context.Context, id, feedback string) (Done, error) {
 	if strings.TrimSpace(feedback) == "" {
 		return Done{}, fault.Refuse("say what must change: it goes into the next prompt")
 	}
@@ -42,16 +42,16 @@ func (p *Operator) storeDecision(ctx context.Context, id, decision, text string,
 	if ok, err := p.Store.DecideReview(ctx, v); err != nil {
 		return Done{}, err
 	} else if !ok {
-		return Done{}, p.noReview(ctx, id)
+		return Done{}, p.nothingToReview(ctx, id)
 	}
 	p.noteDecision(ctx, id, decision)
-	return p.isNow(ctx, id)
+	return p.describeCase(ctx, id)
 }
 
-// isNow says how a case is.
-func (p *Operator) isNow(ctx context.Context, id string) (Done, error) {
+// describeCase says how a case is.
+func (p *Operator) describeCase(ctx context.Context, id string) (Done, error) {
 	c, err := p.Store.Case(ctx, id)
-	return Done{c, fmt.Sprintf("%s is %s.", id, phraseOf(&c))}, err
+	return Done{c, fmt.Sprintf("%s is %s.", id, statusPhraseOf(&c))}, err
 }
 
 // approveWork puts the work into the merge queue. The decision and the entry are stored
@@ -62,7 +62,7 @@ func (p *Operator) approveWork(ctx context.Context, id, why string) (Done, error
 		return Done{}, err
 	}
 	if len(list) == 0 || list[len(list)-1].Decision != "" {
-		return Done{}, p.noReview(ctx, id)
+		return Done{}, p.nothingToReview(ctx, id)
 	}
 	var e queue.Entry
 	if err := json.Unmarshal(list[len(list)-1].Work, &e); err != nil {
@@ -85,10 +85,10 @@ func (p *Operator) approveWork(ctx context.Context, id, why string) (Done, error
 	if ok, err := p.Store.DecideReview(ctx, v); err != nil {
 		return Done{}, err
 	} else if !ok {
-		return Done{}, p.noReview(ctx, id)
+		return Done{}, p.nothingToReview(ctx, id)
 	}
 	p.noteDecision(ctx, id, store.Approved)
-	done, err := p.isNow(ctx, id)
+	done, err := p.describeCase(ctx, id)
 	done.Text = fmt.Sprintf("%s is approved, and waits to land on %s.", id, q.Branch())
 	return done, err
 }
@@ -128,7 +128,7 @@ func (p *Operator) Revert(ctx context.Context, id, why string) (Done, error) {
 	case c.Status == board.Review && p.isBeingReverted(ctx, id):
 		return Done{}, fault.Refuse("the revert of %s is queued already", id).Hint("Land it: pawl queue land")
 	case c.Status != board.Done:
-		return Done{}, fault.Refuse("%s is %s: only what has landed can be reverted", id, phraseOf(&c)).
+		return Done{}, fault.Refuse("%s is %s: only what has landed can be reverted", id, statusPhraseOf(&c)).
 			Hint("See it: pawl case show %s", id)
 	}
 	q, err := p.openQueue(ctx)
@@ -166,8 +166,8 @@ func (p *Operator) noteDecision(ctx context.Context, id, decision string) {
 	}
 }
 
-// noReview is the error that there is nothing to decide, with the decision that was first.
-func (p *Operator) noReview(ctx context.Context, id string) error {
+// nothingToReview is the error that there is nothing to decide, with the decision that was first.
+func (p *Operator) nothingToReview(ctx context.Context, id string) error {
 	c, err := p.Store.Case(ctx, id)
 	if err != nil {
 		return err

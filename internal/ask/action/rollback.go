@@ -59,7 +59,7 @@ func (p *Runs) Rollback(ctx context.Context, r store.Run, to BackTo) error {
 	if err != nil {
 		return err
 	}
-	p.sayBack(back)
+	p.reportRestored(back)
 	undo := "To get back what was there before: pawl rollback %s --undo"
 	if back.isNothing() {
 		undo = "A resumed run continues from there. To undo that: pawl rollback %s --undo"
@@ -87,7 +87,7 @@ func (p *Runs) rollBackDelivered(ctx context.Context, r store.Run, to BackTo, dr
 		return Back{}, err
 	}
 	if !dry {
-		if finished, err := p.finishDelivery(ctx, r); err == nil { // else goBack warns
+		if finished, err := p.finishDelivery(ctx, r); err == nil { // else resetDeliveredWork warns
 			r = finished
 		}
 	}
@@ -114,7 +114,7 @@ func (p *Runs) rollBackDelivered(ctx context.Context, r store.Run, to BackTo, dr
 		ToHead: after.Head.Commit, Branch: before.Head.Branch}
 	_, err = journal.Append(ctx, p.Store, r.ID, time.Now(), journal.RolledBack, done)
 	kept := person.KeepTree(ctx, r.ID, "rollback", before.Tree)
-	for _, err := range []error{err, kept, p.goBack(ctx, r, n)} {
+	for _, err := range []error{err, kept, p.resetDeliveredWork(ctx, r, n)} {
 		if err != nil {
 			p.Say("Warning: %v", err)
 		}
@@ -122,8 +122,8 @@ func (p *Runs) rollBackDelivered(ctx context.Context, r store.Run, to BackTo, dr
 	return back, nil
 }
 
-// goBack has the run go on, if it does, from where its delivered work is now.
-func (p *Runs) goBack(ctx context.Context, r store.Run, n int) error {
+// resetDeliveredWork has the run go on, if it does, from where its delivered work is now.
+func (p *Runs) resetDeliveredWork(ctx context.Context, r store.Run, n int) error {
 	w, err := p.workspaceOf(ctx, r)
 	if errors.Is(err, delivery.ErrGone) {
 		return nil
@@ -229,7 +229,7 @@ func (b Back) isNothing() bool {
 	return len(b.Written)+len(b.Removed)+len(b.Left) == 0 && b.BranchTo == ""
 }
 
-func (p *Runs) sayBack(back Back) {
+func (p *Runs) reportRestored(back Back) {
 	restored, removed := len(back.Written), len(back.Removed)
 	switch {
 	case back.isNothing():

@@ -144,7 +144,7 @@ func (p *Operator) Reopen(ctx context.Context, r store.Run, why string) error {
 	if err != nil {
 		return Explain(err)
 	}
-	p.Say("%s is %s.", c.ID, phraseOf(&c))
+	p.Say("%s is %s.", c.ID, statusPhraseOf(&c))
 	if _, err := p.Autopilot(ctx); err != nil {
 		p.Say("The autopilot continues it: pawl autopilot")
 	}
@@ -160,7 +160,7 @@ func (p *Operator) Change(ctx context.Context, verb, id, text string) (Done, err
 	case "approve":
 		return p.approveWork(ctx, id, text)
 	case "redo":
-		return p.sendBack(ctx, id, text)
+		return p.sendBackForChanges(ctx, id, text)
 	case "revert":
 		return p.Revert(ctx, id, text)
 	case "reject":
@@ -179,7 +179,7 @@ func (p *Operator) moveTask(ctx context.Context, id string, action board.Action,
 	case action == board.Block, action == board.Retry && !stays:
 		err = p.leaveQueues(ctx, id, c.Why)
 	}
-	text := fmt.Sprintf("%s is %s: %s", c.ID, phraseOf(&c), report.Line(c.Why, 200))
+	text := fmt.Sprintf("%s is %s: %s", c.ID, statusPhraseOf(&c), report.Line(c.Why, 200))
 	if isKept && action == board.Retry {
 		text += "; it continues in its workspace. To start from the target as it is now: pawl case clean " + c.ID
 	}
@@ -210,7 +210,7 @@ func (p *Operator) RollbackTask(ctx context.Context, clones *pool.Pool, id strin
 			return Done{}, err
 		}
 	}
-	where, err := p.takeBack(ctx, clones, id, to)
+	where, err := p.revertWork(ctx, clones, id, to)
 	if err != nil {
 		return Done{}, err
 	}
@@ -220,12 +220,12 @@ func (p *Operator) RollbackTask(ctx context.Context, clones *pool.Pool, id strin
 			return Done{}, err
 		}
 	}
-	return p.isNow(ctx, id)
+	return p.describeCase(ctx, id)
 }
 
-// takeBack takes the work of a task back, and returns its state in words. Where its workspace is on another machine,
+// revertWork takes the work of a task back, and returns its state in words. Where its workspace is on another machine,
 // the board says what the next machine starts from.
-func (p *Operator) takeBack(ctx context.Context, clones *pool.Pool, id string, to BackTo) (where string, err error) {
+func (p *Operator) revertWork(ctx context.Context, clones *pool.Pool, id string, to BackTo) (where string, err error) {
 	r, host, err := p.TaskElsewhere(ctx, id)
 	if err != nil {
 		return "", err

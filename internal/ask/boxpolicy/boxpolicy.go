@@ -83,12 +83,12 @@ func (m maker) warnOfHome(root, home string) {
 // enforces what the verdict says.
 func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 	m := maker{o}
-	home, limits, level := m.getVar("HOME"), sandbox.DefaultLimits(), o.Plan.Safety
-	path := filepath.SplitList(m.getVar("PATH"))
+	home, limits, level := m.envValue("HOME"), sandbox.DefaultLimits(), o.Plan.Safety
+	path := filepath.SplitList(m.envValue("PATH"))
 	shown, secrets := m.shownPaths(home, path)
 	place := sandbox.Place{
 		Root: cmp.Or(o.Top, o.Plan.Root), Home: home, State: o.StateDir, Shown: shown,
-		Temp: []string{"/tmp", "/var/tmp", m.getVar("TMPDIR")}, Moved: program.MovedHome(m.getVar),
+		Temp: []string{"/tmp", "/var/tmp", m.envValue("TMPDIR")}, Moved: program.MovedHome(m.envValue),
 		Asked: presentPaths(o.Config.Safety.Show, o.Say, "Warning: safety.show: %s does not exist"),
 		Write: presentPaths(o.Config.Safety.Write, o.Say, "Warning: safety.write: %s does not exist; create it first"),
 		Share: o.Config.Safety.ShareTmp, Sockets: o.Config.Safety.UnixSockets,
@@ -103,11 +103,11 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 	if _, inTree := files.Below(o.Plan.Root, o.Plan.Exe); inTree { // pawl starts itself again, outside of the box
 		place.Keep = append(slices.Clone(place.Keep), o.Plan.Exe)
 	}
-	sockets := socketPaths(m.getVar("DOCKER_HOST"), m.getVar("SSH_AUTH_SOCK"), m.getVar("CONTAINER_HOST"))
+	sockets := socketPaths(m.envValue("DOCKER_HOST"), m.envValue("SSH_AUTH_SOCK"), m.envValue("CONTAINER_HOST"))
 	named := lists.Each(m.Config.Safety.Hide, func(p quantity.Path) string { return string(p) })
 	secret := slices.Concat(secrets, sockets, m.makeHidden(), named, m.clusterFiles(place.Root))
 	place.Shut = m.clusterPorts(v.Means, level)
-	place.Hide = slices.Concat(secret, agents.OthersFolders("", home, m.getVar))
+	place.Hide = slices.Concat(secret, agents.OthersFolders("", home, m.envValue))
 	box := &runplan.Box{Agents: map[string]sandbox.Policy{}}
 	lender := m.borrowedStore()
 	shownSettings := m.showSettings(&place, home, settings, v)
@@ -123,10 +123,10 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 	if err := os.MkdirAll(place.Cache, 0o700); err != nil {
 		o.Say("Warning: cannot create the folder of the tools' caches: %v", err)
 	}
-	sums, goEnv := m.goSums(home, place.Cache, v.Means.Mounts)
+	sums, goEnv := m.shareGoChecksums(home, place.Cache, v.Means.Mounts)
 	box.Caches = slices.Concat(sandbox.Caches(environ, place.Cache, mayWrite), goEnv, box.GateEnv)
 	if len(place.UsableTemp(v.Means, place.Temp)) < len(place.Temp) {
-		m.ownTemp(box, place.Cache)
+		m.useOwnTempFolder(box, place.Cache)
 	}
 	cachePnpm(box, o.Plan.Root, place.Cache)
 	box.Setup = place.Policy(level, v, limits, nil, lender)
@@ -159,7 +159,7 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 func (m maker) placeAgent(place *sandbox.Place, name string, ag runplan.Agent, secret []string) (own []string) {
 	home := place.Home
 	programName, args, own := m.ownFolders(name, ag, home)
-	getenv := func(variable string) string { return lookupEnv(ag.Env, variable, m.getVar(variable)) }
+	getenv := func(variable string) string { return lookupEnv(ag.Env, variable, m.envValue(variable)) }
 	place.Hide = slices.Concat(secret, agents.OthersFolders(programName, home, getenv))
 	place.Home, place.Moved = getenv("HOME"), program.MovedHome(getenv)
 	place.Temp = append(slices.Clone(place.Temp), getenv("TMPDIR"))
@@ -176,9 +176,9 @@ func (m maker) placeAgent(place *sandbox.Place, name string, ag runplan.Agent, s
 	return append(own, folders...)
 }
 
-// ownTemp has programs keep temporary files beside the tools' caches, where a folder for them
+// useOwnTempFolder has programs keep temporary files beside the tools' caches, where a folder for them
 // may not be written.
-func (m maker) ownTemp(box *runplan.Box, cache string) {
+func (m maker) useOwnTempFolder(box *runplan.Box, cache string) {
 	dir := filepath.Join(cache, "tmp")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		m.Say("Warning: cannot create the folder for temporary files: %v", err)
@@ -228,8 +228,8 @@ func (m maker) makeHidden() []string {
 	return out
 }
 
-// getVar is a variable of the environment that pawl was started with.
-func (m maker) getVar(name string) string { return lookupEnv(m.Env, name, "") }
+// envValue is a variable of the environment that pawl was started with.
+func (m maker) envValue(name string) string { return lookupEnv(m.Env, name, "") }
 
 // lookupEnv returns the last value of a variable.
 func lookupEnv(env []string, name, otherwise string) string {
@@ -251,7 +251,7 @@ func (m maker) ownFolders(name string, ag runplan.Agent, home string) (program s
 	if err != nil {
 		return "", nil, nil // it says so when it is to work
 	}
-	getenv := func(variable string) string { return lookupEnv(start.Env, variable, m.getVar(variable)) }
+	getenv := func(variable string) string { return lookupEnv(start.Env, variable, m.envValue(variable)) }
 	program = agents.Program(name, start.Parser, start.Args)
 	own = agents.Folders(program, cmp.Or(getenv("HOME"), home), getenv)
 	for _, dir := range own {
@@ -404,13 +404,13 @@ func usesPnpm(root string) bool {
 	return false
 }
 
-// goSums gives Go a place for what it knows of the checksum database, without
+// shareGoChecksums gives Go a place for what it knows of the checksum database, without
 // which it downloads no module: that lies in GOPATH, not in the module cache.
 // A GOPATH that is there keeps its place, since tools are in it, and gets a
 // folder of the caches put over; else GOPATH is in the caches.
-func (m maker) goSums(home, cache string, mounts bool) (binds []sandbox.Bind, env []string) {
+func (m maker) shareGoChecksums(home, cache string, mounts bool) (binds []sandbox.Bind, env []string) {
 	own := filepath.Join(cache, "go")
-	gopath, _, _ := strings.Cut(m.getVar("GOPATH"), string(filepath.ListSeparator))
+	gopath, _, _ := strings.Cut(m.envValue("GOPATH"), string(filepath.ListSeparator))
 	gopath = cmp.Or(gopath, filepath.Join(home, "go"))
 	if _, err := os.Stat(gopath); err != nil || !mounts {
 		return nil, []string{"GOPATH=" + own}
@@ -432,7 +432,7 @@ const goSettingsWithin = 5 * time.Second
 func (m maker) withGoProxy(ctx context.Context, environ []string) []string {
 	goEnv := process.Command{Args: []string{"go", "env", "GOPROXY"}, Env: m.Outside}
 	path, err := goEnv.Resolve()
-	if err != nil || m.getVar("GOPROXY") != "" {
+	if err != nil || m.envValue("GOPROXY") != "" {
 		return environ
 	}
 	ctx, cancel := context.WithTimeout(ctx, goSettingsWithin)
@@ -450,7 +450,7 @@ func (m maker) withGoProxy(ctx context.Context, environ []string) []string {
 // unsignCommits switches the signing of commits and tags off where the user's
 // configuration asks for it: the keys are hidden, and no commit would succeed.
 func (m maker) unsignCommits(ctx context.Context, settings []git.Setting, write []string) []string {
-	home := m.getVar("HOME")
+	home := m.envValue("HOME")
 	shown := func(path string) bool {
 		return path == filepath.Join(home, ".gnupg") || path == filepath.Join(home, ".ssh")
 	}

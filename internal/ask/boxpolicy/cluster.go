@@ -44,8 +44,8 @@ func (m maker) clusterPorts(means sandbox.Means, level string) []int {
 func (m maker) clusterFiles(root string) []string {
 	c := m.Config.Cluster
 	_, named := store.SharedAt(c.Store)
-	out := slices.Concat(named, []string{string(c.TLS.Cert), string(c.TLS.Key), c.Folder(), m.getVar("PGPASSFILE"),
-		m.getVar("PGSERVICEFILE"), m.getVar("PGSSLKEY"), m.getVar("PGSSLCERT")})
+	out := slices.Concat(named, []string{string(c.TLS.Cert), string(c.TLS.Key), c.Folder(), m.envValue("PGPASSFILE"),
+		m.envValue("PGSERVICEFILE"), m.envValue("PGSSLKEY"), m.envValue("PGSSLCERT")})
 	if _, committed := files.Below(root, string(c.TLS.CA)); !committed {
 		out = append(out, string(c.TLS.CA))
 	}

@@ -36,11 +36,11 @@ func (m maker) shownPaths(home string, path []string) (shown, secrets []string) 
 	ofSystem := len(out)
 	if filepath.IsAbs(home) && home != "/" {
 		for _, name := range shownNames()["home"] {
-			out = append(out, existingPaths("/", program.InHome(home, name, m.getVar))...)
+			out = append(out, existingPaths("/", program.InHome(home, name, m.envValue))...)
 		}
 	}
 	for _, name := range shownNames()["variables"] {
-		for _, place := range filepath.SplitList(m.getVar(name)) {
+		for _, place := range filepath.SplitList(m.envValue(name)) {
 			out = append(out, existingPaths("/", place)...)
 		}
 	}
@@ -136,7 +136,7 @@ func isProgram(e os.DirEntry) bool {
 // the person gives it: folders that are the program's own, and what it reads besides.
 func (m maker) namedByVariables(name string, given []string, mayShow func(string) bool) (own, read []string) {
 	patterns := agents.Variables(name, "", func(variable string) string {
-		return lookupEnv(given, variable, m.getVar(variable))
+		return lookupEnv(given, variable, m.envValue(variable))
 	})
 	for i, kv := range slices.Concat(given, m.Env) {
 		variable, value, _ := strings.Cut(kv, "=")
@@ -153,7 +153,7 @@ func (m maker) namedByVariables(name string, given []string, mayShow func(string
 			case isOwn && info.IsDir():
 				own = append(own, path)
 			case isGiven && variable == "PATH":
-				read = append(read, programsOf(path, m.getVar("HOME"))...)
+				read = append(read, programsOf(path, m.envValue("HOME"))...)
 			case isGiven || isOwn:
 				read = append(read, path)
 			}
@@ -187,7 +187,7 @@ func programsIn(dirs []string, home string) (out []string) {
 		switch {
 		case err != nil || !filepath.IsAbs(dir):
 		case slices.Contains(read, to):
-			out = append(out, withRest(filepath.Clean(dir), home))
+			out = append(out, withLibraries(filepath.Clean(dir), home))
 		default:
 			read = append(read, to)
 			out = append(out, programsOf(dir, home)...)
@@ -206,7 +206,7 @@ func programsOf(dir, home string) []string {
 	if err != nil || !filepath.IsAbs(dir) {
 		return nil
 	}
-	out := []string{withRest(filepath.Clean(dir), home)}
+	out := []string{withLibraries(filepath.Clean(dir), home)}
 	for _, e := range entries[:min(len(entries), maxPrograms)] {
 		if e.Type()&os.ModeSymlink == 0 {
 			continue
@@ -231,11 +231,11 @@ func installedWith(path, home string) []string {
 	if dir == home || filepath.Dir(dir) == home {
 		return []string{to} // not the folder: anything may lie in it
 	}
-	return []string{withRest(dir, home)}
+	return []string{withLibraries(dir, home)}
 }
 
-// withRest is a folder of programs, or what it is part of: libraries lie beside it.
-func withRest(dir, home string) string {
+// withLibraries is a folder of programs, or what it is part of: libraries lie beside it.
+func withLibraries(dir, home string) string {
 	base, parent := filepath.Base(dir), filepath.Dir(dir)
 	switch parent {
 	case "/", home, filepath.Join(home, ".local"), filepath.Join(home, "go"), filepath.Join(home, ".cargo"),
@@ -259,7 +259,7 @@ func packagesOf(paths []string, home string) []string {
 			continue
 		}
 		if dir := filepath.Dir(to); filepath.Base(dir) == "bin" {
-			out = append(out, withRest(dir, home))
+			out = append(out, withLibraries(dir, home))
 		}
 		for _, folder := range []string{"node_modules", "site-packages", "dist-packages"} {
 			if before, _, ok := strings.Cut(to, "/"+folder+"/"); ok {
@@ -275,7 +275,7 @@ func packagesOf(paths []string, home string) []string {
 func (m maker) copySettings(home string, git []git.Setting, asked []string) []sandbox.Bind {
 	var out []sandbox.Bind
 	show := func(name, text string) {
-		to := program.InHome(home, name, m.getVar)
+		to := program.InHome(home, name, m.envValue)
 		from := filepath.Join(m.StateDir, "settings", strings.ReplaceAll(strings.Trim(to, "/"), "/", "-"))
 		if old, err := os.ReadFile(from); err != nil || string(old) != text {
 			if err := os.MkdirAll(filepath.Dir(from), 0o700); err != nil {
@@ -288,7 +288,7 @@ func (m maker) copySettings(home string, git []git.Setting, asked []string) []sa
 		out = append(out, sandbox.Bind{From: from, To: to, ReadOnly: true})
 	}
 	for _, name := range shownNames()["settings"] {
-		path := program.InHome(home, name, m.getVar)
+		path := program.InHome(home, name, m.envValue)
 		if slices.Contains(asked, path) {
 			continue
 		}

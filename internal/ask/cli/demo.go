@@ -161,7 +161,7 @@ func (d *demo) playStory(ctx context.Context) error {
 			if len(d.signals) > 0 {
 				return command.ExitWith(command.ExitInterrupted)
 			}
-			if err := d.runLine(ctx, line); err != nil {
+			if err := d.runCommandLine(ctx, line); err != nil {
 				return err
 			}
 		}
@@ -169,8 +169,8 @@ func (d *demo) playStory(ctx context.Context) error {
 	return nil
 }
 
-// runLine shows one command line, and runs it in the scratch folder.
-func (d *demo) runLine(ctx context.Context, line []string) error {
+// runCommandLine shows one command line, and runs it in the scratch folder.
+func (d *demo) runCommandLine(ctx context.Context, line []string) error {
 	var shown strings.Builder
 	for _, word := range line {
 		shown.WriteString(" " + fault.QuoteShell(word))

@@ -26,11 +26,11 @@ type checker struct {
 	errs       Errors
 }
 
-func (k *checker) fail(path, suggestion, format string, args ...any) {
-	k.errs = append(k.errs, errorAt(k.placeOf(path), suggestion, format, args...))
+func (k *checker) addError(path, suggestion, format string, args ...any) {
+	k.errs = append(k.errs, errorAtPlace(k.positionOfKey(path), suggestion, format, args...))
 }
 
-func (k *checker) checkAll() {
+func (k *checker) checkEverything() {
 	k.namedAgents()
 	k.agentReferences()
 	k.checkProcedures()
@@ -43,11 +43,11 @@ func (k *checker) checkAll() {
 	k.checkServer()
 	k.checkCluster()
 	if a := k.Autopilot; max(a.Racers, len(a.Race)) > 5 { // board.MaxRacers
-		k.fail("autopilot.race", "", "autopilot.race: at most five agents can race for a task")
+		k.addError("autopilot.race", "", "autopilot.race: at most five agents can race for a task")
 	}
 	target, err := quantity.ParseTarget(k.Sprint.Target.Type, k.Sprint.Target.Value)
 	if err != nil {
-		k.fail("sprint.target.value", "", "sprint.target.value %v", err)
+		k.addError("sprint.target.value", "", "sprint.target.value %v", err)
 	}
 	k.Sprint.Target = target
 }
@@ -56,16 +56,16 @@ func (k *checker) namedAgents() {
 	for _, name := range sortedKeys(k.Agents.Named) {
 		path := joinPath("agents", name)
 		if !validName().MatchString(name) {
-			k.fail(path, "", "%q cannot be the name of an agent: use letters, digits, - and _", name)
+			k.addError(path, "", "%q cannot be the name of an agent: use letters, digits, - and _", name)
 		}
 		a := k.Agents.Named[name]
 		if k.agents != nil && len(a.Command) == 0 && !slices.Contains(k.agents, name) {
 			near := Nearest(name, k.agents)
-			k.fail(path, near, "%s needs a command: no built-in agent is called %q", path, name)
+			k.addError(path, near, "%s needs a command: no built-in agent is called %q", path, name)
 		}
 		for _, variable := range sortedKeys(a.Env) {
 			if strings.ContainsAny(variable, "=\x00") {
-				k.fail(joinPath(path, "env"), "", "%q cannot be the name of a variable", variable)
+				k.addError(joinPath(path, "env"), "", "%q cannot be the name of a variable", variable)
 			}
 		}
 	}
@@ -83,7 +83,7 @@ func (k *checker) agentReferences() {
 			continue
 		}
 		near, hint := nearestOrAll(ref.Name, known)
-		k.fail(ref.Path, near, "%s names the unknown agent %q%s", ref.Path, ref.Name, hint)
+		k.addError(ref.Path, near, "%s names the unknown agent %q%s", ref.Path, ref.Name, hint)
 	}
 }
 
@@ -96,13 +96,13 @@ func (k *checker) checkProcedures() {
 		path := joinPath("procedures", name)
 		ext := strings.ToLower(filepath.Ext(name))
 		if !validName().MatchString(name) || ext == ".yaml" || ext == ".yml" {
-			k.fail(path, "", "%q cannot be the name of a procedure: use letters, digits, - and _", name)
+			k.addError(path, "", "%q cannot be the name of a procedure: use letters, digits, - and _", name)
 		}
 		if len(p.Observe)+len(p.Orient)+len(p.Decide)+len(p.Act) == 0 {
-			k.fail(path, "", "%s has no prompt: give at least one of observe, orient, decide and act", path)
+			k.addError(path, "", "%s has no prompt: give at least one of observe, orient, decide and act", path)
 		}
 		if p.MaxIterations != nil && *p.MaxIterations == 0 && p.Policy != "procedure" {
-			k.fail(path+".max_iterations", "",
+			k.addError(path+".max_iterations", "",
 				"%s.max_iterations must be 1 or more: only the policy procedure can be unlimited", path)
 		}
 		if p.Strategy != "" {
@@ -126,7 +126,7 @@ func (k *checker) checkStrategy(path, name string) {
 		}
 	}
 	if !slices.Contains(known, name) {
-		k.fail(path, Nearest(name, known), "%s must be one of %s; not %q", path, strings.Join(known, ", "), name)
+		k.addError(path, Nearest(name, known), "%s must be one of %s; not %q", path, strings.Join(known, ", "), name)
 	}
 }
 
@@ -134,10 +134,10 @@ func (k *checker) checkRegenerate() {
 	for i, r := range k.Merge.Regenerate {
 		path := fmt.Sprintf("merge.regenerate[%d]", i)
 		if strings.TrimSpace(r.Command) == "" {
-			k.fail(path, "", "%s needs a command", path)
+			k.addError(path, "", "%s needs a command", path)
 		}
 		if len(r.Files) == 0 {
-			k.fail(path, "", "%s needs files, such as [package-lock.json]", path)
+			k.addError(path, "", "%s needs files, such as [package-lock.json]", path)
 		}
 		k.checkGlobs(path+".files", "the repository", r.Files)
 	}
@@ -148,13 +148,13 @@ var repositoryName = lazy.Regexp(`^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+$`)
 
 func (k *checker) checkForge() {
 	if f := k.Forge; f.URL != "" && !webAddress(f.URL) {
-		k.fail("forge.url", "", "forge.url must be an http or https address")
+		k.addError("forge.url", "", "forge.url must be an http or https address")
 	}
 	if f := k.Forge; f.Repository != "" && !repositoryName().MatchString(f.Repository) {
-		k.fail("forge.repository", "", "forge.repository must be owner/name, not %q", f.Repository)
+		k.addError("forge.repository", "", "forge.repository must be owner/name, not %q", f.Repository)
 	}
 	if label := k.Forge.Issues.Label; strings.ContainsRune(label, ',') || label != strings.TrimSpace(label) {
-		k.fail("forge.issues.label", "", "forge.issues.label must be one label, without commas: %q", label)
+		k.addError("forge.issues.label", "", "forge.issues.label must be one label, without commas: %q", label)
 	}
 }
 
@@ -167,7 +167,7 @@ func (k *checker) checkGates() {
 			continue
 		}
 		if first, ok := seen[g.Name]; ok {
-			k.fail(path, "", "%s has the name %q of gate %d: give it another", path, g.Name, first+1)
+			k.addError(path, "", "%s has the name %q of gate %d: give it another", path, g.Name, first+1)
 		}
 		seen[g.Name] = i
 	}
@@ -180,11 +180,11 @@ func (k *checker) completeGate(path string, g *Gate) bool {
 	_, timed := k.from[path+".timeout"]
 	switch {
 	case g.Forge != "" && commanded:
-		k.fail(path, "", "%s is a command, or the forge's checks: not both", path)
+		k.addError(path, "", "%s is a command, or the forge's checks: not both", path)
 	case g.Forge != "" && len(g.Checks) == 0:
-		k.fail(path, "", "%s needs the names of checks, such as required: [build, test]", path)
+		k.addError(path, "", "%s needs the names of checks, such as required: [build, test]", path)
 	case g.Forge != "" && k.Verification.Checks().Name != g.Name:
-		k.fail(path, "", "%s asks for the forge's checks again: name all of them in one gate", path)
+		k.addError(path, "", "%s asks for the forge's checks again: name all of them in one gate", path)
 	case g.Forge != "":
 		g.Name = cmp.Or(g.Name, "checks")
 		if !timed {
@@ -192,9 +192,9 @@ func (k *checker) completeGate(path string, g *Gate) bool {
 		}
 		return true
 	case !commanded:
-		k.fail(path, "", "%s needs a command", path)
+		k.addError(path, "", "%s needs a command", path)
 	case len(g.Checks) > 0:
-		k.fail(path+".required", "", "%s.required must be true or false; a list belongs to forge: checks", path)
+		k.addError(path+".required", "", "%s.required must be true or false; a list belongs to forge: checks", path)
 	default:
 		if g.Name == "" {
 			g.Name = g.Command
@@ -213,7 +213,7 @@ func (k *checker) completeGate(path string, g *Gate) bool {
 func (k *checker) checkGlobs(list, folder string, globs []string) {
 	for i, glob := range globs {
 		if path := fmt.Sprintf("%s[%d]", list, i); glob == "" || filepath.IsAbs(glob) {
-			k.fail(path, "", "%s must be a path or glob relative to %s, not %q", path, folder, glob)
+			k.addError(path, "", "%s must be a path or glob relative to %s, not %q", path, folder, glob)
 		}
 	}
 }
@@ -223,7 +223,7 @@ func (k *checker) checkHooks() {
 	for _, f := range schema().findField("hooks").fields {
 		h, _ := hooks.Field(f.index).Interface().(*Hook)
 		if path := "hooks." + f.name; h != nil && strings.TrimSpace(h.Command) == "" {
-			k.fail(path, "", "%s needs a command", path)
+			k.addError(path, "", "%s needs a command", path)
 		}
 	}
 }
@@ -238,14 +238,14 @@ func (k *checker) checkNotifications() {
 			}
 		}
 		if set != 1 {
-			k.fail(path, "", "%s needs exactly one of command, webhook and desktop", path)
+			k.addError(path, "", "%s needs exactly one of command, webhook and desktop", path)
 		}
 		if n.Webhook != "" && !webAddress(n.Webhook) {
-			k.fail(path+".webhook", "", "%s.webhook must be an http or https address", path)
+			k.addError(path+".webhook", "", "%s.webhook must be an http or https address", path)
 		}
 		for _, name := range sortedKeys(n.Headers) {
 			if !headerName().MatchString(name) || strings.ContainsAny(n.Headers[name], "\r\n\x00") {
-				k.fail(joinPath(path, "headers"), "",
+				k.addError(joinPath(path, "headers"), "",
 					"%q cannot be a header: a name has letters, digits and -, a value is one line", name)
 			}
 		}
@@ -276,14 +276,15 @@ func (c Cluster) Folder() string {
 
 func (k *checker) checkCluster() {
 	if scheme, _, ok := strings.Cut(k.Cluster.Store, "://"); ok && scheme != "postgres" && scheme != "postgresql" {
-		k.fail("cluster.store", "postgres://pawl@db.example.com/pawl", "cluster.store must be a database of PostgreSQL")
+		k.addError("cluster.store", "postgres://pawl@db.example.com/pawl",
+			"cluster.store must be a database of PostgreSQL")
 	}
 	switch c := k.Cluster; {
 	case c.Files == "":
 	case c.Folder() == "":
-		k.fail("cluster.files", "file:///srv/pawl", "cluster.files must be a folder that all machines have")
+		k.addError("cluster.files", "file:///srv/pawl", "cluster.files must be a folder that all machines have")
 	case c.Store == "":
-		k.fail("cluster.files", "", "cluster.files needs cluster.store as well: "+
+		k.addError("cluster.files", "", "cluster.files needs cluster.store as well: "+
 			"only a board in a database has several machines")
 	}
 }
@@ -292,14 +293,15 @@ func (k *checker) checkServer() {
 	_, port, err := net.SplitHostPort(k.Server.Address)
 	n, portErr := strconv.Atoi(port)
 	if err != nil || portErr != nil || n < 0 || n > 65535 {
-		k.fail("server.address", "", "server.address must be host:port, e.g. 127.0.0.1:7295; not %q", k.Server.Address)
+		k.addError("server.address", "", "server.address must be host:port, e.g. 127.0.0.1:7295; not %q",
+			k.Server.Address)
 	}
 	if (k.Server.TLSCert == "") != (k.Server.TLSKey == "") {
 		set, other := "server.tls_cert", "server.tls_key"
 		if k.Server.TLSCert == "" {
 			set, other = other, set
 		}
-		k.fail(set, "", "%s needs %s as well", set, other)
+		k.addError(set, "", "%s needs %s as well", set, other)
 	}
 }
 
@@ -311,9 +313,9 @@ func (k *checker) ownStrategies() {
 		path := fmt.Sprintf("strategies[%d]", i)
 		switch {
 		case !validName().MatchString(s.Name):
-			k.fail(path, "", "%s needs a name of letters, digits, - and _", path)
+			k.addError(path, "", "%s needs a name of letters, digits, - and _", path)
 		case slices.Contains(taken, s.Name):
-			k.fail(path, "", "%s has the name %q, which is taken", path, s.Name)
+			k.addError(path, "", "%s has the name %q, which is taken", path, s.Name)
 		}
 		taken = append(taken, s.Name)
 		k.checkClasses(path, s)
@@ -329,6 +331,6 @@ func (k *checker) checkClasses(path string, s *Strategy) {
 		}
 		at := fmt.Sprintf("%s.applicable_errors[%d]", path, i)
 		near, hint := nearestOrAll(name, known)
-		k.fail(at, near, "%s must be a class of failure, not %q%s", at, name, hint)
+		k.addError(at, near, "%s must be a class of failure, not %q%s", at, name, hint)
 	}
 }

@@ -27,9 +27,9 @@ type decoder struct {
 	listed map[*spec]bool
 }
 
-func (d *decoder) fail(at position, suggestion, format string, args ...any) {
+func (d *decoder) addError(at position, suggestion, format string, args ...any) {
 	if len(d.errs) < maxErrors {
-		d.errs = append(d.errs, errorAt(at, suggestion, format, args...))
+		d.errs = append(d.errs, errorAtPlace(at, suggestion, format, args...))
 	}
 }
 
@@ -70,7 +70,7 @@ func (d *decoder) decodeValue(sp *spec, n *node, v reflect.Value, path string) {
 	default:
 		d.from[path] = n.at
 		if err := d.decodeScalar(sp, n, v); err != nil {
-			d.fail(n.at, Nearest(n.text, sp.enum), "%s %s", cmp.Or(path, "the file"), err)
+			d.addError(n.at, Nearest(n.text, sp.enum), "%s %s", cmp.Or(path, "the file"), err)
 		}
 	}
 }
@@ -94,7 +94,8 @@ func (d *decoder) fillDefaults(sp *spec, v reflect.Value, path string) {
 func (d *decoder) decodeSection(sp *spec, n *node, v reflect.Value, path string) {
 	if n.kind != mapNode {
 		near, hint := d.meantElsewhere(sp, n)
-		d.fail(n.at, near, "%s must be %s, not %s%s", cmp.Or(path, "the file"), sp.expectedText(), n.kindName(), hint)
+		d.addError(n.at, near, "%s must be %s, not %s%s", cmp.Or(path, "the file"), sp.expectedText(), n.kindName(),
+			hint)
 		return
 	}
 	if f, ok := v.Addr().Interface().(*Fragment); ok {
@@ -111,7 +112,7 @@ func (d *decoder) decodeSection(sp *spec, n *node, v reflect.Value, path string)
 			d.decodeTable(f, n, v.Field(f.index), path, sp)
 			continue
 		}
-		if p, ok := n.getPair(f.name); ok && p.value.kind != nullNode {
+		if p, ok := n.pairOfKey(f.name); ok && p.value.kind != nullNode {
 			if f.lists != nil {
 				other := f.lists
 				if p.value.kind == listNode {
@@ -137,18 +138,18 @@ func (d *decoder) failUnknown(sp *spec, p pair) {
 		return
 	}
 	if near := Nearest(p.key, sp.sectionKeys()); near != "" {
-		d.fail(p.at, near, "unknown key %q", p.key)
+		d.addError(p.at, near, "unknown key %q", p.key)
 		return
 	}
 	top := d.top
 	top = cmp.Or(top, schema())
 	switch near := d.elsewhereKey(sp, top, p.key); {
 	case near == p.key:
-		d.fail(p.at, "", "key %q belongs at the top of the file, not here", p.key)
+		d.addError(p.at, "", "key %q belongs at the top of the file, not here", p.key)
 	case near != "" && sp == top:
-		d.fail(p.at, near, "unknown key %q", p.key)
+		d.addError(p.at, near, "unknown key %q", p.key)
 	default:
-		d.fail(p.at, near, "unknown key %q%s", p.key, d.keysOf(sp))
+		d.addError(p.at, near, "unknown key %q%s", p.key, d.listSectionKeys(sp))
 	}
 }
 
@@ -159,7 +160,7 @@ func (d *decoder) elsewhereKey(sp, top *spec, key string) string {
 			return joinPath(f.name, snakeCase(key))
 		}
 	}
-	near := keyLike(key)
+	near := suggestKeyLike(key)
 	far := sp != top && strings.Count(near, ".") > 1 // from one place deep in the file to another
 	if d.top != nil || far {
 		return ""
@@ -167,8 +168,8 @@ func (d *decoder) elsewhereKey(sp, top *spec, key string) string {
 	return near
 }
 
-// keysOf lists the keys of a section in an error, once.
-func (d *decoder) keysOf(sp *spec) string {
+// listSectionKeys lists the keys of a section in an error, once.
+func (d *decoder) listSectionKeys(sp *spec) string {
 	if d.listed[sp] {
 		return ""
 	}
@@ -183,7 +184,7 @@ func (d *decoder) keysOf(sp *spec) string {
 // that the table is inline in, whose keys it leaves alone, or nil.
 func (d *decoder) decodeTable(sp *spec, n *node, v reflect.Value, path string, section *spec) {
 	if n.kind != mapNode {
-		d.fail(n.at, "", "%s must be a map, not %s", path, n.kindName())
+		d.addError(n.at, "", "%s must be a map, not %s", path, n.kindName())
 		return
 	}
 	if v.IsNil() {
@@ -194,7 +195,7 @@ func (d *decoder) decodeTable(sp *spec, n *node, v reflect.Value, path string, s
 			continue
 		}
 		if strings.TrimSpace(p.key) == "" {
-			d.fail(p.at, "", "a name in %s cannot be empty", path)
+			d.addError(p.at, "", "a name in %s cannot be empty", path)
 			continue
 		}
 		below := p.value
@@ -219,7 +220,7 @@ func (d *decoder) decodeList(sp *spec, n *node, v reflect.Value, path string) {
 		if n.kind != mapNode {
 			hint = fmt.Sprintf("; write [%s]", Flow(n.text))
 		}
-		d.fail(n.at, "", "%s must be a list, not %s%s", path, n.kindName(), hint)
+		d.addError(n.at, "", "%s must be a list, not %s%s", path, n.kindName(), hint)
 		return
 	}
 	if v.Len() > 0 {
@@ -229,7 +230,7 @@ func (d *decoder) decodeList(sp *spec, n *node, v reflect.Value, path string) {
 	for i, item := range n.items {
 		at := path + "[" + strconv.Itoa(i) + "]"
 		if item.kind == nullNode {
-			d.fail(item.at, "", "%s is empty", at)
+			d.addError(item.at, "", "%s is empty", at)
 			continue
 		}
 		d.from[at] = item.at
@@ -245,24 +246,24 @@ func (d *decoder) decodeArgv(n *node, v reflect.Value, path string) {
 	case textNode:
 		split, err := quantity.SplitWords(n.text)
 		if err != nil {
-			d.fail(n.at, "", "%s %v", path, err)
+			d.addError(n.at, "", "%s %v", path, err)
 			return
 		}
 		words = split
 	case listNode:
 		for i, item := range n.items {
 			if item.kind != textNode && item.kind != numberNode && item.kind != fractionNode && item.kind != boolNode {
-				d.fail(item.at, "", "%s[%d] must be text, not %s", path, i, item.kindName())
+				d.addError(item.at, "", "%s[%d] must be text, not %s", path, i, item.kindName())
 				return
 			}
 			words = append(words, item.text)
 		}
 	default:
-		d.fail(n.at, "", "%s must be a list of words or a command line, not %s", path, n.kindName())
+		d.addError(n.at, "", "%s must be a list of words or a command line, not %s", path, n.kindName())
 		return
 	}
 	if len(words) == 0 || words[0] == "" {
-		d.fail(n.at, "", "%s is empty: name a program", path)
+		d.addError(n.at, "", "%s is empty: name a program", path)
 		return
 	}
 	if strings.ContainsRune(words[0], filepath.Separator) || strings.HasPrefix(words[0], "~/") {
@@ -292,9 +293,9 @@ func (d *decoder) decodeScalar(sp *spec, n *node, v reflect.Value) error {
 	}
 	switch sp.shape {
 	case textShape:
-		return setText(sp, n, v)
+		return setTextValue(sp, n, v)
 	case wholeShape:
-		return setWhole(sp, n, v)
+		return setWholeNumber(sp, n, v)
 	case switchShape:
 		return setSwitch(sp, n, v)
 	case durationShape:
@@ -322,7 +323,7 @@ func (d *decoder) decodeScalar(sp *spec, n *node, v reflect.Value) error {
 	return nil
 }
 
-func setText(sp *spec, n *node, v reflect.Value) error {
+func setTextValue(sp *spec, n *node, v reflect.Value) error {
 	if n.kind != textNode && !sp.loose {
 		return fmt.Errorf("must be text, not %s; write %q", n.kindName(), n.text)
 	}
@@ -333,7 +334,7 @@ func setText(sp *spec, n *node, v reflect.Value) error {
 	return nil
 }
 
-func setWhole(sp *spec, n *node, v reflect.Value) error {
+func setWholeNumber(sp *spec, n *node, v reflect.Value) error {
 	i, err := strconv.ParseInt(strings.ReplaceAll(n.text, "_", ""), 0, 32)
 	isNumber := n.kind == numberNode || n.loose
 	if err != nil || !isNumber {
@@ -461,9 +462,9 @@ func (d *decoder) meantElsewhere(sp *spec, n *node) (near, hint string) {
 	return "", ""
 }
 
-// keyLike is the key anywhere in the file that a key in a wrong place, or by a word of
+// suggestKeyLike is the key anywhere in the file that a key in a wrong place, or by a word of
 // another program, was probably meant to be; "" for none.
-func keyLike(key string) string {
+func suggestKeyLike(key string) string {
 	if schema().findField(snakeCase(key)) != nil {
 		return snakeCase(key)
 	}

@@ -116,7 +116,7 @@ func readDocument(name string, data []byte, into any, required ...string) (isJSO
 		return isJSON, err
 	}
 	v := reflect.ValueOf(into).Elem()
-	sp := newSpec(v.Type(), reflect.StructField{})
+	sp := newFieldSpec(v.Type(), reflect.StructField{})
 	if root == nil || root.kind == nullNode {
 		return isJSON, &Error{File: name, Message: "the document is empty: it needs " + required[0]}
 	}
@@ -129,7 +129,7 @@ func readDocument(name string, data []byte, into any, required ...string) (isJSO
 			d.requireKey(root, path)
 		}
 	}
-	return isJSON, d.errs.asError()
+	return isJSON, d.errs.sortedErrorOrNil()
 }
 
 // requireKey reports the key at path if the one above it is there and it is not.
@@ -138,14 +138,14 @@ func (d *decoder) requireKey(root *node, path string) {
 	keys := strings.Split(path, ".")
 	for i, key := range keys {
 		key, optional := strings.CutSuffix(key, "?")
-		p, ok := n.getPair(key)
+		p, ok := n.pairOfKey(key)
 		missing := !ok || p.value.kind == nullNode
 		excused := optional || i < len(keys)-1 // not needed, or reported for its own path
 		switch {
 		case missing && excused:
 			return
 		case missing:
-			d.fail(at, "", "%s is missing", joinPath(above, key))
+			d.addError(at, "", "%s is missing", joinPath(above, key))
 			return
 		case p.value.kind != mapNode:
 			return

@@ -55,7 +55,7 @@ func (l *lister) listValue(sp *spec, v reflect.Value, path string, free bool) {
 	_, set := l.from[path]
 	if sp.optional {
 		if v.IsNil() {
-			if !free && sp.isLeaf() {
+			if !free && sp.isSingleValue() {
 				l.addEntry(path, "null")
 			}
 			return
@@ -100,7 +100,7 @@ func (l *lister) listTable(sp *spec, v reflect.Value, path string, free bool) {
 	for _, name := range sortedKeys(names) {
 		below := joinPath(path, name)
 		secret := sp.name == "headers" || secretName().MatchString(name)
-		if secret && sp.elem.isLeaf() {
+		if secret && sp.elem.isSingleValue() {
 			l.addEntry(below, hidden)
 			continue
 		}

@@ -55,7 +55,7 @@ func fromFlags(values map[string]string, dir string) (all []setting, errs Errors
 				leaf = leaf.childSpec(key)
 			}
 		}
-		if leaf == nil || !leaf.isLeaf() {
+		if leaf == nil || !leaf.isSingleValue() {
 			errs = append(errs, &Error{File: "flags", Message: fmt.Sprintf("no key has the path %q", path)})
 			continue
 		}
@@ -65,8 +65,8 @@ func fromFlags(values map[string]string, dir string) (all []setting, errs Errors
 	return all, errs
 }
 
-// asNode is a file's tree with nothing but the setting in it.
-func (s setting) asNode() (*node, error) {
+// settingAsNode is a file's tree with nothing but the setting in it.
+func (s setting) settingAsNode() (*node, error) {
 	n, err := s.leaf.fromText(s.text, s.src)
 	for _, key := range slices.Backward(s.keys) {
 		n = &node{kind: mapNode, at: position{src: s.src}, size: 1, pairs: []pair{{key, position{src: s.src}, n}}}
@@ -92,9 +92,9 @@ type variableList struct {
 // addBelow lists what is below sp; have is the value that the files give it.
 func (l *variableList) addBelow(sp *spec, name string, keys []string, have reflect.Value) {
 	switch {
-	case sp.isLeaf():
+	case sp.isSingleValue():
 		l.all = append(l.all, variable{name, keys, sp})
-	case sp.shape == tableShape && sp.elem.isLeaf():
+	case sp.shape == tableShape && sp.elem.isSingleValue():
 		l.all = append(l.all, variable{name + "_", keys, sp.elem})
 	case sp.shape == tableShape:
 		entries := map[string]reflect.Value{}
@@ -109,15 +109,15 @@ func (l *variableList) addBelow(sp *spec, name string, keys []string, have refle
 			}
 		}
 		for _, key := range sortedKeys(entries) {
-			l.addBelow(sp.elem, name+"_"+envName(key), append(slices.Clone(keys), key), entries[key])
+			l.addBelow(sp.elem, name+"_"+variableNameOf(key), append(slices.Clone(keys), key), entries[key])
 		}
 	default:
 		for _, f := range sp.fields {
 			if f.inline {
-				l.addBelow(f, name, keys, fieldOf(have, f))
+				l.addBelow(f, name, keys, sectionFieldOf(have, f))
 				continue
 			}
-			l.addBelow(f, name+"_"+strings.ToUpper(f.name), append(slices.Clone(keys), f.name), fieldOf(have, f))
+			l.addBelow(f, name+"_"+strings.ToUpper(f.name), append(slices.Clone(keys), f.name), sectionFieldOf(have, f))
 		}
 	}
 }
@@ -152,8 +152,8 @@ func (l *variableList) warnUnknown(name string) string {
 		"a variable is PAWL_ and the path of a key, e.g. PAWL_LOOP_MAX_ITERATIONS", name)
 }
 
-// fieldOf is a section's value of a field; none where the section is not there.
-func fieldOf(v reflect.Value, f *spec) reflect.Value {
+// sectionFieldOf is a section's value of a field; none where the section is not there.
+func sectionFieldOf(v reflect.Value, f *spec) reflect.Value {
 	if v.Kind() == reflect.Pointer {
 		v = v.Elem()
 	}
@@ -163,8 +163,8 @@ func fieldOf(v reflect.Value, f *spec) reflect.Value {
 	return v.Field(f.index)
 }
 
-// envName is a key as a variable spells it.
-func envName(key string) string {
+// variableNameOf is a key as a variable spells it.
+func variableNameOf(key string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r >= 'a' && r <= 'z':

@@ -59,9 +59,9 @@ func (e Errors) Error() string {
 // Unwrap lets errors.As find the first *Error.
 func (e Errors) Unwrap() []error { return lists.Each(e, func(err *Error) error { return err }) }
 
-// asError returns nil, the only fault, or all of them in the order of each
+// sortedErrorOrNil returns nil, the only fault, or all of them in the order of each
 // file's lines.
-func (e Errors) asError() error {
+func (e Errors) sortedErrorOrNil() error {
 	files := map[string]int{}
 	for _, err := range e {
 		if _, ok := files[err.File]; !ok {
@@ -82,8 +82,8 @@ func (e Errors) asError() error {
 	return e
 }
 
-// errorAt makes an Error with the place and the excerpt of p.
-func errorAt(p position, suggestion, format string, args ...any) *Error {
+// errorAtPlace makes an Error with the place and the excerpt of p.
+func errorAtPlace(p position, suggestion, format string, args ...any) *Error {
 	e := &Error{File: p.src.name, Line: p.line, Column: p.column, Suggestion: suggestion,
 		Message: fmt.Sprintf(format, args...)}
 	if p.line > 0 && p.line <= len(p.src.lines) {

@@ -87,7 +87,7 @@ func withoutBlanks(line string) string { return strings.Join(strings.Fields(line
 
 func layMapping(to, from *ast.MappingNode) {
 	for _, v := range from.Values {
-		has := findKey(to, v.Key.String())
+		has := findMappingKey(to, v.Key.String())
 		if has == nil {
 			if len(to.Values) > 0 && !to.IsFlowStyle {
 				v.AddColumn(columnOf(to.Values[0]) - columnOf(v))
@@ -110,7 +110,7 @@ func layMapping(to, from *ast.MappingNode) {
 	}
 }
 
-func findKey(in *ast.MappingNode, key string) *ast.MappingValueNode {
+func findMappingKey(in *ast.MappingNode, key string) *ast.MappingValueNode {
 	for _, v := range in.Values {
 		if v.Key.String() == key {
 			return v

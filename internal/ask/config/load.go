@@ -117,7 +117,7 @@ func (l *loader) loadLayers() {
 	flags, errs := fromFlags(l.Flags, l.dir)
 	l.errs = append(l.errs, errs...)
 	for _, s := range append(all, flags...) {
-		n, err := s.asNode()
+		n, err := s.settingAsNode()
 		if err != nil {
 			l.errs = append(l.errs, asErrors(err, s.src.name)...)
 			continue
@@ -181,16 +181,16 @@ func (i *IterationControl) fillUnder(general IterationControl, named func(key st
 
 // finishConfig checks what depends on several keys, and reads the fragments.
 func (l *loader) finishConfig() (*Config, error) {
-	if err := l.errs.asError(); err != nil {
+	if err := l.errs.sortedErrorOrNil(); err != nil {
 		return nil, err
 	}
 	c := l.config
 	c.inheritControl()
 	k := &checker{Config: c, agents: l.Agents, strategies: l.Strategies}
-	k.checkAll()
+	k.checkEverything()
 	r := &fragmentReader{config: c, options: l.Options, texts: l.texts, resolve: l.resolvePath}
-	r.readAll()
-	if err := append(k.errs, r.errs...).asError(); err != nil {
+	r.readAllFragments()
+	if err := append(k.errs, r.errs...).sortedErrorOrNil(); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -209,7 +209,7 @@ type fragmentReader struct {
 	errs    Errors
 }
 
-func (r *fragmentReader) readAll() {
+func (r *fragmentReader) readAllFragments() {
 	for _, name := range sortedKeys(r.config.Procedures) {
 		p := r.config.Procedures[name]
 		for _, phase := range []struct {
@@ -226,18 +226,18 @@ func (r *fragmentReader) readAll() {
 	}
 }
 
-func (r *fragmentReader) fail(f *Fragment, where, suggestion, format string, args ...any) {
-	r.errs = append(r.errs, errorAt(f.at, suggestion, "%s: %s", where, fmt.Sprintf(format, args...)))
+func (r *fragmentReader) addFragmentError(f *Fragment, where, suggestion, format string, args ...any) {
+	r.errs = append(r.errs, errorAtPlace(f.at, suggestion, "%s: %s", where, fmt.Sprintf(format, args...)))
 }
 
 func (r *fragmentReader) readFragment(f *Fragment, where string) {
 	builtin, isBuiltin := strings.CutPrefix(f.Path, builtinPrefix)
 	switch {
 	case f.Path == "" && f.Content == "":
-		r.fail(f, where, "", "needs a path or a content")
+		r.addFragmentError(f, where, "", "needs a path or a content")
 		return
 	case f.Path != "" && f.Content != "":
-		r.fail(f, where, "", "has both a path and a content: keep one")
+		r.addFragmentError(f, where, "", "has both a path and a content: keep one")
 		return
 	case f.Content != "":
 		f.Name, f.Source, f.Text = "content", f.at.String(), f.Content
@@ -252,7 +252,7 @@ func (r *fragmentReader) readFragment(f *Fragment, where string) {
 	}
 	if r.options.CheckTemplate != nil {
 		if err := r.options.CheckTemplate(f.Name, f.Text); err != nil {
-			r.fail(f, where, "", "%v", err)
+			r.addFragmentError(f, where, "", "%v", err)
 		}
 	}
 }
@@ -271,7 +271,7 @@ func (r *fragmentReader) readBuiltin(f *Fragment, name, where string) bool {
 	if near != "" {
 		near = builtinPrefix + near
 	}
-	r.fail(f, where, near, "no built-in fragment is called %q%s", f.Path, hint)
+	r.addFragmentError(f, where, near, "no built-in fragment is called %q%s", f.Path, hint)
 	return false
 }
 
@@ -280,12 +280,12 @@ func (r *fragmentReader) readFromFile(f *Fragment, where string) bool {
 	f.Name, f.Source = f.Path, path
 	data, err := r.texts.readFile(path)
 	if err != nil {
-		r.fail(f, where, "", "cannot read %s: %v (resolved to %s)", f.Path, err, path)
+		r.addFragmentError(f, where, "", "cannot read %s: %v (resolved to %s)", f.Path, err, path)
 		return false
 	}
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	if !utf8.Valid(data) {
-		r.fail(f, where, "", "%s is not UTF-8 text (resolved to %s)", f.Path, path)
+		r.addFragmentError(f, where, "", "%s is not UTF-8 text (resolved to %s)", f.Path, path)
 		return false
 	}
 	f.Text = strings.ReplaceAll(string(data), "\r\n", "\n")

@@ -29,8 +29,8 @@ func (p position) String() string {
 	return fmt.Sprintf("%s:%d", p.src.name, p.line)
 }
 
-// layerOf the value of the key at path.
-func (c *Config) layerOf(path string) layer {
+// layerOfKey the value of the key at path.
+func (c *Config) layerOfKey(path string) layer {
 	if at, ok := c.from[path]; ok {
 		return at.src.layer
 	}
@@ -39,22 +39,22 @@ func (c *Config) layerOf(path string) layer {
 
 // IsSet is true if a file, a variable or a flag gave the value of the key at
 // path, e.g. "loop.failure_threshold": it is no default.
-func (c *Config) IsSet(path string) bool { return c.layerOf(path) != builtIn }
+func (c *Config) IsSet(path string) bool { return c.layerOfKey(path) != builtIn }
 
 // IsFlag is true if the value of the key at path was named on the command line.
-func (c *Config) IsFlag(path string) bool { return c.layerOf(path) == flags }
+func (c *Config) IsFlag(path string) bool { return c.layerOfKey(path) == flags }
 
 // IsOfProject is true if a file of the repository gave the value of the key at path.
-func (c *Config) IsOfProject(path string) bool { return c.layerOf(path) == project }
+func (c *Config) IsOfProject(path string) bool { return c.layerOfKey(path) == project }
 
 // ErrorAt makes an error at the place where the key at path is set, for
 // checks that need to know more than this package does.
 func (c *Config) ErrorAt(path, suggestion, message string) *Error {
-	return errorAt(c.placeOf(path), suggestion, "%s", message)
+	return errorAtPlace(c.positionOfKey(path), suggestion, "%s", message)
 }
 
-// placeOf the value at path, or of the nearest key above it.
-func (c *Config) placeOf(path string) position {
+// positionOfKey the value at path, or of the nearest key above it.
+func (c *Config) positionOfKey(path string) position {
 	if at, ok := nearestPlace(c.from, path); ok {
 		return at
 	}
@@ -185,7 +185,7 @@ type pair struct {
 	value *node
 }
 
-func (n *node) getPair(key string) (pair, bool) {
+func (n *node) pairOfKey(key string) (pair, bool) {
 	if n == nil {
 		return pair{}, false
 	}

@@ -42,7 +42,7 @@ func parseYAML(src *source, data []byte) (*node, error) {
 		}
 		if root != nil {
 			const second = "a second document starts here, but only one is allowed; remove the --- line"
-			return nil, errorAt(c.placeOf(doc.Body), "", second)
+			return nil, errorAtPlace(c.positionOfNode(doc.Body), "", second)
 		}
 		if root, err = c.convertNode(doc.Body, 0); err != nil {
 			return nil, err
@@ -65,7 +65,7 @@ func checkText(src *source) error {
 				continue
 			}
 			p := position{src, i + 1, utf8.RuneCountInString(line[:column]) + 1}
-			return noExcerpt(errorAt(p, "", "%s", fault))
+			return noExcerpt(errorAtPlace(p, "", "%s", fault))
 		}
 	}
 	return nil
@@ -81,7 +81,7 @@ func noExcerpt(e *Error) *Error {
 func parseFile(src *source, text string) (file *ast.File, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			file, err = nil, errorAt(position{src: src}, "",
+			file, err = nil, errorAtPlace(position{src: src}, "",
 				"cannot read the file as YAML: the parser failed on it (%v)", p)
 		}
 	}()
@@ -100,7 +100,7 @@ func parseFile(src *source, text string) (file *ast.File, err error) {
 // level each on one line.
 func checkDepth(src *source, tokens token.Tokens) error {
 	if len(tokens) > maxTokens {
-		return errorAt(tokenPlace(src, tokens[maxTokens]), "",
+		return errorAtPlace(tokenPlace(src, tokens[maxTokens]), "",
 			"the file holds too many values (over %d words and signs)", maxTokens)
 	}
 	open, line, onLine := 0, 0, 0
@@ -117,7 +117,7 @@ func checkDepth(src *source, tokens token.Tokens) error {
 			onLine++
 		}
 		if open > maxDepth || onLine > maxDepth {
-			return errorAt(tokenPlace(src, t), "", "the values are nested too deeply (over %d levels)", maxDepth)
+			return errorAtPlace(tokenPlace(src, t), "", "the values are nested too deeply (over %d levels)", maxDepth)
 		}
 	}
 	return nil
@@ -146,7 +146,7 @@ func syntaxError(src *source, err error) error {
 	if at.line == 0 {
 		at.line, at.column = 1, 1
 	}
-	return errorAt(at, "", "%s", message)
+	return errorAtPlace(at, "", "%s", message)
 }
 
 // indentTab looks for a tab in the indentation of the line, or of the one
@@ -225,14 +225,14 @@ type converter struct {
 	nodes   int
 }
 
-func (c *converter) placeOf(n ast.Node) position {
+func (c *converter) positionOfNode(n ast.Node) position {
 	switch n := n.(type) {
 	case *ast.MappingNode:
 		if !n.IsFlowStyle && len(n.Values) > 0 {
-			return c.placeOf(n.Values[0].Key)
+			return c.positionOfNode(n.Values[0].Key)
 		}
 	case *ast.MappingValueNode:
-		return c.placeOf(n.Key)
+		return c.positionOfNode(n.Key)
 	}
 	return tokenPlace(c.src, n.GetToken())
 }
@@ -241,16 +241,16 @@ func (c *converter) convertNode(n ast.Node, depth int) (*node, error) {
 	if n == nil {
 		return &node{at: position{c.src, 1, 1}}, nil
 	}
-	at := c.placeOf(n)
+	at := c.positionOfNode(n)
 	if depth > maxDepth {
-		return nil, errorAt(at, "", "the values are nested too deeply (over %d levels)", maxDepth)
+		return nil, errorAtPlace(at, "", "the values are nested too deeply (over %d levels)", maxDepth)
 	}
 	out, err := c.convertOne(n, at, depth)
 	if err != nil {
 		return nil, err
 	}
 	if c.nodes++; c.nodes > maxNodes || out.size > maxNodes {
-		return nil, errorAt(at, "", "the file holds too many values (over %d with aliases written out)", maxNodes)
+		return nil, errorAtPlace(at, "", "the file holds too many values (over %d with aliases written out)", maxNodes)
 	}
 	return out, nil
 }
@@ -287,7 +287,7 @@ func (c *converter) convertOne(n ast.Node, at position, depth int) (*node, error
 	case *ast.TagNode:
 		return c.convertTagged(n, at, depth)
 	}
-	return nil, errorAt(at, "", "this kind of YAML (%s) is not allowed in a configuration",
+	return nil, errorAtPlace(at, "", "this kind of YAML (%s) is not allowed in a configuration",
 		strings.ToLower(n.Type().YAMLName()))
 }
 
@@ -314,7 +314,7 @@ func (c *converter) colonText(item ast.Node) (string, bool) {
 	if !ok || m.IsFlowStyle || m.Values[0].Key.GetToken().Type != token.StringType {
 		return "", false
 	}
-	at := c.placeOf(m)
+	at := c.positionOfNode(m)
 	text := string([]rune(c.src.lines[at.line-1])[at.column-1:])
 	if end := strings.IndexAny(text, ",]"); end >= 0 {
 		text = text[:end]
@@ -333,26 +333,26 @@ func (c *converter) convertMapping(values []*ast.MappingValueNode, at position, 
 			return nil, err
 		}
 		out.size += value.size
-		keyAt := c.placeOf(v.Key)
+		keyAt := c.positionOfNode(v.Key)
 		if _, ok := v.Key.(*ast.MergeKeyNode); ok {
 			if merged, err = mergeKey(merged, value, keyAt); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		key, ok := keyText(v.Key)
+		key, ok := textOfKey(v.Key)
 		if !ok {
-			return nil, errorAt(keyAt, "", "a key must be plain text")
+			return nil, errorAtPlace(keyAt, "", "a key must be plain text")
 		}
 		if first, ok := seen[key]; ok {
-			return nil, errorAt(keyAt, "", "key %q is repeated; the first is in line %d", key, first.line)
+			return nil, errorAtPlace(keyAt, "", "key %q is repeated; the first is in line %d", key, first.line)
 		}
 		seen[key] = keyAt
 		out.pairs = append(out.pairs, pair{key, keyAt, value})
 	}
 	for _, m := range merged {
 		for _, p := range m.pairs {
-			if _, ok := out.getPair(p.key); !ok {
+			if _, ok := out.pairOfKey(p.key); !ok {
 				out.pairs = append(out.pairs, p)
 			}
 		}
@@ -368,14 +368,14 @@ func mergeKey(merged []*node, value *node, at position) ([]*node, error) {
 	}
 	for _, m := range list {
 		if m.kind != mapNode {
-			return nil, errorAt(at, "", "<< needs a map or a list of maps")
+			return nil, errorAtPlace(at, "", "<< needs a map or a list of maps")
 		}
 		merged = append(merged, m)
 	}
 	return merged, nil
 }
 
-func keyText(k ast.MapKeyNode) (string, bool) {
+func textOfKey(k ast.MapKeyNode) (string, bool) {
 	switch k := k.(type) {
 	case *ast.StringNode:
 		return k.Value, true
@@ -403,7 +403,7 @@ func (c *converter) resolveAlias(n *ast.AliasNode, at position) (*node, error) {
 	}
 	target, ok := c.anchors[name]
 	if !ok {
-		return nil, errorAt(at, "", "*%s refers to no anchor (&%s) above", name, name)
+		return nil, errorAtPlace(at, "", "*%s refers to no anchor (&%s) above", name, name)
 	}
 	return target, nil
 }
@@ -421,7 +421,7 @@ func (c *converter) convertTagged(n *ast.TagNode, at position, depth int) (*node
 	}
 	isText := value.kind != listNode && value.kind != mapNode
 	if tag != "!!str" || !isText {
-		return nil, errorAt(at, "", "the tag %s is not allowed here: remove it", tag)
+		return nil, errorAtPlace(at, "", "the tag %s is not allowed here: remove it", tag)
 	}
 	text := *value
 	text.kind = textNode

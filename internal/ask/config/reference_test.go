@@ -38,7 +38,7 @@ func referenceTable() string {
 
 // plain is true for a key whose value has no keys of its own.
 func (sp *spec) plain() bool {
-	return sp.isLeaf() && (sp.shape != listShape || sp.elem.shape != sectionShape)
+	return sp.isSingleValue() && (sp.shape != listShape || sp.elem.shape != sectionShape)
 }
 
 // rows writes a row for every key below sp.
@@ -50,7 +50,7 @@ func (sp *spec) rows(b *strings.Builder, path string) {
 			if f.inline {
 				below = path
 			}
-			if p, ok := sp.defaultNode().getPair(f.name); ok { // the section's default, key by key
+			if p, ok := sp.defaultNode().pairOfKey(f.name); ok { // the section's default, key by key
 				with := *f
 				with.def = p.value.text
 				f = &with
@@ -58,7 +58,7 @@ func (sp *spec) rows(b *strings.Builder, path string) {
 			f.rows(b, below)
 		}
 	case tableShape:
-		if sp.elem.isLeaf() {
+		if sp.elem.isSingleValue() {
 			sp.row(b, path)
 			return
 		}

@@ -283,7 +283,7 @@ func TestEveryKeyIsExplained(t *testing.T) {
 			if example == "" {
 				t.Errorf("%s has no example: examples.yaml", f.key)
 			}
-			if f.jsonDefault() == nil && f.isLeaf() && !f.optional && len(f.enum) == 0 {
+			if f.jsonDefault() == nil && f.isSingleValue() && !f.optional && len(f.enum) == 0 {
 				t.Errorf("%s has no default in the schema", f.key)
 			}
 			n, err := parseYAML(&source{name: f.key}, []byte(example))
@@ -310,5 +310,5 @@ func takes(sp *spec, t reflect.Type, n *node) error {
 	d := &decoder{from: map[string]position{}, home: "/"}
 	v := reflect.New(t).Elem()
 	d.decodeValue(sp, sp.expandShort(n), v, sp.name)
-	return d.errs.asError()
+	return d.errs.sortedErrorOrNil()
 }

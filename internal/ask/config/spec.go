@@ -63,12 +63,12 @@ type spec struct {
 
 // schema is the spec of the whole file.
 var schema = sync.OnceValue(func() *spec {
-	return newSpec(reflect.TypeFor[Config](), reflect.StructField{})
+	return newFieldSpec(reflect.TypeFor[Config](), reflect.StructField{})
 })
 
 // workflowSpec is the spec of a workflow file.
 var workflowSpec = sync.OnceValue(func() *spec {
-	return newSpec(reflect.TypeFor[workflowFile](), reflect.StructField{})
+	return newFieldSpec(reflect.TypeFor[workflowFile](), reflect.StructField{})
 })
 
 // short forms: a value that is not a map stands for the map {key: value}.
@@ -95,7 +95,7 @@ var shapes = map[reflect.Type]shape{
 	reflect.TypeFor[quantity.Argv]():     argvShape,
 }
 
-func newSpec(t reflect.Type, f reflect.StructField) *spec {
+func newFieldSpec(t reflect.Type, f reflect.StructField) *spec {
 	sp := &spec{def: f.Tag.Get("default"), min: f.Tag.Get("min"), bare: f.Tag.Get("bare"),
 		flagMS: f.Tag.Get("flagms") != "", names: f.Tag.Get("names") != "", loose: f.Tag.Get("loose") != "",
 		whole: f.Tag.Get("whole") != "", single: f.Tag.Get("single") != ""}
@@ -124,10 +124,10 @@ func newSpec(t reflect.Type, f reflect.StructField) *spec {
 	case reflect.Bool:
 		sp.shape = switchShape
 	case reflect.Slice:
-		sp.shape, sp.elem = listShape, newSpec(t.Elem(), reflect.StructField{})
+		sp.shape, sp.elem = listShape, newFieldSpec(t.Elem(), reflect.StructField{})
 		sp.elem.enum = sp.enum
 	case reflect.Map:
-		sp.shape, sp.elem = tableShape, newSpec(t.Elem(), reflect.StructField{})
+		sp.shape, sp.elem = tableShape, newFieldSpec(t.Elem(), reflect.StructField{})
 		sp.elem.loose = sp.elem.shape == textShape
 		if sp.loose && sp.elem.shape == listShape {
 			sp.elem.elem.loose = true
@@ -156,7 +156,7 @@ func (sp *spec) readSection(t reflect.Type) {
 			}
 			continue
 		}
-		below := newSpec(f.Type, f)
+		below := newFieldSpec(f.Type, f)
 		below.index = i
 		below.key = t.Name() + "." + cmp.Or(below.name, "*")
 		if below.shape == tableShape {
@@ -207,8 +207,8 @@ func (sp *spec) childSpec(key string) *spec {
 	return nil
 }
 
-// isLeaf reports whether a variable or a flag can set it.
-func (sp *spec) isLeaf() bool { return sp.shape != sectionShape && sp.shape != tableShape }
+// isSingleValue reports whether a variable or a flag can set it.
+func (sp *spec) isSingleValue() bool { return sp.shape != sectionShape && sp.shape != tableShape }
 
 // sectionKeys are the section's keys in the order of the struct.
 func (sp *spec) sectionKeys() []string {

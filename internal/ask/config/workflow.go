@@ -100,11 +100,11 @@ func (l *workflowLoader) loadWorkflow(path, name string, above []string) (*Workf
 		}}
 	if w.control != nil && !w.Controlled {
 		w.Notes = append(w.Notes, fmt.Sprintf("%s:%d: iteration_control holds with policy: controlled only", name,
-			r.placeOf("iteration_control").line))
+			r.positionOfPath("iteration_control").line))
 	}
 	if w.Controlled && len(above) > 0 {
 		w.Notes = append(w.Notes, fmt.Sprintf("%s:%d: policy holds for a workflow that is started itself, not for a "+
-			"step", name, r.placeOf("policy").line))
+			"step", name, r.positionOfPath("policy").line))
 	}
 	above = append(above, path)
 	for i := range r.file.Steps {
@@ -129,7 +129,7 @@ func (l *workflowLoader) loadWorkflow(path, name string, above []string) (*Workf
 // loadNested loads the workflow of a step; above are the files that led to it.
 func (l *workflowLoader) loadNested(r *workflowReader, s *workflow.Step, above []string, name string,
 ) (*Workflow, error) {
-	at := r.placeOf(s.Where + ".workflow")
+	at := r.positionOfPath(s.Where + ".workflow")
 	path := s.Content
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(filepath.Dir(above[len(above)-1]), path)
@@ -141,17 +141,17 @@ func (l *workflowLoader) loadNested(r *workflowReader, s *workflow.Step, above [
 	for i, p := range above {
 		if p == path {
 			names := lists.Each(append(above[i:len(above):len(above)], path), filepath.Base)
-			return nil, errorAt(at, "", "Dependency cycle detected: %s", strings.Join(names, " → "))
+			return nil, errorAtPlace(at, "", "Dependency cycle detected: %s", strings.Join(names, " → "))
 		}
 	}
 	if len(above) >= maxNesting {
-		return nil, errorAt(at, "", "workflows are nested too deeply (over %d levels)", maxNesting)
+		return nil, errorAtPlace(at, "", "workflows are nested too deeply (over %d levels)", maxNesting)
 	}
 	if len(l.read) >= maxNested {
-		return nil, errorAt(at, "", "too many workflows are nested (over %d files)", maxNested)
+		return nil, errorAtPlace(at, "", "too many workflows are nested (over %d files)", maxNested)
 	}
 	if _, err := l.texts.readFile(path); errors.Is(err, fs.ErrNotExist) {
-		return nil, errorAt(at, "", "there is no workflow file %s", shown)
+		return nil, errorAtPlace(at, "", "there is no workflow file %s", shown)
 	}
 	return l.loadWorkflow(path, shown, above)
 }
@@ -182,12 +182,12 @@ func readWorkflow(name string, data []byte) (*workflowReader, error) {
 	raw := reflect.ValueOf(&r.raw).Elem()
 	r.fillDefaults(sp, raw, "")
 	r.decodeValue(sp, root, raw, "")
-	if err := r.errs.asError(); err != nil {
+	if err := r.errs.sortedErrorOrNil(); err != nil {
 		return nil, err
 	}
 	r.noteIgnored(root)
 	r.unifyDialects(strings.TrimSuffix(filepath.Base(name), filepath.Ext(name)))
-	return r, r.errs.asError()
+	return r, r.errs.sortedErrorOrNil()
 }
 
 // planWorkflow plans the workflow, and gives its faults their places.
@@ -197,20 +197,20 @@ func (r *workflowReader) planWorkflow() (*workflow.Plan, error) {
 		return p, nil
 	}
 	for _, f := range faults {
-		at := r.placeOf(f.Path)
+		at := r.positionOfPath(f.Path)
 		if f.Find != "" {
 			at = r.findText(at, f.Find, f.Offset)
 		}
 		if f.First != "" {
-			f.Message += fmt.Sprintf("; the first is in line %d", r.placeOf(f.First).line)
+			f.Message += fmt.Sprintf("; the first is in line %d", r.positionOfPath(f.First).line)
 		}
-		r.errs = append(r.errs, errorAt(at, Nearest(f.Word, f.Among), "%s", f.Message))
+		r.errs = append(r.errs, errorAtPlace(at, Nearest(f.Word, f.Among), "%s", f.Message))
 	}
-	return nil, r.errs.asError()
+	return nil, r.errs.sortedErrorOrNil()
 }
 
-// placeOf the key at path, or the nearest one above it.
-func (r *workflowReader) placeOf(path string) position {
+// positionOfPath the key at path, or the nearest one above it.
+func (r *workflowReader) positionOfPath(path string) position {
 	for path != "" {
 		written := path
 		for canonical, as := range r.as {
@@ -248,7 +248,7 @@ var workflowIgnored = []string{"monitoring", "rollback"}
 
 func (r *workflowReader) noteIgnored(root *node) {
 	for _, key := range workflowIgnored {
-		if p, ok := root.getPair(key); ok {
+		if p, ok := root.pairOfKey(key); ok {
 			r.notes = append(r.notes, fmt.Sprintf("%s:%d: %s is ignored", r.src.name, p.at.line, key))
 		}
 	}

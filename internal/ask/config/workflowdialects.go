@@ -17,7 +17,7 @@ func (r *workflowReader) unifyDialects(fileName string) {
 	raw := &r.raw
 	f := &r.file
 	f.Name, f.Description = cmp.Or(raw.Name, fileName), raw.Description
-	f.Env = r.pairsOf(raw.Env, "env")
+	f.Env = r.pairsInFileOrder(raw.Env, "env")
 	c := raw.Config
 	f.Config = workflow.Config{
 		Parallelism: c.Parallelism, Timeout: c.Timeout.Std(), Agents: c.Agents,
@@ -31,9 +31,9 @@ func (r *workflowReader) unifyDialects(fileName string) {
 		f.Config.Agents = append([]string{c.Providers.Primary}, c.Providers.Fallback...)
 	}
 	if c.Retry != nil {
-		f.Config.Retry = c.Retry.asRetry()
+		f.Config.Retry = c.Retry.toWorkflowRetry()
 	} else if c.MaxRetries != nil {
-		f.Config.Retry = workflowRetry{Max: *c.MaxRetries, Backoff: "exponential", Delay: 1e9}.asRetry()
+		f.Config.Retry = workflowRetry{Max: *c.MaxRetries, Backoff: "exponential", Delay: 1e9}.toWorkflowRetry()
 	}
 	for i := range raw.Steps {
 		f.Steps = append(f.Steps, r.readStep(&raw.Steps[i], fmt.Sprintf("steps[%d]", i)))
@@ -44,18 +44,18 @@ func (r *workflowReader) unifyDialects(fileName string) {
 func (r *workflowReader) failIfBoth(path, name, dialect string) {
 	if at, ok := r.from[path+"."+dialect]; ok && at.line > 0 {
 		if _, both := r.from[path+"."+name]; both {
-			r.fail(at, "", "%s and %s mean the same: keep one", name, dialect)
+			r.addError(at, "", "%s and %s mean the same: keep one", name, dialect)
 		}
 		r.as[path+"."+name] = path + "." + dialect
 	}
 }
 
-func (w workflowRetry) asRetry() workflow.Retry {
+func (w workflowRetry) toWorkflowRetry() workflow.Retry {
 	return workflow.Retry{Max: w.Max, Backoff: w.Backoff, Delay: w.Delay.Std()}
 }
 
-// pairsOf are a table's entries in the order of the file.
-func (r *workflowReader) pairsOf(table map[string]string, path string) []workflow.Pair {
+// pairsInFileOrder are a table's entries in the order of the file.
+func (r *workflowReader) pairsInFileOrder(table map[string]string, path string) []workflow.Pair {
 	out := lists.Each(sortedKeys(table), func(name string) workflow.Pair {
 		return workflow.Pair{Name: name, Value: table[name]}
 	})
@@ -79,10 +79,10 @@ func (r *workflowReader) readStep(s *workflowStep, at string) workflow.Step {
 	}
 	out := workflow.Step{
 		Where: at, ID: cmp.Or(s.ID, s.Key, s.Name), Title: cmp.Or(s.Name, s.Description), If: s.If,
-		Needs: slices.Concat(s.Needs, s.Dependencies, s.DependsOn), Env: r.pairsOf(s.Env, at+".env"),
-		Matrix: r.readMatrix(s.Matrix, at+".matrix"), Outputs: r.pairsOf(s.Outputs, at+".outputs"),
+		Needs: slices.Concat(s.Needs, s.Dependencies, s.DependsOn), Env: r.pairsInFileOrder(s.Env, at+".env"),
+		Matrix: r.readMatrix(s.Matrix, at+".matrix"), Outputs: r.pairsInFileOrder(s.Outputs, at+".outputs"),
 		Timeout: cmp.Or(s.Timeout, s.TimeoutMS).Std(), Verify: s.Verify, WorkingDirectory: s.WorkingDirectory,
-		Optional: isBool(s.Optional, true) || isBool(s.Required, false),
+		Optional: isSetTo(s.Optional, true) || isSetTo(s.Required, false),
 	}
 	if s.ID == "" && s.Key == "" {
 		r.as[at+".id"] = at + ".name"
@@ -90,7 +90,7 @@ func (r *workflowReader) readStep(s *workflowStep, at string) workflow.Step {
 	}
 	switch {
 	case s.Retry != nil:
-		out.Retry = new(s.Retry.asRetry())
+		out.Retry = new(s.Retry.toWorkflowRetry())
 	case s.RetryPolicy != nil:
 		out.Retry = r.readPolicy(s.RetryPolicy, at+".retryPolicy")
 	case s.Retryable != nil && !*s.Retryable:
@@ -114,7 +114,7 @@ func (r *workflowReader) readStep(s *workflowStep, at string) workflow.Step {
 	return out
 }
 
-func isBool(b *bool, want bool) bool { return b != nil && *b == want }
+func isSetTo(b *bool, want bool) bool { return b != nil && *b == want }
 
 // said is a kind of work, its key, and what stands there.
 type said struct {
@@ -138,10 +138,10 @@ func (r *workflowReader) readWork(at string, all []said, agent, inherited string
 		switch {
 		case !ok:
 		case s.content == "":
-			r.fail(place, "", "%s.%s is empty", at, s.key)
+			r.addError(place, "", "%s.%s is empty", at, s.key)
 			return workflow.Work{Kind: s.kind}
 		case found != nil:
-			r.fail(place, "", "a step does one thing: %s or %s, not both", found.key, s.key)
+			r.addError(place, "", "a step does one thing: %s or %s, not both", found.key, s.key)
 		default:
 			found = s
 		}
@@ -150,11 +150,11 @@ func (r *workflowReader) readWork(at string, all []said, agent, inherited string
 	case found == nil && agent != "" && inherited != "":
 		return workflow.Work{Kind: workflow.Agent, Agent: agent, Content: inherited}
 	case found == nil && agent != "":
-		r.fail(r.placeOf(at+".agent"), "", "an agent needs a prompt")
+		r.addError(r.positionOfPath(at+".agent"), "", "an agent needs a prompt")
 	case found == nil:
-		r.fail(r.placeOf(at), "", "a step needs one of %s", keys)
+		r.addError(r.positionOfPath(at), "", "a step needs one of %s", keys)
 	case found.kind != workflow.Agent && agent != "":
-		r.fail(r.placeOf(at+".agent"), "", "agent belongs to prompt, not to %s", found.key)
+		r.addError(r.positionOfPath(at+".agent"), "", "agent belongs to prompt, not to %s", found.key)
 	default:
 		return workflow.Work{Kind: found.kind, Agent: agent, Content: found.content}
 	}
@@ -165,7 +165,7 @@ func (r *workflowReader) readPolicy(p *workflowPolicy, at string) *workflow.Retr
 	factor, err := strconv.ParseFloat(p.Multiplier, 64)
 	inRange := factor >= 1 && factor <= 100 // not for NaN
 	if err != nil || !inRange {
-		r.fail(r.placeOf(at+".retryBackoffMultiplier"), "",
+		r.addError(r.positionOfPath(at+".retryBackoffMultiplier"), "",
 			"%s.retryBackoffMultiplier must be a number from 1 to 100, not %q", at, p.Multiplier)
 		return nil
 	}
@@ -180,7 +180,7 @@ func (r *workflowReader) readMatrix(m *workflowMatrix, at string) *workflow.Matr
 	out := &workflow.Matrix{}
 	for _, name := range sortedKeys(m.Axes) {
 		if len(m.Axes[name]) == 0 {
-			r.fail(r.placeOf(joinPath(at, name)), "", "%s has no values", joinPath(at, name))
+			r.addError(r.positionOfPath(joinPath(at, name)), "", "%s has no values", joinPath(at, name))
 		}
 		out.Axes = append(out.Axes, workflow.Axis{Name: name, Values: m.Axes[name]})
 	}
@@ -188,10 +188,10 @@ func (r *workflowReader) readMatrix(m *workflowMatrix, at string) *workflow.Matr
 		return r.comparePlaces(joinPath(at, a.Name), joinPath(at, b.Name))
 	})
 	for i, entry := range m.Include {
-		out.Include = append(out.Include, r.pairsOf(entry, fmt.Sprintf("%s.include[%d]", at, i)))
+		out.Include = append(out.Include, r.pairsInFileOrder(entry, fmt.Sprintf("%s.include[%d]", at, i)))
 	}
 	for i, entry := range m.Exclude {
-		out.Exclude = append(out.Exclude, r.pairsOf(entry, fmt.Sprintf("%s.exclude[%d]", at, i)))
+		out.Exclude = append(out.Exclude, r.pairsInFileOrder(entry, fmt.Sprintf("%s.exclude[%d]", at, i)))
 	}
 	return out
 }

@@ -67,9 +67,9 @@ func Visible(text string) string {
 	return safe + strings.Repeat(string(utf8.RuneError), len(text)-n)
 }
 
-// colorAt is the length of one of pawl's own color sequences at the beginning of
+// colorLengthAt is the length of one of pawl's own color sequences at the beginning of
 // text; more when it may be one that is not all here.
-func colorAt(text []byte) (n int, more bool) {
+func colorLengthAt(text []byte) (n int, more bool) {
 	for _, c := range []string{"0", "1", "2", "31", "32", "33", "36"} {
 		own := "\x1b[" + c + "m"
 		switch {
@@ -92,7 +92,7 @@ func makeVisible(text []byte, colors bool) (safe string, n int) {
 		case r == utf8.RuneError && size == 1 && !utf8.FullRune(rest), r == '\r' && len(rest) == 1:
 			return b.String(), n
 		case r == '\x1b' && colors:
-			own, more := colorAt(rest)
+			own, more := colorLengthAt(rest)
 			if more {
 				return b.String(), n
 			}

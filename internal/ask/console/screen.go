@@ -148,7 +148,7 @@ func (s *Screen) printResumed(n engine.Notice) {
 		limit = fmt.Sprintf(" (max %d)", st.Limit)
 	}
 	s.printLine(n.At, "Resuming %s: %s from iteration %d%s", kindWord(st), s.name, st.Iteration, limit)
-	s.printLine(n.At, "Previous session: %s in %s", Iterations(st.Iteration), allTime(st.Spent))
+	s.printLine(n.At, "Previous session: %s in %s", Iterations(st.Iteration), totalTimeText(st.Spent))
 	if most := st.Policy.MaxIterations; most > 0 && st.Limit > most {
 		s.printLine(n.At, "It may continue up to iteration %d: max_iterations, %d, counts from where a person "+
 			"let it continue", st.Limit, most)
@@ -346,7 +346,7 @@ func (s *Screen) printFailure(n engine.Notice) {
 func (s *Screen) runEnded(n engine.Notice) {
 	st, c := n.State, n.Command
 	resume := "Resume with: pawl resume " + s.name
-	all := fmt.Sprintf("(%s, total: %s)", Iterations(st.Iteration), allTime(st.Spent))
+	all := fmt.Sprintf("(%s, total: %s)", Iterations(st.Iteration), totalTimeText(st.Spent))
 	switch st.Status {
 	case loop.Completed:
 		if st.Policy.Kind == loop.Workflow {
@@ -354,13 +354,13 @@ func (s *Screen) runEnded(n engine.Notice) {
 			return
 		}
 		if st.Limit > 0 && st.Iteration >= st.Limit && strings.Contains(c.Why, "Reached max") {
-			s.printLine(n.At, "Reached max iterations: %d (total: %s)", st.Limit, allTime(st.Spent))
+			s.printLine(n.At, "Reached max iterations: %d (total: %s)", st.Limit, totalTimeText(st.Spent))
 			return
 		}
 		s.printLine(n.At, "Completed: %s %s", c.Why, all)
 	case loop.Exhausted:
 		wrong := report.Line(cmp.Or(st.Wrong, "the agent has not said that the task is complete"), 300)
-		s.printLine(n.At, "Reached max iterations: %d (total: %s); %s", st.Limit, allTime(st.Spent), wrong)
+		s.printLine(n.At, "Reached max iterations: %d (total: %s); %s", st.Limit, totalTimeText(st.Spent), wrong)
 	case loop.Aborted:
 		if c.Guard == loop.GuardBreaker && st.Guards.Failures > 0 {
 			s.printLine(n.At, "ERROR: Aborting after %d consecutive failures %s", st.Guards.Failures, all)

@@ -162,7 +162,7 @@ func (s *Screen) workflowEnded(n engine.Notice) {
 		cost = "no cost"
 	}
 	s.printLine(n.At, "Workflow completed after %s (%s, %s): %s", fault.Numbered(st.Iteration, "iteration"),
-		allTime(st.Spent), cost, st.Why)
+		totalTimeText(st.Spent), cost, st.Why)
 }
 
 // This file is what a person and a script see of reviews.
@@ -292,9 +292,9 @@ func Of(n, limit int) string {
 	return fmt.Sprintf("%d/%d", n, limit)
 }
 
-// allTime is how long a person waited for the run: agents, gates, reviews,
+// totalTimeText is how long a person waited for the run: agents, gates, reviews,
 // waits and what is between them, without the time between sessions.
-func allTime(s loop.Spent) string { return loop.Duration(max(s.Wall, s.Active)) }
+func totalTimeText(s loop.Spent) string { return loop.Duration(max(s.Wall, s.Active)) }
 
 // Total shows whole seconds: 2m16s.
 func Total(d time.Duration) string { return d.Round(time.Second).String() }

@@ -199,7 +199,7 @@ func NewInside(dir, version string) *Server {
 	} {
 		mcp.AddTool(s, &mcp.Tool{Name: t.name, Description: t.about},
 			func(_ context.Context, _ *mcp.CallToolRequest, in words) (*mcp.CallToolResult, any, error) {
-				return noteSaid(dir, agent.Said{Kind: t.kind, Text: in.Text})
+				return storeAgentNote(dir, agent.Said{Kind: t.kind, Text: in.Text})
 			})
 	}
 	type progress struct {
@@ -207,7 +207,7 @@ func NewInside(dir, version string) *Server {
 	}
 	mcp.AddTool(s, &mcp.Tool{Name: "report_progress", Description: "Report your progress."},
 		func(_ context.Context, _ *mcp.CallToolRequest, in progress) (*mcp.CallToolResult, any, error) {
-			return noteSaid(dir, agent.Said{Kind: agent.SaysProgress, Percent: in.Percent})
+			return storeAgentNote(dir, agent.Said{Kind: agent.SaysProgress, Percent: in.Percent})
 		})
 	type followUp struct {
 		Title       string `json:"title" jsonschema:"one line"`
@@ -216,13 +216,13 @@ func NewInside(dir, version string) *Server {
 	mcp.AddTool(s, &mcp.Tool{Name: "add_follow_up_task",
 		Description: "Propose a task for later that is not part of yours. A person decides whether it is done."},
 		func(_ context.Context, _ *mcp.CallToolRequest, in followUp) (*mcp.CallToolResult, any, error) {
-			return noteSaid(dir, agent.Said{Kind: agent.SaysFollowUp, Title: in.Title, Text: in.Description})
+			return storeAgentNote(dir, agent.Said{Kind: agent.SaysFollowUp, Title: in.Title, Text: in.Description})
 		})
 	return &Server{s}
 }
 
-// noteSaid leaves what an agent says for pawl, which reads it when the agent has ended.
-func noteSaid(dir string, s agent.Said) (*mcp.CallToolResult, any, error) {
+// storeAgentNote leaves what an agent says for pawl, which reads it when the agent has ended.
+func storeAgentNote(dir string, s agent.Said) (*mcp.CallToolResult, any, error) {
 	line, err := json.Marshal(s)
 	if err != nil {
 		return nil, nil, err
@@ -293,7 +293,7 @@ func (l *lines) nextLine() (line []byte, long bool, err error) {
 func (l *lines) takeMessage(line []byte) bool {
 	m, err := jsonrpc.DecodeMessage(line)
 	if r, ok := m.(*jsonrpc.Request); ok && r.IsCall() {
-		l.out.addOwed()
+		l.out.countOwedAnswer()
 	}
 	return err == nil && m != nil
 }
@@ -319,7 +319,7 @@ type client struct {
 	paid chan struct{} // made by who waits until nothing is owed, and closed then
 }
 
-func (o *client) addOwed() {
+func (o *client) countOwedAnswer() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.owed++

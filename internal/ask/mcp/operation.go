@@ -92,7 +92,7 @@ func addOperations(s *mcp.Server, o Options) error {
 			Name: strings.ReplaceAll(id, "-", "_"), Annotations: hints,
 			InputSchema: op.inputSchema(d.Components.Schemas),
 			Description: strings.TrimSpace(op.Summary + ". " + note),
-		}, op.callAPI)
+		}, op.callOperation)
 	}
 	return nil
 }
@@ -129,8 +129,8 @@ func (op *operation) inputSchema(schemas map[string]schema) map[string]any {
 		"additionalProperties": false}
 }
 
-// callAPI asks the API. What it refuses is the tool's result too: the model reads why.
-func (op *operation) callAPI(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+// callOperation asks the API. What it refuses is the tool's result too: the model reads why.
+func (op *operation) callOperation(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	req, err := op.apiRequest(ctx, r.Params.Arguments)
 	if err != nil {
 		return textResult(err.Error(), true), nil

@@ -49,7 +49,7 @@ func (d draft) spareAgents(all map[string]runplan.Agent, pol *loop.Policy) error
 	kept := pol.Fallback[:0:0]
 	for _, name := range pol.Fallback {
 		if err := d.addAgent(all, name, false); err != nil {
-			d.warnf("fallback agent ignored: %v", err)
+			d.warnFormatted("fallback agent ignored: %v", err)
 			continue
 		}
 		kept = append(kept, name)
@@ -57,7 +57,7 @@ func (d draft) spareAgents(all map[string]runplan.Agent, pol *loop.Policy) error
 	pol.Fallback = kept
 	if pol.Stronger != "" {
 		if err := d.addAgent(all, pol.Stronger, false); err != nil {
-			d.warnf("stronger agent ignored: %v", err)
+			d.warnFormatted("stronger agent ignored: %v", err)
 			pol.Stronger = ""
 		}
 	}
@@ -160,14 +160,14 @@ func (d draft) pointToGateway(name string, ag *runplan.Agent) error {
 			if !kept {
 				return in.Value(nil, variable)
 			}
-			key, err := d.keyFrom("gateway.keys."+provider, d.Config.Gateway.Keys.Of(provider))
+			key, err := d.runKeyCommand("gateway.keys."+provider, d.Config.Gateway.Keys.Of(provider))
 			failed = cmp.Or(failed, err)
 			return key
 		})
 		if failed != nil {
 			return failed
 		}
-		if err := d.fallBack(ag.Routes); err != nil {
+		if err := d.addFallbackRoutes(ag.Routes); err != nil {
 			return err
 		}
 		ag.Around = can && len(ag.Routes) == 0
@@ -190,8 +190,8 @@ func (d draft) pointToGateway(name string, ag *runplan.Agent) error {
 	return nil
 }
 
-// keyFrom runs the command of a setting; "" without one.
-func (d draft) keyFrom(setting, command string) (string, error) {
+// runKeyCommand runs the command of a setting; "" without one.
+func (d draft) runKeyCommand(setting, command string) (string, error) {
 	if command == "" {
 		return "", nil
 	}
@@ -202,8 +202,8 @@ func (d draft) keyFrom(setting, command string) (string, error) {
 	return key, nil
 }
 
-// fallBack gives routes the endpoints that stand in for them.
-func (d draft) fallBack(routes []agent.Route) error {
+// addFallbackRoutes gives routes the endpoints that stand in for them.
+func (d draft) addFallbackRoutes(routes []agent.Route) error {
 	for i, r := range routes {
 		to := d.Config.Gateway.Fallback.Of(r.Name)
 		if to == nil {
@@ -213,7 +213,7 @@ func (d draft) fallBack(routes []agent.Route) error {
 		if u, err := url.Parse(to.URL); err != nil || u.Host == "" || !strings.HasPrefix(u.Scheme, "http") {
 			return fault.Refuse("%s.url is not an address: %q", setting, to.URL).Hint("Write it as https://host/path")
 		}
-		key, err := d.keyFrom(setting+".key", to.Key)
+		key, err := d.runKeyCommand(setting+".key", to.Key)
 		if err != nil {
 			return err
 		}
@@ -255,7 +255,7 @@ func (d draft) checkInstalled(name string, ag runplan.Agent) error {
 		return fault.Refuse("agent %q: %v", name, err)
 	}
 	program := cmp.Or(start.Program, start.Args[0])
-	path, found := d.lookUp(program, d.Config.Root)
+	path, found := d.lookUpProgram(program, d.Config.Root)
 	if why := process.ReasonNotExecuted(path); why != "" {
 		return fault.Of(fault.Refused, fmt.Errorf("agent %q: %s %w: %s", name, path, engine.ErrNoProgram, why))
 	}
@@ -276,15 +276,15 @@ func (d draft) checkInstalled(name string, ag runplan.Agent) error {
 		Hint("Or in pawl.yaml, for the board too: agent: mine, and agents: {mine: {command: [CMD, ARGS]}}")
 }
 
-// findProgram asks whether a program is there; see [Planner.lookUp].
+// findProgram asks whether a program is there; see [Planner.lookUpProgram].
 func (pl *Planner) findProgram(name, dir string) bool {
-	_, found := pl.lookUp(name, dir)
+	_, found := pl.lookUpProgram(name, dir)
 	return found
 }
 
-// lookUp looks a program up as the supervisor does: a name with a slash below dir, any other in
+// lookUpProgram looks a program up as the supervisor does: a name with a slash below dir, any other in
 // PATH. The path is that of what is there, though it is no program.
-func (pl *Planner) lookUp(name, dir string) (path string, found bool) {
+func (pl *Planner) lookUpProgram(name, dir string) (path string, found bool) {
 	if strings.Contains(name, "/") && !filepath.IsAbs(name) {
 		name = filepath.Join(dir, name)
 	}
@@ -390,7 +390,7 @@ func identifiesAccount(name string) bool {
 func (d draft) applySafety(plan *runplan.Plan) error {
 	level := safety.Level(plan.Safety)
 	own := Variables(d.Config)
-	plan.Home = d.getVar("HOME")
+	plan.Home = d.envValue("HOME")
 	plan.Environ, plan.Withheld = level.Environ(d.Env, nil, own)
 	for name, ag := range plan.Agents {
 		ag.Environ, ag.Withheld = level.Environ(d.Env, d.credentialsOf(name), own)
@@ -414,7 +414,7 @@ func Variables(c *config.Config) safety.Variables {
 // credentialsOf an agent's program are the variables from which it reads them.
 func (d draft) credentialsOf(name string) []string {
 	format := d.Config.Agents.Named[name].Output
-	return agents.Variables(name, format, d.getVar)
+	return agents.Variables(name, format, d.envValue)
 }
 
 // Accounts opens what is known of the limits of the user's accounts, with the user's own of limits.plan.

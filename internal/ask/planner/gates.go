@@ -48,7 +48,7 @@ func (d draft) checkRunnable() error {
 				Hint("Install it, or correct the command in %s, or that of --verify", d.Config.Name()).
 				Hint("See what else is missing: pawl doctor")
 		}
-		d.warnf("the optional gate %q cannot run: %q is not installed on this machine", m.Gate, m.Program)
+		d.warnFormatted("the optional gate %q cannot run: %q is not installed on this machine", m.Gate, m.Program)
 	}
 	return nil
 }

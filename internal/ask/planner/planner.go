@@ -54,8 +54,8 @@ type draft struct {
 
 // Procedure is the plan of a procedure, or one of pawl's own: [Proposal], [Sealing], [Describing], [Trial].
 func (pl *Planner) Procedure(name string) (runplan.Plan, error) {
-	if pl.isOwn(name) {
-		return pl.ownPlan(name)
+	if pl.isBuiltInProcedure(name) {
+		return pl.planBuiltInProcedure(name)
 	}
 	p, err := Lookup(pl.Config, name)
 	if name == Trial {
@@ -197,11 +197,11 @@ func (d draft) basePlan(kind string) (runplan.Plan, error) {
 	}, d.checkPatterns()
 }
 
-// getVar is a variable of the environment that pawl was started with.
-func (pl *Planner) getVar(name string) string { return lists.Getenv(pl.Env, name) }
+// envValue is a variable of the environment that pawl was started with.
+func (pl *Planner) envValue(name string) string { return lists.Getenv(pl.Env, name) }
 
-// warnf warns the person of what is left out.
-func (pl *Planner) warnf(format string, args ...any) { pl.Warn(fmt.Sprintf(format, args...)) }
+// warnFormatted warns the person of what is left out.
+func (pl *Planner) warnFormatted(format string, args ...any) { pl.Warn(fmt.Sprintf(format, args...)) }
 
 // Flags are the flags of a run; "" is not given. They are kept with the run, so that a
 // resume starts from them.

@@ -45,7 +45,7 @@ func (d draft) loopPolicy(gates []gate.Spec) (loop.Policy, error) {
 	if pol.Kind == loop.Controlled {
 		pol.Control = new(ControlSettings(d.iterationControl()))
 	}
-	pol.InWords = pol.Kind == loop.Procedure && d.Flags.Work != "" && !d.isOwn(d.name)
+	pol.InWords = pol.Kind == loop.Procedure && d.Flags.Work != "" && !d.isBuiltInProcedure(d.name)
 	if pol.Kind == loop.Task {
 		pol.TaskTimeout = c.Autopilot.TaskTimeout.Std()
 		if !c.IsSet("loop.failure_threshold") {
@@ -131,9 +131,9 @@ func (d draft) setLimits(pol *loop.Policy) error {
 	if own := of.Calls.PerIteration; own != nil {
 		pol.MaxIterationCalls = min(pol.MaxIterationCalls, *own)
 	}
-	pol.Calls.Run = atMost(of.Calls.PerRun, limit.MaxTotalAPICalls)
-	pol.Tokens.Run = atMost(of.Tokens.PerRun, limit.MaxTotalTokens)
-	pol.Tokens.Iteration = atMost(of.Tokens.PerIteration, limit.MaxTokensPerIteration)
+	pol.Calls.Run = stricterLimit(of.Calls.PerRun, limit.MaxTotalAPICalls)
+	pol.Tokens.Run = stricterLimit(of.Tokens.PerRun, limit.MaxTotalTokens)
+	pol.Tokens.Iteration = stricterLimit(of.Tokens.PerIteration, limit.MaxTokensPerIteration)
 	if own := d.Config.Loop.MaxCost; own != nil {
 		pol.MaxCost = min(pol.MaxCost, *own)
 	}
@@ -150,8 +150,8 @@ func (d draft) setLimits(pol *loop.Policy) error {
 	return nil
 }
 
-// atMost is a limit of a person's own, where it is set and less than that of the level.
-func atMost(own *int, level int) *int64 {
+// stricterLimit is a limit of a person's own, where it is set and less than that of the level.
+func stricterLimit(own *int, level int) *int64 {
 	if own != nil {
 		level = min(level, *own)
 	}
@@ -266,7 +266,7 @@ func (d draft) strategyAgents(all map[string]runplan.Agent, pol *loop.Policy) er
 				return err
 			}
 			if err != nil {
-				d.warnf("strategy %s ignored: %v", s.Name, err)
+				d.warnFormatted("strategy %s ignored: %v", s.Name, err)
 				continue
 			}
 		}

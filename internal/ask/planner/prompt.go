@@ -79,7 +79,7 @@ func (d draft) agentRules(p *loop.Policy) []string {
 		}
 		rules = append(rules, text)
 	}
-	if most := d.mostOf(p); len(most) > 0 {
+	if most := d.iterationLimitTexts(p); len(most) > 0 {
 		rules = append(rules, "One iteration may "+strings.Join(most, ", ")+".")
 	}
 	if own := d.filesOfChecks(); len(own) > 0 {
@@ -105,8 +105,8 @@ func (d draft) filesOfChecks() (names []string) {
 	return lists.Distinct(names)
 }
 
-// mostOf are the limits of one iteration.
-func (d draft) mostOf(p *loop.Policy) []string {
+// iterationLimitTexts are the limits of one iteration.
+func (d draft) iterationLimitTexts(p *loop.Policy) []string {
 	var most []string
 	if p.IterationTimeout > 0 {
 		most = append(most, "take "+loop.Duration(p.IterationTimeout))
@@ -233,15 +233,15 @@ var ownProcedures = map[string]struct{ summary, file, check, text string }{
 	Describing: {"Write a task of a commit's message", DescribeFile, "test -s " + DescribeFile, describeText},
 }
 
-// isOwn reports whether a procedure is pawl's own, which the configuration does not have.
-func (pl *Planner) isOwn(name string) bool {
+// isBuiltInProcedure reports whether a procedure is pawl's own, which the configuration does not have.
+func (pl *Planner) isBuiltInProcedure(name string) bool {
 	_, configured := pl.Config.Procedures[name]
 	return ownProcedures[name].file != "" && !configured
 }
 
-// ownPlan is the plan of such a procedure: an ordinary run, whose agent may change one file
+// planBuiltInProcedure is the plan of such a procedure: an ordinary run, whose agent may change one file
 // only, and whose one gate is the check of that file.
-func (pl *Planner) ownPlan(name string) (runplan.Plan, error) {
+func (pl *Planner) planBuiltInProcedure(name string) (runplan.Plan, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return runplan.Plan{}, fmt.Errorf("cannot find pawl's own program: %v", err)

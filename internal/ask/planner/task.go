@@ -33,7 +33,7 @@ func (pl *Planner) Task(task autopilot.Task) (runplan.Plan, error) {
 	c := task.Case
 	own := *pl
 	own.task, pl = c, &own
-	if level := pl.levelOf(draft{pl, name, p}, c); c.IsOutside() || task.Level == sandbox.Paranoid {
+	if level := pl.safetyLevelOfTask(draft{pl, name, p}, c); c.IsOutside() || task.Level == sandbox.Paranoid {
 		held := *pl
 		held.Config = pl.withSafety(StricterLevel(level, task.Level))
 		pl, p.Safety = &held, held.Config.Loop.Safety
@@ -49,11 +49,11 @@ func (pl *Planner) Task(task autopilot.Task) (runplan.Plan, error) {
 	}
 	if own := c.Control; own != nil {
 		set := draft{pl, name, p}.iterationControl()
-		takeOwn(&set.MaxIterations, own.MaxIterations)
-		takeOwn(&set.AutoRetryOnTestFail, own.RetryTestFail)
-		takeOwn(&set.AutoRetryOnReviewReject, own.RetryReviewReject)
-		takeOwn(&set.EscalationIncludesDiff, own.IncludeDiff)
-		takeOwn(&set.FeedbackMaxLength, own.FeedbackMax)
+		overrideIfSet(&set.MaxIterations, own.MaxIterations)
+		overrideIfSet(&set.AutoRetryOnTestFail, own.RetryTestFail)
+		overrideIfSet(&set.AutoRetryOnReviewReject, own.RetryReviewReject)
+		overrideIfSet(&set.EscalationIncludesDiff, own.IncludeDiff)
+		overrideIfSet(&set.FeedbackMaxLength, own.FeedbackMax)
 		p.IterationControl, p.MaxIterations = &set, cmp.Or(own.MaxIterations, p.MaxIterations)
 	}
 	plan, err := draft{pl, name, p}.procedurePlan()
@@ -85,15 +85,15 @@ func (pl *Planner) Task(task autopilot.Task) (runplan.Plan, error) {
 		plan.Gates = append(plan.Gates, pl.signoffGates(w.Base)...)
 		plan.Root, plan.Project, plan.Marks = w.Dir, pl.Config.Root, append(w.Env(), "PAWL_CASE="+c.ID)
 		for name, ag := range plan.Agents {
-			ag.Command = inPlace(ag.Command, pl.Config.Root, w.Dir)
+			ag.Command = withAbsoluteFiles(ag.Command, pl.Config.Root, w.Dir)
 			plan.Agents[name] = ag
 		}
 	}
 	return plan, nil
 }
 
-// takeOwn sets a value of the task's own over the general one.
-func takeOwn[T any](to, own *T) {
+// overrideIfSet sets a value of the task's own over the general one.
+func overrideIfSet[T any](to, own *T) {
 	if own != nil {
 		*to = *own
 	}
@@ -135,9 +135,9 @@ func (pl *Planner) taskProcedure() (p config.Procedure, name string, err error) 
 	return p, name, nil
 }
 
-// inPlace makes files of the project that a workspace does not have absolute,
+// withAbsoluteFiles makes files of the project that a workspace does not have absolute,
 // in the words of a command.
-func inPlace(command []string, root, dir string) []string {
+func withAbsoluteFiles(command []string, root, dir string) []string {
 	out := slices.Clone(command)
 	for i, word := range out {
 		if filepath.IsAbs(word) || strings.HasPrefix(word, "-") || isRegular(filepath.Join(dir, word)) {
@@ -177,11 +177,11 @@ func (pl *Planner) Shell(level string) (runplan.Plan, error) {
 // TaskLevel is the safety level of the agents of a task.
 func (pl *Planner) TaskLevel(task board.Case) (string, error) {
 	p, name, err := pl.taskProcedure()
-	return pl.levelOf(draft{pl, name, p}, task), err
+	return pl.safetyLevelOfTask(draft{pl, name, p}, task), err
 }
 
-// levelOf is the safety level of a task. One from outside has the stricter of two.
-func (pl *Planner) levelOf(d draft, task board.Case) string {
+// safetyLevelOfTask is the safety level of a task. One from outside has the stricter of two.
+func (pl *Planner) safetyLevelOfTask(d draft, task board.Case) string {
 	if task.IsOutside() {
 		return StricterLevel(d.safetyLevel(), pl.Config.Forge.Issues.Safety)
 	}

@@ -45,7 +45,7 @@ func (pl *Planner) Workflow(w *config.Workflow) (runplan.Plan, error) {
 	}
 	plan.Prompt = prompt.Input{
 		Procedure: d.name, Budget: pl.Config.Prompt.TokenBudget,
-		Act: []prompt.Fragment{{Name: w.Path, Text: taskOf(w)}},
+		Act: []prompt.Fragment{{Name: w.Path, Text: describeWorkflow(w)}},
 	}
 	if err = d.applySafety(&plan); err == nil {
 		err = d.checkRunnable()
@@ -53,8 +53,8 @@ func (pl *Planner) Workflow(w *config.Workflow) (runplan.Plan, error) {
 	return plan, err
 }
 
-// taskOf describes a workflow for its reviewer: what its steps do.
-func taskOf(w *config.Workflow) string {
+// describeWorkflow describes a workflow for its reviewer: what its steps do.
+func describeWorkflow(w *config.Workflow) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "The workflow %s, in steps.\n", w.Plan.Name)
 	for _, s := range w.Plan.Steps {
@@ -88,7 +88,7 @@ func (c *contents) addWorkflow(w *config.Workflow, prefix string) {
 		id := prefix + s.ID
 		c.optional = c.optional || s.Optional
 		for _, work := range append([]workflow.Work{s.Work}, s.Step.Alternatives...) {
-			c.addWork(work, id)
+			c.addStepWork(work, id)
 		}
 		if below := w.Nested[s.ID]; below != nil {
 			c.addWorkflow(below, id+"/")
@@ -98,7 +98,7 @@ func (c *contents) addWorkflow(w *config.Workflow, prefix string) {
 	}
 }
 
-func (c *contents) addWork(work workflow.Work, step string) {
+func (c *contents) addStepWork(work workflow.Work, step string) {
 	switch {
 	case work.Kind == workflow.Procedure && !strings.Contains(work.Content, "{{"):
 		c.procedures = append(c.procedures, reference{work.Content, step})

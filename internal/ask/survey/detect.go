@@ -46,8 +46,8 @@ func (r repository) firstFile(names ...string) string {
 	return ""
 }
 
-// text returns a file's text; "" if it cannot be read: nothing is found in it then.
-func (r repository) text(name string) string {
+// fileText returns a file's text; "" if it cannot be read: nothing is found in it then.
+func (r repository) fileText(name string) string {
 	text := trust.Read(r.dir, filepath.Join(r.dir, name)).Text
 	return strings.ReplaceAll(text, "\r\n", "\n")
 }
@@ -61,7 +61,7 @@ func (r repository) isInstalled(program string) bool {
 // ruleHolds reports whether a rule's conditions hold, and the last file that one named.
 func (r repository) ruleHolds(when string) (from string, ok bool) {
 	for _, condition := range strings.Fields(when) {
-		file, ok := r.holdsOne(condition)
+		file, ok := r.conditionHolds(condition)
 		if !ok {
 			return "", false
 		}
@@ -72,9 +72,9 @@ func (r repository) ruleHolds(when string) (from string, ok bool) {
 	return from, true
 }
 
-func (r repository) holdsOne(condition string) (file string, ok bool) {
+func (r repository) conditionHolds(condition string) (file string, ok bool) {
 	if rest, not := strings.CutPrefix(condition, "!"); not {
-		_, ok := r.holdsOne(rest)
+		_, ok := r.conditionHolds(rest)
 		return "", !ok
 	}
 	if program, is := strings.CutPrefix(condition, "$"); is {
@@ -83,7 +83,7 @@ func (r repository) holdsOne(condition string) (file string, ok bool) {
 	names, expr, has := strings.Cut(condition, "~")
 	if has {
 		file := r.firstFile(names)
-		return file, file != "" && regexp.MustCompile(expr).MatchString(r.text(file))
+		return file, file != "" && regexp.MustCompile(expr).MatchString(r.fileText(file))
 	}
 	file = r.firstFile(strings.Split(names, "|")...)
 	return file, file != ""
@@ -102,7 +102,7 @@ type part struct {
 	members  []string // folders below, whose checks the gates run too
 }
 
-func (p *part) addPart(more part) {
+func (p *part) mergePart(more part) {
 	p.gates = append(p.gates, more.gates...)
 	p.setup = append(p.setup, more.setup...)
 	p.notes = append(p.notes, more.notes...)
@@ -119,7 +119,7 @@ func (r repository) findEcosystems() part {
 	for _, kind := range append(lists.Each(p.gates, func(g Gate) string { return g.Kind }), p.inTest...) {
 		seen["php "+kind] = true
 	}
-	for _, rule := range rulesOf("setup", "build", "typecheck", "test", "lint", "warn") {
+	for _, rule := range rulesFor("setup", "build", "typecheck", "test", "lint", "warn") {
 		kind := strings.Replace(rule.kind, "warn", "lint", 1)
 		key := rule.group + " " + kind
 		if kind != "setup" && seen[key] {
@@ -136,7 +136,7 @@ func (r repository) findEcosystems() part {
 			p.setup = append(p.setup, command)
 			continue
 		}
-		g := newGate(kind, command, from)
+		g := newGateOfKind(kind, command, from)
 		g.Required = rule.kind != "warn"
 		p.gates = append(p.gates, g)
 	}
@@ -147,13 +147,13 @@ func (r repository) findEcosystems() part {
 // where the repository says so itself.
 func (r repository) ignoringPrefix(folder string) string {
 	ignored := regexp.MustCompile(`(?m)^/?` + regexp.QuoteMeta(folder) + `\*?/?\s*$`)
-	if ignored.MatchString(r.text(".gitignore")) {
+	if ignored.MatchString(r.fileText(".gitignore")) {
 		return ""
 	}
 	return "mkdir -p " + folder + " && echo '*' > " + folder + "/.gitignore && "
 }
 
-func newGate(kind, command, from string) Gate {
+func newGateOfKind(kind, command, from string) Gate {
 	name := kind
 	if kind == "test" {
 		name = "tests"
@@ -175,20 +175,20 @@ func (r repository) wholeFolder() (p part, none map[string]bool) {
 	take := func(more part) {
 		r.leaveEditors(&more)
 		more.gates = slices.DeleteFunc(slices.Clone(more.gates), func(g Gate) bool {
-			return none[g.Kind] || hasKind(p.gates, g.Kind) || slices.Contains(p.inTest, g.Kind)
+			return none[g.Kind] || hasGateOfKind(p.gates, g.Kind) || slices.Contains(p.inTest, g.Kind)
 		})
-		p.addPart(more)
+		p.mergePart(more)
 	}
 	languages := r.findEcosystems()
-	languages.addPart(r.nodePart())
+	languages.mergePart(r.nodePart())
 	env, py := r.pythonPart()
 	helps := len(languages.gates) > 0 && len(py.gates) == 0 // a list of tools for another language's project
 	setup := py.setup
 	if py.setup = nil; !helps {
-		languages.addPart(py)
+		languages.mergePart(py)
 	}
 	tasks := r.taskGates(env)
-	if !slices.Contains(languages.groups, "cmake") || !hasKind(languages.gates, "test") {
+	if !slices.Contains(languages.groups, "cmake") || !hasGateOfKind(languages.gates, "test") {
 		take(tasks)
 	}
 	take(languages)
@@ -200,7 +200,7 @@ func (r repository) wholeFolder() (p part, none map[string]bool) {
 	if unasked || slices.ContainsFunc(p.gates, needsTools) {
 		p.setup = append(p.setup, setup...)
 	}
-	if !hasKind(p.gates, "test") && !none["test"] {
+	if !hasGateOfKind(p.gates, "test") && !none["test"] {
 		take(r.workflowGates())
 	}
 	return p, none
@@ -211,7 +211,7 @@ func (r repository) wholeFolder() (p part, none map[string]bool) {
 // one that an agent adds.
 func (r repository) protectedGlobs() []string {
 	globs := []string{".github/**"}
-	for _, rule := range rulesOf("protect") {
+	for _, rule := range rulesFor("protect") {
 		if _, ok := r.ruleHolds(rule.when); ok {
 			globs = append(globs, rule.command)
 		}
@@ -239,8 +239,8 @@ var rules = sync.OnceValue(func() (all []rule) {
 	return all
 })
 
-// rulesOf are the rows of these kinds.
-func rulesOf(kinds ...string) []rule {
+// rulesFor are the rows of these kinds.
+func rulesFor(kinds ...string) []rule {
 	return lists.Pick(rules(), func(r rule) (rule, bool) { return r, slices.Contains(kinds, r.kind) })
 }
 

@@ -25,7 +25,7 @@ type manifest struct {
 // command that installs.
 func (r repository) packageManager(m *manifest) (manager, install string) {
 	declared, _, _ := strings.Cut(m.PackageManager, "@")
-	for _, row := range rulesOf("lock", "bare") {
+	for _, row := range rulesFor("lock", "bare") {
 		applies := row.kind == "lock" || slices.Contains([]string{declared, "npm"}, row.group)
 		if _, ok := r.ruleHolds(row.when); ok && applies {
 			return row.group, row.command
@@ -37,13 +37,13 @@ func (r repository) packageManager(m *manifest) (manager, install string) {
 func (r repository) nodePart() part {
 	var p part
 	var m manifest
-	if json.Unmarshal([]byte(r.text("package.json")), &m) != nil {
+	if json.Unmarshal([]byte(r.fileText("package.json")), &m) != nil {
 		return p
 	}
 	manager, install := r.packageManager(&m)
 	members := r.memberFolders(m.Workspaces)
 	p.members = members
-	locked := slices.ContainsFunc(rulesOf("lock"), func(l rule) bool { return r.has(strings.Fields(l.when)[0]) })
+	locked := slices.ContainsFunc(rulesFor("lock"), func(l rule) bool { return r.has(strings.Fields(l.when)[0]) })
 	if len(m.Dependencies)+len(m.DevDependencies)+len(members) > 0 || locked {
 		p.setup = append(p.setup, install)
 	}
@@ -51,12 +51,12 @@ func (r repository) nodePart() part {
 	own := pickTasks([]string{"build", "typecheck", "test", "lint"}, scriptTasks(m.Scripts), func(name string) string {
 		return runScript(manager, name)
 	}, "package.json")
-	p.addPart(own)
+	p.mergePart(own)
 	if len(members) > 0 {
-		p.addPart(r.memberGates(manager, members, own.gates))
+		p.mergePart(r.memberGates(manager, members, own.gates))
 	}
-	if !hasKind(p.gates, "test") && manager == "bun" && r.has("*.test.ts", "test", "tests", "src/*.test.ts") {
-		p.gates = append(p.gates, newGate("test", "bun test", "bun's lock file"))
+	if !hasGateOfKind(p.gates, "test") && manager == "bun" && r.has("*.test.ts", "test", "tests", "src/*.test.ts") {
+		p.gates = append(p.gates, newGateOfKind("test", "bun test", "bun's lock file"))
 	}
 	return p
 }
@@ -84,15 +84,15 @@ func (r repository) memberFolders(declared any) []string {
 	var globs []string
 	switch w := declared.(type) {
 	case []any:
-		globs = textsIn(w)
+		globs = stringsAmong(w)
 	case map[string]any:
 		list, _ := w["packages"].([]any)
-		globs = textsIn(list)
+		globs = stringsAmong(list)
 	}
 	var pnpm struct {
 		Packages []string `yaml:"packages"`
 	}
-	if yaml.Unmarshal([]byte(r.text("pnpm-workspace.yaml")), &pnpm) == nil {
+	if yaml.Unmarshal([]byte(r.fileText("pnpm-workspace.yaml")), &pnpm) == nil {
 		globs = append(globs, pnpm.Packages...)
 	}
 	var found []string
@@ -112,7 +112,7 @@ func (r repository) memberFolders(declared any) []string {
 	return slices.Compact(found)
 }
 
-func textsIn(list []any) []string {
+func stringsAmong(list []any) []string {
 	var out []string
 	for _, w := range list {
 		if s, is := w.(string); is {
@@ -124,7 +124,7 @@ func textsIn(list []any) []string {
 
 // runEverywhere runs a script in all packages that have it.
 func (r repository) runEverywhere(manager, script string) string {
-	for _, rule := range rulesOf("everywhere") {
+	for _, rule := range rulesFor("everywhere") {
 		if _, ok := r.ruleHolds(rule.when); ok && rule.group == manager {
 			return strings.Replace(rule.command, "{script}", script, 1)
 		}
@@ -138,7 +138,7 @@ func (r repository) memberGates(manager string, members []string, own []Gate) pa
 	with := map[string]int{}
 	for _, member := range members {
 		var m manifest
-		if json.Unmarshal([]byte(r.text(filepath.Join(member, "package.json"))), &m) != nil {
+		if json.Unmarshal([]byte(r.fileText(filepath.Join(member, "package.json"))), &m) != nil {
 			continue
 		}
 		tasks := scriptTasks(m.Scripts)
@@ -151,9 +151,9 @@ func (r repository) memberGates(manager string, members []string, own []Gate) pa
 	for _, kind := range gateOrder {
 		names := namesOf(kind)
 		at := slices.IndexFunc(names, func(name string) bool { return with[name] > 0 })
-		if at >= 0 && !hasKind(own, kind) {
+		if at >= 0 && !hasGateOfKind(own, kind) {
 			command := r.runEverywhere(manager, names[at])
-			p.gates = append(p.gates, newGate(kind, command, fmt.Sprintf("%d packages", with[names[at]])))
+			p.gates = append(p.gates, newGateOfKind(kind, command, fmt.Sprintf("%d packages", with[names[at]])))
 		}
 	}
 	what := "the gates are the scripts of the root's package.json"

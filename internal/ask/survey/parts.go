@@ -59,7 +59,7 @@ func (r repository) findBelow(in string, around *part, depth int, left *int) (fo
 		if len(b.groups) > 0 {
 			found = append(found, b)
 		}
-		if hasKind(b.gates, "test") {
+		if hasGateOfKind(b.gates, "test") {
 			within = &b.part
 		}
 		if depth > 1 {
@@ -73,19 +73,19 @@ func (r repository) findBelow(in string, around *part, depth int, left *int) (fo
 func (r repository) surveyFolder(name string, around *part) below {
 	sub := repository{filepath.Join(r.dir, name), r.lookPath}
 	b := below{name: name, part: sub.findEcosystems()}
-	b.addPart(sub.nodePart())
+	b.mergePart(sub.nodePart())
 	steps := strings.Split(name, string(filepath.Separator))
 	isOfParts := len(steps) == 2 && slices.Contains(namesOf("folders of parts"), steps[0])
 	if len(steps) == 1 || isOfParts || sub.has(namesOf("projects of Python")...) {
 		_, py := sub.pythonPart()
-		b.addPart(py)
+		b.mergePart(py)
 	}
 	for i := range b.members {
 		b.members[i] = filepath.Join(name, b.members[i])
 	}
 	b.members = append(b.members, around.members...)
 	var runners []rule
-	for _, rule := range rulesOf("apart") {
+	for _, rule := range rulesFor("apart") {
 		if _, is := sub.ruleHolds(rule.when); is {
 			b.apart, runners = true, append(runners, rule)
 			b.groups = lists.Union(b.groups, rule.group)
@@ -121,9 +121,9 @@ func needsTests(gates []Gate) bool {
 // addParts adds what lies below the root: gates where the root has no tests, else a note.
 func (r repository) addParts(p *part, none map[string]bool) {
 	if r.has("go.work") {
-		r.goWork(p)
+		r.addGoWorkspace(p)
 	}
-	around, left, untested := p, manyFolders, hasKind(p.gates, "test")
+	around, left, untested := p, manyFolders, hasGateOfKind(p.gates, "test")
 	if !untested && !none["test"] {
 		around = &part{members: p.members}
 	}
@@ -133,7 +133,7 @@ func (r repository) addParts(p *part, none map[string]bool) {
 	alone := none["test"] || needsTests(p.gates)
 	var chosen, others []string
 	for _, b := range found {
-		tests := hasKind(b.gates, "test")
+		tests := hasGateOfKind(b.gates, "test")
 		if !alone && tests {
 			repository{filepath.Join(r.dir, b.name), r.lookPath}.warnUntested(&b.part, nil)
 		}
@@ -144,7 +144,7 @@ func (r repository) addParts(p *part, none map[string]bool) {
 		case b.reached:
 		case !alone && fits:
 			chosen = append(chosen, b.name)
-			addPart(p, b.name, &b.part)
+			addPartOfFolder(p, b.name, &b.part)
 		case tests && b.withGates, b.apart:
 			others = append(others, b.name)
 		}
@@ -162,8 +162,8 @@ func (r repository) addParts(p *part, none map[string]bool) {
 	}
 }
 
-// addPart adds the gates and the set-up of a folder, run there.
-func addPart(p *part, name string, q *part) {
+// addPartOfFolder adds the gates and the set-up of a folder, run there.
+func addPartOfFolder(p *part, name string, q *part) {
 	for _, g := range q.gates {
 		g.Command = "cd " + name + " && " + g.Command
 		g.Name = filepath.Base(name) + "-" + g.Name
@@ -176,9 +176,9 @@ func addPart(p *part, name string, q *part) {
 
 var goUse = lazy.Regexp(`(?m)^\s*(?:use\s+)?(\./[\w./-]*|\.)\s*$`)
 
-// goWork tests the modules of a Go workspace.
-func (r repository) goWork(p *part) {
-	packages := lists.Each(goUse().FindAllStringSubmatch(r.text("go.work"), -1), func(m []string) string {
+// addGoWorkspace tests the modules of a Go workspace.
+func (r repository) addGoWorkspace(p *part) {
+	packages := lists.Each(goUse().FindAllStringSubmatch(r.fileText("go.work"), -1), func(m []string) string {
 		p.members = append(p.members, filepath.Clean(m[1]))
 		return strings.TrimSuffix(m[1], "/") + "/..."
 	})
@@ -187,8 +187,8 @@ func (r repository) goWork(p *part) {
 	}
 	p.gates = slices.DeleteFunc(p.gates, func(g Gate) bool { return strings.HasPrefix(g.Command, "go ") })
 	for _, g := range [][2]string{{"build", "go build "}, {"test", "go test "}, {"lint", "go vet "}} {
-		if !hasKind(p.gates, g[0]) {
-			p.gates = append(p.gates, newGate(g[0], g[1]+strings.Join(packages, " "), "go.work"))
+		if !hasGateOfKind(p.gates, g[0]) {
+			p.gates = append(p.gates, newGateOfKind(g[0], g[1]+strings.Join(packages, " "), "go.work"))
 		}
 	}
 	p.groups = append(p.groups, "go")
@@ -226,7 +226,7 @@ func (r repository) workflowGates() part {
 				} `yaml:"steps"`
 			} `yaml:"jobs"`
 		}
-		if yaml.Unmarshal([]byte(r.text(name)), &file) != nil {
+		if yaml.Unmarshal([]byte(r.fileText(name)), &file) != nil {
 			continue
 		}
 		var lines []string
@@ -241,7 +241,7 @@ func (r repository) workflowGates() part {
 		for _, line := range lines {
 			line = strings.TrimSpace(line)
 			if ciTests().MatchString(line) && !ciApart().MatchString(line) && !strings.HasSuffix(line, `\`) {
-				return part{gates: []Gate{newGate("test", line, name)}}
+				return part{gates: []Gate{newGateOfKind("test", line, name)}}
 			}
 		}
 	}

@@ -76,7 +76,7 @@ func Of(root string, agents []string, lookPath func(string) (string, error)) (Pr
 	return p, nil
 }
 
-func hasKind(gates []Gate, kind string) bool {
+func hasGateOfKind(gates []Gate, kind string) bool {
 	return slices.ContainsFunc(gates, func(g Gate) bool { return g.Kind == kind })
 }
 
@@ -140,7 +140,7 @@ const lookedAt = 20_000
 func (r repository) warnUntested(p *part, apart []string) {
 	searched, has := false, false
 	for i, g := range p.gates {
-		script := npmTest().MatchString(g.Command) && scriptRunners().MatchString(r.text("package.json"))
+		script := npmTest().MatchString(g.Command) && scriptRunners().MatchString(r.fileText("package.json"))
 		if runs := script || runners().MatchString(g.Command); g.Kind != "test" || !runs {
 			continue
 		}
@@ -174,7 +174,7 @@ func (r repository) hasTests(apart []string) bool {
 			return nil
 		}
 		found = testPlaces().MatchString(rel) || n > lookedAt ||
-			strings.HasSuffix(rel, ".rs") && rustTests().MatchString(r.text(rel))
+			strings.HasSuffix(rel, ".rs") && rustTests().MatchString(r.fileText(rel))
 		if found {
 			return fs.SkipAll
 		}
@@ -206,7 +206,7 @@ var mdKinds = map[string]string{
 // says are not required or verified by hand.
 func (r repository) agentsFile() (gates []Gate, none map[string]bool) {
 	none = map[string]bool{}
-	section := mdCommands(r.text("AGENTS.md"))
+	section := mdCommands(r.fileText("AGENTS.md"))
 	labels := mdLabel().FindAllStringSubmatchIndex(section, -1)
 	for i, at := range labels {
 		end := len(section)
@@ -220,7 +220,7 @@ func (r repository) agentsFile() (gates []Gate, none map[string]bool) {
 		case mdUnrequired().MatchString(body):
 			none[kind] = true
 		case command != "":
-			gates = append(gates, newGate(kind, command, "AGENTS.md"))
+			gates = append(gates, newGateOfKind(kind, command, "AGENTS.md"))
 		}
 	}
 	return gates, none

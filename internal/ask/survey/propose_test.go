@@ -131,7 +131,7 @@ func TestProposalQuotes(t *testing.T) {
 	commands := []string{`echo "a: b" # c`, `- x`, "true", "null", `a\b`, "é 日本", "@x", "{a}", "x: y", "5", "'", "&a", "!x", "%", "a\tb", "yes", "1e3", "~"}
 	p := Proposal{}
 	for i, command := range commands {
-		g := newGate("test", command, "a\nfile")
+		g := newGateOfKind("test", command, "a\nfile")
 		g.Name = fmt.Sprintf("gate %d: #", i)
 		p.Gates = append(p.Gates, g)
 	}
@@ -189,7 +189,7 @@ func TestNoGateEditsFiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := hasKind(p.Gates, "lint"); got != isGate {
+			if got := hasGateOfKind(p.Gates, "lint"); got != isGate {
 				t.Errorf("%s: %s is a gate: %v, want %v; notes %q", from, command, got, isGate, p.Notes)
 			}
 		}

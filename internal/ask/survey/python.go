@@ -25,13 +25,14 @@ type python struct {
 // pythonPart also returns what comes before a command of a Makefile that needs the
 // project's tools.
 func (r repository) pythonPart() (env string, p part) {
-	y := python{repository: r, project: r.text("pyproject.toml"), cfg: r.text("setup.cfg"), tox: r.text("tox.ini")}
+	y := python{repository: r, project: r.fileText("pyproject.toml"), cfg: r.fileText("setup.cfg"),
+		tox: r.fileText("tox.ini")}
 	if !r.has(append(namesOf("projects of Python"), "test_*.py")...) {
 		return "", p
 	}
-	y.declared = hatchEnv().ReplaceAllString(y.project, "") + y.cfg + r.text("setup.py") + r.text("Pipfile")
+	y.declared = hatchEnv().ReplaceAllString(y.project, "") + y.cfg + r.fileText("setup.py") + r.fileText("Pipfile")
 	for _, name := range namesOf("requirements") {
-		y.declared += "\n" + r.text(name)
+		y.declared += "\n" + r.fileText(name)
 	}
 	folder := ".venv"
 	if !r.has(".venv") && r.has("venv/bin/python") {
@@ -39,7 +40,7 @@ func (r repository) pythonPart() (env string, p part) {
 	}
 	y.run, env = folder+"/bin/", ". "+folder+"/bin/activate && "
 	var setup []string
-	for _, m := range rulesOf("manager") {
+	for _, m := range rulesFor("manager") {
 		if _, ok := r.ruleHolds(m.when); ok {
 			y.run = m.group + " run "
 			env, setup = y.run, []string{m.command + y.groupFlags(y.run)}
@@ -95,14 +96,14 @@ var (
 	tomlKey   = lazy.Regexp(`^"?([A-Za-z0-9_.-]+)"?\s*=`)
 )
 
-// addTool makes a gate of one of Python's tools. free: nothing of the project says which
+// addToolGate makes a gate of one of Python's tools. free: nothing of the project says which
 // version, so a red one is only a warning.
-func (y *python) addTool(kind, tool, arguments, from string, free bool) {
-	if hasKind(y.gates, kind) {
+func (y *python) addToolGate(kind, tool, arguments, from string, free bool) {
+	if hasGateOfKind(y.gates, kind) {
 		return
 	}
 	command := strings.TrimSpace(tool + " " + arguments)
-	g := newGate(kind, y.run+command, from)
+	g := newGateOfKind(kind, y.run+command, from)
 	g.Required = !free
 	if !y.declaresTool(tool) && tool != "python" {
 		pin := y.pinnedVersion(tool)
@@ -126,7 +127,7 @@ func (y *python) declaresTool(tool string) bool {
 // pinnedVersion is the version that pre-commit runs; "" if it runs none.
 func (y *python) pinnedVersion(tool string) string {
 	hook := regexp.MustCompile(`(?m)` + tool + `[^\n]*\n\s*rev:[^\n]*?v?(\d+\.\d+\.\d+)\b`)
-	if m := hook.FindStringSubmatch(y.text(".pre-commit-config.yaml")); m != nil {
+	if m := hook.FindStringSubmatch(y.fileText(".pre-commit-config.yaml")); m != nil {
 		return m[1]
 	}
 	return ""
@@ -138,29 +139,29 @@ func (y *python) addTests() {
 	beside := y.firstFile("test_*.py")
 	switch {
 	case y.has("pytest.ini"):
-		y.addTool("test", "pytest", "", "pytest.ini", false)
+		y.addToolGate("test", "pytest", "", "pytest.ini", false)
 	case strings.Contains(y.project, "pytest"):
-		y.addTool("test", "pytest", "", "pyproject.toml", false)
+		y.addToolGate("test", "pytest", "", "pyproject.toml", false)
 	case strings.Contains(y.cfg, "[tool:pytest]"):
-		y.addTool("test", "pytest", "", "setup.cfg", false)
+		y.addToolGate("test", "pytest", "", "setup.cfg", false)
 	case y.has("manage.py"):
-		y.addTool("test", "python", "manage.py test", "manage.py", false)
+		y.addToolGate("test", "python", "manage.py test", "manage.py", false)
 	case strings.Contains(y.tox, "[testenv"), strings.Contains(y.project, "[tool.tox"):
 		y.needs = false
-		y.addTool("test", "tox", "-e py", cmp.Or(y.firstFile("tox.ini"), "pyproject.toml"), false)
+		y.addToolGate("test", "tox", "-e py", cmp.Or(y.firstFile("tox.ini"), "pyproject.toml"), false)
 	case conftest != "":
-		y.addTool("test", "pytest", "", conftest, false)
+		y.addToolGate("test", "pytest", "", conftest, false)
 	case y.declaresTool("pytest"):
-		y.addTool("test", "pytest", "", "the dependencies", false)
-	case y.has("noxfile.py") && strings.Contains(y.text("noxfile.py"), "def tests("):
+		y.addToolGate("test", "pytest", "", "the dependencies", false)
+	case y.has("noxfile.py") && strings.Contains(y.fileText("noxfile.py"), "def tests("):
 		y.needs = false
-		y.addTool("test", "nox", "-s tests", "noxfile.py", false)
+		y.addToolGate("test", "nox", "-s tests", "noxfile.py", false)
 	case y.has("tests", "test"):
-		y.addTool("test", "python", "-m unittest discover "+y.unittestFolder(), "the folder of tests", false)
-	case strings.Contains(y.text(beside), "unittest"):
-		y.addTool("test", "python", "-m unittest", beside, false)
+		y.addToolGate("test", "python", "-m unittest discover "+y.unittestFolder(), "the folder of tests", false)
+	case strings.Contains(y.fileText(beside), "unittest"):
+		y.addToolGate("test", "python", "-m unittest", beside, false)
 	case beside != "":
-		y.addTool("test", "pytest", "", beside, false)
+		y.addToolGate("test", "pytest", "", beside, false)
 	default:
 		y.needs = false
 	}
@@ -187,20 +188,20 @@ func (y *python) addTypes() {
 	if from == "" {
 		set := y.has("pyrightconfig.json") || strings.Contains(y.project, "[tool.pyright]")
 		if set && y.declaresTool("pyright") {
-			y.addTool("typecheck", "pyright", "", "the pyright configuration", false)
+			y.addToolGate("typecheck", "pyright", "", "the pyright configuration", false)
 		}
 		return
 	}
-	if !y.declaresTool("mypy") && strings.Contains(y.text(".pre-commit-config.yaml"), "mypy") {
+	if !y.declaresTool("mypy") && strings.Contains(y.fileText(".pre-commit-config.yaml"), "mypy") {
 		y.notes = append(y.notes, "mypy runs in an environment of pre-commit, which gates lack, so it is not a gate.")
 		return
 	}
 	y.needs = true
 	arguments := ""
-	if !mypyPlaces().MatchString(y.text(from)) {
+	if !mypyPlaces().MatchString(y.fileText(from)) {
 		arguments = y.argumentsOf("mypy", ".")
 	}
-	y.addTool("typecheck", "mypy", arguments, "the mypy configuration", !y.declaresTool("mypy"))
+	y.addToolGate("typecheck", "mypy", arguments, "the mypy configuration", !y.declaresTool("mypy"))
 }
 
 // mypyPlaces is that the configuration says which files are checked; then no argument may.
@@ -210,7 +211,8 @@ var mypyPlaces = lazy.Regexp(`(?m)^\s*(files|packages|modules)\s*=`)
 // other if there are none.
 func (y *python) argumentsOf(tool, other string) string {
 	expr := regexp.MustCompile(`(?m)(?:^|[\s"'=])` + tool + `((?: +[\w./=-]+)+)\s*$`)
-	texts := append([]string{y.tox, y.text("Makefile"), y.text("noxfile.py")}, lists.Each(y.workflowFiles(), y.text)...)
+	texts := append([]string{y.tox, y.fileText("Makefile"), y.fileText("noxfile.py")},
+		lists.Each(y.workflowFiles(), y.fileText)...)
 	for _, text := range texts {
 		if m := expr.FindStringSubmatch(text); len(m) > 0 && !strings.Contains(m[1], "install") {
 			return strings.TrimSpace(m[1])
@@ -222,9 +224,9 @@ func (y *python) argumentsOf(tool, other string) string {
 func (y *python) addLints() {
 	switch {
 	case strings.Contains(y.project, "[tool.ruff"), y.has("ruff.toml", ".ruff.toml"):
-		y.addTool("lint", "ruff", "check --no-fix", "the ruff configuration", !y.declaresTool("ruff"))
+		y.addToolGate("lint", "ruff", "check --no-fix", "the ruff configuration", !y.declaresTool("ruff"))
 	case strings.Contains(y.cfg, "[flake8]"), strings.Contains(y.tox, "[flake8]"), y.has(".flake8"):
-		y.addTool("lint", "flake8", "", "the flake8 configuration", !y.declaresTool("flake8"))
+		y.addToolGate("lint", "flake8", "", "the flake8 configuration", !y.declaresTool("flake8"))
 	}
 }
 
@@ -232,12 +234,12 @@ func (y *python) addLints() {
 func (y *python) makeVenv(folder string) []string {
 	what := lists.Pick(namesOf("requirements"), func(name string) (string, bool) { return "-r " + name, y.has(name) })
 	isPackage := strings.Contains(y.project, "[project]") || strings.Contains(y.cfg, "[metadata]") || y.has("setup.py")
-	builds := isPackage && !y.isPlain()
+	builds := isPackage && !y.needsNoInstall()
 	groups := ""
 	if y.needs && builds {
 		extras := y.extraGroups("project.optional-dependencies")
 		if len(extras) == 0 {
-			extras = forTests(tableKeys(y.cfg, "options.extras_require"))
+			extras = extrasForTests(tableKeys(y.cfg, "options.extras_require"))
 		}
 		if len(extras) > 0 {
 			what = append(what, "-e '.["+strings.Join(extras, ",")+"]'")
@@ -266,11 +268,11 @@ func (y *python) makeVenv(folder string) []string {
 // hatchEnv is an environment that only hatch makes: what it names is not installed otherwise.
 var hatchEnv = lazy.Regexp(`(?m)^\[+tool\.hatch\.envs.*\n(?:[^\[\n].*\n|\n)*`)
 
-// isPlain reports whether the standard library runs the tests on the sources as they lie there.
+// needsNoInstall reports whether the standard library runs the tests on the sources as they lie there.
 // Then nothing has to be installed.
-func (y *python) isPlain() bool {
+func (y *python) needsNoInstall() bool {
 	unittest := len(y.gates) == 1 && strings.Contains(y.gates[0].Command, "-m unittest")
-	return unittest && !y.has("src") && !needsMore().MatchString(y.project+y.cfg+y.text("setup.py"))
+	return unittest && !y.has("src") && !needsMore().MatchString(y.project+y.cfg+y.fileText("setup.py"))
 }
 
 // needsMore is that a project depends on others, or that something of it is built.
@@ -281,7 +283,7 @@ var needsMore = lazy.Regexp(`install_requires|tests_require|\bdependencies\b\s*=
 // need. What is for developers counts where nothing is for tests, and what holds a gate's
 // tool in any case.
 func (y *python) extraGroups(table string) []string {
-	names := forTests(tableKeys(y.project, table))
+	names := extrasForTests(tableKeys(y.project, table))
 	for _, name := range tableKeys(y.project, table) {
 		list := regexp.MustCompile(`(?ms)^(?:[\w-]+\.)?"?` + regexp.QuoteMeta(name) + `"?\s*=\s*\[.*?^?\]`).
 			FindString(y.project)
@@ -292,7 +294,7 @@ func (y *python) extraGroups(table string) []string {
 	return names
 }
 
-func forTests(names []string) []string {
+func extrasForTests(names []string) []string {
 	isTest := func(name string) bool { return strings.HasPrefix(name, "test") }
 	tests := slices.ContainsFunc(names, isTest)
 	return slices.DeleteFunc(names, func(name string) bool {

@@ -15,7 +15,7 @@ import (
 func TestSetupLineRuns(t *testing.T) {
 	t.Parallel()
 	kinds := [][]string{(&python{tools: []string{"pytest"}}).makeVenv(".venv")}
-	for _, r := range rulesOf("setup", "manager", "lock", "bare") {
+	for _, r := range rulesFor("setup", "manager", "lock", "bare") {
 		kinds = append(kinds, []string{r.command})
 	}
 	for _, setup := range kinds {
@@ -30,7 +30,7 @@ func TestSetupLineRuns(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			addPart(&p, name, &part{setup: setup})
+			addPartOfFolder(&p, name, &part{setup: setup})
 			for _, command := range strings.Split(strings.Join(setup, " && "), " && ") {
 				if !strings.HasPrefix(command, "echo") {
 					want += filepath.Join(dir, name) + "\n"

@@ -104,7 +104,7 @@ func withCalled(all map[string]task, t task, seen map[string]bool) task {
 func (r repository) leaveEditors(p *part) {
 	tasks := map[string]task{}
 	for _, name := range []string{"GNUmakefile", "makefile", "Makefile", "justfile", "Justfile", ".justfile"} {
-		maps.Copy(tasks, readRules(r.text(name)))
+		maps.Copy(tasks, readRules(r.fileText(name)))
 	}
 	for _, name := range []string{"composer.json", "package.json"} {
 		maps.Copy(tasks, r.scriptsOf(name))
@@ -123,7 +123,7 @@ func (r repository) scriptsOf(name string) map[string]task {
 	var file struct {
 		Scripts map[string]any `json:"scripts"`
 	}
-	_ = json.Unmarshal([]byte(r.text(name)), &file)
+	_ = json.Unmarshal([]byte(r.fileText(name)), &file)
 	tasks := map[string]task{}
 	for script, body := range file.Scripts {
 		tasks[script] = task{body: strings.Trim(fmt.Sprint(body), "[]")}
@@ -156,7 +156,7 @@ func pickTasks(kinds []string, tasks map[string]task, command func(name string) 
 			whole := withCalled(tasks, t, called)
 			why := reasonUnfit(whole)
 			if why == "" {
-				p.gates = append(p.gates, newGate(kind, command(name), from))
+				p.gates = append(p.gates, newGateOfKind(kind, command(name), from))
 				if chosen[kind] = name; kind == "test" {
 					inTest = called
 					p.testBody = whole.body + "\n"
@@ -202,12 +202,12 @@ func (r repository) taskGates(env string) part {
 		if name == "" {
 			continue
 		}
-		tasks := f.read(r.text(name))
+		tasks := f.read(r.fileText(name))
 		ownEnv := false
 		command := func(target string) string {
 			body := withCalled(tasks, tasks[target], map[string]bool{target: true}).body
 			ownEnv = ownEnv || taskOwnEnv().MatchString(body)
-			return withEnv(env, body, f.program+" "+target)
+			return withPythonTools(env, body, f.program+" "+target)
 		}
 		if p := pickTasks(kinds, tasks, command, name); len(p.gates)+len(p.notes) > 0 {
 			p.ownEnv = ownEnv
@@ -217,8 +217,8 @@ func (r repository) taskGates(env string) part {
 	return part{}
 }
 
-// withEnv puts env before a command whose text needs the tools of Python.
-func withEnv(env, body, command string) string {
+// withPythonTools puts env before a command whose text needs the tools of Python.
+func withPythonTools(env, body, command string) string {
 	if env == "" || taskOwnEnv().MatchString(body) || !taskPython().MatchString(body) {
 		return command
 	}

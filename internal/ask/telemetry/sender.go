@@ -63,7 +63,7 @@ const closeWithin = 5 * time.Second
 func (x *Sender) Close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWithin)
 	defer cancel()
-	x.endRun(time.Now(), "", attrs{})
+	x.endRunSpan(time.Now(), "", attrs{})
 	x.sendEnded(ctx)
 	x.sending.Wait() // a message is given up after as long
 	return x.post.firstFailure()
@@ -95,8 +95,8 @@ func (x *Sender) exportBody(resources, scopes, name string, all []object) object
 func (x *Sender) Notice(n engine.Notice) {
 	switch n.Kind {
 	case engine.RunStarted, engine.RunResumed:
-		x.endRun(n.At, "", attrs{})
-		x.trace, x.run, x.runBegan = traceOf(n.Run), newID(), n.At
+		x.endRunSpan(n.At, "", attrs{})
+		x.trace, x.run, x.runBegan = traceIDOf(n.Run), newSpanID(), n.At
 	case engine.IterationStarted:
 		x.iteration, x.model, x.session = n.At, "", ""
 	case engine.AgentEvent:
@@ -144,12 +144,12 @@ func (x *Sender) iterationEnded(n engine.Notice) {
 		x.sums.addValue("pawl.gates", "{gate}", 1, status)
 		x.sums.addValue("pawl.gate.time", "s", g.Elapsed.Seconds(), status)
 	}
-	x.sumUp(r, problem)
+	x.addIterationSums(r, problem)
 	x.sendEnded(context.Background()) // a run that is stopped sends this, too
 }
 
-// sumUp adds what an iteration used.
-func (x *Sender) sumUp(r *loop.Record, problem string) {
+// addIterationSums adds what an iteration used.
+func (x *Sender) addIterationSums(r *loop.Record, problem string) {
 	who := attrs{"gen_ai.agent.name": r.Agent, "gen_ai.response.model": x.model, "pawl.cost_source": r.CostSource}
 	x.sums.addValue("pawl.tokens.input", "{token}", float64(r.TokensIn), who)
 	x.sums.addValue("pawl.tokens.output", "{token}", float64(r.TokensOut), who)
@@ -168,13 +168,13 @@ func (x *Sender) runEnded(n engine.Notice) {
 	default:
 		problem = string(n.State.Status)
 	}
-	x.endRun(n.At, problem, attrs{
+	x.endRunSpan(n.At, problem, attrs{
 		"pawl.run": n.Run, "pawl.status": string(n.State.Status), "pawl.why": n.State.Why,
 		"pawl.cost_usd": toDollars(n.State.Spent.Cost),
 	})
 }
 
-func (x *Sender) endRun(at time.Time, problem string, a attrs) {
+func (x *Sender) endRunSpan(at time.Time, problem string, a attrs) {
 	if x.run != "" {
 		x.ended = append(x.ended, x.spanObject(x.run, "", "run", x.runBegan, at, problem, a))
 	}
@@ -378,7 +378,7 @@ func attributesOf(a attrs) []object {
 // keepSpan keeps one that has ended, and returns its id. problem is why it failed, ""
 // when it did not.
 func (x *Sender) keepSpan(parent, name string, from, to time.Time, problem string, a attrs) (id string) {
-	id = newID()
+	id = newSpanID()
 	x.ended = append(x.ended, x.spanObject(id, parent, name, from, to, problem, a))
 	return id
 }
@@ -391,15 +391,15 @@ func (x *Sender) spanObject(id, parent, name string, from, to time.Time, problem
 	}
 	return object{
 		"traceId": x.trace, "spanId": id, "parentSpanId": parent, "name": name, "kind": 1, "status": status,
-		"startTimeUnixNano": asNanos(from), "endTimeUnixNano": asNanos(to), "attributes": attributesOf(a),
+		"startTimeUnixNano": unixNanosText(from), "endTimeUnixNano": unixNanosText(to), "attributes": attributesOf(a),
 	}
 }
 
-func newID() string { return fmt.Sprintf("%016x", rand.Uint64()|1) }
+func newSpanID() string { return fmt.Sprintf("%016x", rand.Uint64()|1) }
 
-// traceOf makes the id of a trace from the run's, so that a run that is resumed
+// traceIDOf makes the id of a trace from the run's, so that a run that is resumed
 // continues the same trace.
-func traceOf(run string) string {
+func traceIDOf(run string) string {
 	sum := sha256.Sum256([]byte("pawl run " + run))
 	return hex.EncodeToString(sum[:16])
 }
@@ -432,7 +432,7 @@ func (all sums) metricObjects(began, now time.Time) []object {
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		s := all[key]
 		point := object{"attributes": s.attributes, "asDouble": s.value,
-			"startTimeUnixNano": asNanos(began), "timeUnixNano": asNanos(now)}
+			"startTimeUnixNano": unixNanosText(began), "timeUnixNano": unixNanosText(now)}
 		const cumulative = 2
 		out = append(out, object{"name": s.name, "unit": s.unit, "sum": object{
 			"dataPoints": []object{point}, "aggregationTemporality": cumulative, "isMonotonic": true,
@@ -441,4 +441,4 @@ func (all sums) metricObjects(began, now time.Time) []object {
 	return out
 }
 
-func asNanos(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }
+func unixNanosText(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }

@@ -32,7 +32,7 @@ func (s actionHandlers) actionRoutes(api huma.API) {
 	at := rest.Tagged(api, "actions")
 	rest.Post(at, "/runs", "start-run", "Start a procedure or a workflow", s.startRun)
 	rest.Post(at, "/runs/{run}/pause", "pause-run", "Pause a run at the end of its iteration", s.pauseRun)
-	rest.Post(at, "/runs/{run}/stop", "stop-run", "Stop a run now; its agent is ended, its work is kept", s.stopRun)
+	rest.Post(at, "/runs/{run}/stop", "stop-run", "Stop a run now; its agent is ended, its work is kept", s.stopRunNow)
 	rest.Post(at, "/runs/{run}/redirect", "redirect-run",
 		"Give the slot of a task at work to another task: both or neither; its agent is ended, its work is kept",
 		s.redirectRun)
@@ -62,13 +62,13 @@ func (s *core) doAction(ctx context.Context, do func(*action.Operator) (run stri
 	}
 	out := view.Done{Message: strings.Join(said, " "), Lines: view.NonNil(said)}
 	if r, err := s.o.Store.Run(ctx, run); run != "" && err == nil {
-		out.Run = new(s.viewOf(ctx, r))
+		out.Run = new(s.viewOfRun(ctx, r))
 	}
 	return rest.Answer(out), nil
 }
 
-// onRun does something with a run that exists.
-func (s *core) onRun(ctx context.Context, in *rest.RunPath,
+// actOnRun does something with a run that exists.
+func (s *core) actOnRun(ctx context.Context, in *rest.RunPath,
 	do func(*action.Operator, context.Context, store.Run) error) (*done, error) {
 	r, err := s.o.Store.Run(ctx, in.Run)
 	if err != nil {
@@ -84,12 +84,12 @@ func (s *core) onRun(ctx context.Context, in *rest.RunPath,
 }
 
 func (s actionHandlers) pauseRun(ctx context.Context, in *rest.RunPath) (*done, error) {
-	return s.onRun(ctx, in, (*action.Operator).Pause)
+	return s.actOnRun(ctx, in, (*action.Operator).Pause)
 }
 
-// stopRun does not wait for the end; the events show it.
-func (s actionHandlers) stopRun(ctx context.Context, in *rest.RunPath) (*done, error) {
-	return s.onRun(ctx, in,
+// stopRunNow does not wait for the end; the events show it.
+func (s actionHandlers) stopRunNow(ctx context.Context, in *rest.RunPath) (*done, error) {
+	return s.actOnRun(ctx, in,
 		func(p *action.Operator, ctx context.Context, r store.Run) error { return p.Stop(ctx, r, false) })
 }
 
@@ -103,7 +103,7 @@ func (s actionHandlers) redirectRun(ctx context.Context, in *struct {
 	if _, err := s.o.Store.Case(ctx, to); err != nil {
 		return nil, err
 	}
-	return s.onRun(ctx, &in.RunPath,
+	return s.actOnRun(ctx, &in.RunPath,
 		func(p *action.Operator, ctx context.Context, r store.Run) error { return p.Redirect(ctx, r, to) })
 }
 
@@ -152,7 +152,7 @@ func (s actionHandlers) resumeRun(ctx context.Context, in *struct {
 	rest.RunPath
 	Body view.Raise
 }) (*done, error) {
-	return s.onRun(ctx, &in.RunPath, func(p *action.Operator, ctx context.Context, r store.Run) error {
+	return s.actOnRun(ctx, &in.RunPath, func(p *action.Operator, ctx context.Context, r store.Run) error {
 		return s.raiseAndResume(ctx, p, r, in.Body)
 	})
 }
@@ -201,7 +201,7 @@ func (s actionHandlers) replyToRun(ctx context.Context, in *rest.RunPath, a view
 			"An answer needs the number of an option, or words").
 			Suggest("See the question: GET /api/v1/runs/" + in.Run)
 	}
-	return s.onRun(ctx, in, func(p *action.Operator, ctx context.Context, r store.Run) error {
+	return s.actOnRun(ctx, in, func(p *action.Operator, ctx context.Context, r store.Run) error {
 		goesOn, err := p.Answer(ctx, r, a.Step, action.Words(a.Choice, a.Text))
 		rests := a.Resume != nil && !*a.Resume
 		if err != nil || !goesOn || rests {
@@ -242,7 +242,7 @@ func (s actionHandlers) messageRun(ctx context.Context, in *struct {
 		return nil, rest.Problem(http.StatusUnprocessableEntity, "INVALID_REQUEST",
 			"The message is empty").Suggest("Say in text what the agent should know")
 	}
-	return s.onRun(ctx, &in.RunPath, func(p *action.Operator, ctx context.Context, r store.Run) error {
+	return s.actOnRun(ctx, &in.RunPath, func(p *action.Operator, ctx context.Context, r store.Run) error {
 		return p.Message(ctx, r, in.Body.Text, "web")
 	})
 }
@@ -273,8 +273,8 @@ func (s actionHandlers) rollbackTaskRun(ctx context.Context, p *action.Operator,
 	return err
 }
 
-// bothWays is a rollback that is to go to a place and to be undone.
-func bothWays() *rest.ProblemError {
+// toAndUndoTogether is a rollback that is to go to a place and to be undone.
+func toAndUndoTogether() *rest.ProblemError {
 	return rest.Problem(http.StatusUnprocessableEntity, "INVALID_REQUEST", "to and undo cannot be used together").
 		Suggest("Send to to go back to an iteration, or undo to undo the last rollback")
 }
@@ -322,9 +322,9 @@ func (s actionHandlers) rollbackRun(ctx context.Context, in *struct {
 		to.N = *in.Body.To
 	}
 	if to.Undo && to.N >= 0 {
-		return nil, bothWays()
+		return nil, toAndUndoTogether()
 	}
-	return s.onRun(ctx, &in.RunPath, func(p *action.Operator, ctx context.Context, r store.Run) error {
+	return s.actOnRun(ctx, &in.RunPath, func(p *action.Operator, ctx context.Context, r store.Run) error {
 		if r.Kind == string(loop.Task) {
 			return s.rollbackTaskRun(ctx, p, r, to)
 		}
@@ -351,8 +351,8 @@ func undeliveredRoutes(api huma.API, u *undelivered) {
 		"Discard a waiting run, and its work that is not in your files", u.discardRun)
 }
 
-// lookAt looks at the work of a run.
-func (u *undelivered) lookAt(ctx context.Context, in *rest.RunPath, do func(*action.Operator, store.Run) error) error {
+// inspect looks at the work of a run.
+func (u *undelivered) inspect(ctx context.Context, in *rest.RunPath, do func(*action.Operator, store.Run) error) error {
 	r, err := u.core.o.Store.Run(ctx, in.Run)
 	if err != nil {
 		return err
@@ -365,7 +365,7 @@ func (u *undelivered) lookAt(ctx context.Context, in *rest.RunPath, do func(*act
 
 func (u *undelivered) foreseeApply(ctx context.Context, in *rest.RunPath) (*rest.Body[action.Application], error) {
 	var out action.Application
-	err := u.lookAt(ctx, in, func(p *action.Operator, r store.Run) (err error) {
+	err := u.inspect(ctx, in, func(p *action.Operator, r store.Run) (err error) {
 		out, err = p.Apply(ctx, r, action.ApplyOptions{Check: true})
 		return err
 	})
@@ -382,7 +382,7 @@ func (u *undelivered) applyRun(ctx context.Context, in *struct {
 }) (*done, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.core.onRun(ctx, &in.RunPath, func(p *action.Operator, ctx context.Context, r store.Run) error {
+	return u.core.actOnRun(ctx, &in.RunPath, func(p *action.Operator, ctx context.Context, r store.Run) error {
 		out, err := p.Apply(ctx, r, action.ApplyOptions{Confirmed: in.Confirmed})
 		if err != nil {
 			return err
@@ -398,7 +398,7 @@ func (u *undelivered) applyRun(ctx context.Context, in *struct {
 
 func (u *undelivered) listConflicts(ctx context.Context, in *rest.RunPath) (*rest.Body[view.Clashes], error) {
 	var all []action.Clash
-	err := u.lookAt(ctx, in, func(p *action.Operator, r store.Run) (err error) {
+	err := u.inspect(ctx, in, func(p *action.Operator, r store.Run) (err error) {
 		all, err = p.ListConflicts(ctx, r)
 		return err
 	})
@@ -421,7 +421,7 @@ func (u *undelivered) settleFile(ctx context.Context, in *struct {
 }) (*done, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.core.onRun(ctx, &in.RunPath, func(p *action.Operator, ctx context.Context, r store.Run) error {
+	return u.core.actOnRun(ctx, &in.RunPath, func(p *action.Operator, ctx context.Context, r store.Run) error {
 		_, left, err := p.SettleConflict(ctx, r, []string{in.Body.Path}, in.Body.Choice,
 			func(string, []byte) ([]byte, error) { return []byte(in.Body.Text), nil })
 		if err != nil {
@@ -437,5 +437,5 @@ func (u *undelivered) settleFile(ctx context.Context, in *struct {
 }
 
 func (u *undelivered) discardRun(ctx context.Context, in *rest.RunPath) (*done, error) {
-	return u.core.onRun(ctx, in, (*action.Operator).DiscardRun)
+	return u.core.actOnRun(ctx, in, (*action.Operator).DiscardRun)
 }

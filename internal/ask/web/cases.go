@@ -28,8 +28,8 @@ type caseHandlers struct{ *core }
 func (s caseHandlers) caseRoutes(api huma.API) {
 	at := rest.Tagged(api, "cases")
 	rest.Get(at, "/cases", "list-cases", "The board, in the order in which tasks were added", s.listCases)
-	rest.Get(at, "/cases/{id}", "get-case", "One task with its texts and its history", s.getCase)
-	rest.Post(at, "/cases", "add-case", "Add a task", s.addCase)
+	rest.Get(at, "/cases/{id}", "get-case", "One task with its texts and its history", s.answerCaseDetail)
+	rest.Post(at, "/cases", "add-case", "Add a task", s.addCaseToBoard)
 	rest.Post(at, "/cases/import", "import-cases",
 		"Add the tasks of a list: Markdown, JSON lines, or a list of another tool; all or none", s.importCases)
 	rest.Patch(at, "/cases/{id}", "edit-case", "Change a task", s.editCase)
@@ -83,7 +83,7 @@ func (s caseHandlers) listCases(ctx context.Context, in *caseQuery) (*rest.Body[
 	return rest.Answer(out), err
 }
 
-func (s caseHandlers) getCase(ctx context.Context, in *rest.CasePath) (*rest.Body[view.CaseDetail], error) {
+func (s caseHandlers) answerCaseDetail(ctx context.Context, in *rest.CasePath) (*rest.Body[view.CaseDetail], error) {
 	c, err := s.o.Store.Case(ctx, in.ID)
 	if err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ func (f caseFacts) showCase(c *board.Case) view.Case {
 		Needed: f.needed[c.ID], Landed: f.landed[c.ID]})
 }
 
-func (s caseHandlers) addCase(ctx context.Context, in *struct {
+func (s caseHandlers) addCaseToBoard(ctx context.Context, in *struct {
 	Body struct {
 		view.CaseText
 		Type string `json:"type,omitempty" enum:"operation,task" doc:"A task when left out."`
@@ -157,7 +157,7 @@ func (s caseHandlers) addCase(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	return s.getCase(ctx, &rest.CasePath{ID: added[0].ID})
+	return s.answerCaseDetail(ctx, &rest.CasePath{ID: added[0].ID})
 }
 
 func (s caseHandlers) startBisect(ctx context.Context, in *struct {
@@ -181,7 +181,7 @@ func (s caseHandlers) startBisect(ctx context.Context, in *struct {
 		_ = s.o.Store.RemoveCase(ctx, path.ID, board.Person, time.Now()) // the error that matters is the one at hand
 		return nil, err
 	}
-	return s.getCase(ctx, &path)
+	return s.answerCaseDetail(ctx, &path)
 }
 
 func (s caseHandlers) importCases(ctx context.Context, in *struct {
@@ -212,14 +212,14 @@ func (s caseHandlers) editCase(ctx context.Context, in *struct {
 	if _, err := s.o.Store.EditCase(ctx, in.ID, board.Person, time.Now(), in.Body.ApplyTo); err != nil {
 		return nil, err
 	}
-	return s.getCase(ctx, &in.CasePath)
+	return s.answerCaseDetail(ctx, &in.CasePath)
 }
 
 func (s caseHandlers) extendCase(ctx context.Context, in *struct {
 	rest.CasePath
 	Body view.Extent
 }) (*done, error) {
-	return s.onCase(ctx, &in.CasePath, func(p *action.Operator) (done action.Done, err error) {
+	return s.actOnCase(ctx, &in.CasePath, func(p *action.Operator) (done action.Done, err error) {
 		l, err := action.ReadLimits(in.Body.MaxIterations, in.Body.Timeout)
 		if err != nil {
 			return done, err
@@ -237,9 +237,9 @@ func (s caseHandlers) rollbackCase(ctx context.Context, in *struct {
 		to.N = *in.Body.To
 	}
 	if to.Undo && in.Body.To != nil {
-		return nil, bothWays()
+		return nil, toAndUndoTogether()
 	}
-	return s.onCase(ctx, &in.CasePath, func(p *action.Operator) (done action.Done, err error) {
+	return s.actOnCase(ctx, &in.CasePath, func(p *action.Operator) (done action.Done, err error) {
 		clones, err := s.o.Pool(ctx)
 		if err != nil {
 			return done, err
@@ -249,7 +249,7 @@ func (s caseHandlers) rollbackCase(ctx context.Context, in *struct {
 }
 
 func (s caseHandlers) cleanCase(ctx context.Context, in *rest.CasePath) (*done, error) {
-	return s.onCase(ctx, in, func(p *action.Operator) (done action.Done, err error) {
+	return s.actOnCase(ctx, in, func(p *action.Operator) (done action.Done, err error) {
 		clones, err := s.o.Pool(ctx)
 		if err != nil {
 			return done, err
@@ -258,8 +258,8 @@ func (s caseHandlers) cleanCase(ctx context.Context, in *rest.CasePath) (*done, 
 	})
 }
 
-// onCase does something with a case that exists.
-func (s caseHandlers) onCase(ctx context.Context, in *rest.CasePath,
+// actOnCase does something with a case that exists.
+func (s caseHandlers) actOnCase(ctx context.Context, in *rest.CasePath,
 	do func(*action.Operator) (action.Done, error)) (*done, error) {
 	if _, err := s.o.Store.Case(ctx, in.ID); err != nil {
 		return nil, err
@@ -283,12 +283,12 @@ func (s caseHandlers) moveCase(ctx context.Context, in *struct {
 		Why    string `json:"why,omitempty" maxLength:"20000" doc:"Kept in the history; for redo, what must change: the next prompt has it."`
 	}
 }) (*rest.Body[view.CaseDetail], error) {
-	if _, err := s.onCase(ctx, &in.CasePath, func(p *action.Operator) (action.Done, error) {
+	if _, err := s.actOnCase(ctx, &in.CasePath, func(p *action.Operator) (action.Done, error) {
 		return p.Change(ctx, in.Body.Action, in.ID, strings.TrimSpace(in.Body.Why))
 	}); err != nil {
 		return nil, err
 	}
-	return s.getCase(ctx, &in.CasePath)
+	return s.answerCaseDetail(ctx, &in.CasePath)
 }
 
 // Version names the list that a person has seen.

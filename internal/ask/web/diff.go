@@ -30,7 +30,7 @@ type diffHandlers struct{ *core }
 func (s diffHandlers) diffRoutes(api huma.API) {
 	at := rest.Tagged(api, "diffs")
 	rest.Get(at, "/runs/{run}/snapshots", "list-snapshots", "The snapshots that a run can go back to", s.listSnapshots)
-	rest.Get(at, "/runs/{run}/diff", "diff-run", "Files that a run changed, or that differ between snapshots", s.diffRun)
+	rest.Get(at, "/runs/{run}/diff", "diff-run", "Files that a run changed, or that differ between snapshots", s.answerRunDiff)
 	rest.Get(at, "/runs/{run}/diff/file", "diff-run-file", "The differences in one file", s.diffRunFile)
 	rest.Get(at, "/runs/{run}/iterations/{number}/diff", "diff-iteration", "The files that an iteration changed",
 		s.diffIteration)
@@ -44,8 +44,8 @@ func (s *core) lacksRepository(what string) *rest.ProblemError {
 		s.o.Root).Suggest("Run 'git init' there; later runs have snapshots")
 }
 
-// treeOf returns the history of the files that a run worked on, or why there is none.
-func (s diffHandlers) treeOf(ctx context.Context, r store.Run) (*workspace.Checkout, error) {
+// checkoutOfRun returns the history of the files that a run worked on, or why there is none.
+func (s diffHandlers) checkoutOfRun(ctx context.Context, r store.Run) (*workspace.Checkout, error) {
 	if s.o.Tree == nil {
 		return nil, s.lacksRepository("snapshots")
 	}
@@ -67,7 +67,7 @@ func (s diffHandlers) listSnapshots(ctx context.Context, in *rest.RunPath) (*res
 		records, err := s.o.Store.Iterations(ctx, r.ID)
 		return rest.Answer(view.SentSnapshots(records)), err
 	}
-	tree, err := s.treeOf(ctx, r)
+	tree, err := s.checkoutOfRun(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ type FilePath struct {
 	All  bool   `query:"all" doc:"With all lines that did not change, not only those around changes."`
 }
 
-func (s diffHandlers) diffRun(ctx context.Context, in *struct {
+func (s diffHandlers) answerRunDiff(ctx context.Context, in *struct {
 	rest.RunPath
 	Span
 }) (*rest.Body[view.Diff], error) {
@@ -133,7 +133,7 @@ func (s diffHandlers) iterationStates(ctx context.Context, in *rest.IterationPat
 	if w, known, err := s.o.WorkBetween(ctx, r, rec.Number-1, rec.Number); known {
 		return compared{w.Tree, w.From, w.To}, err
 	}
-	tree, err := s.treeOf(ctx, r)
+	tree, err := s.checkoutOfRun(ctx, r)
 	return compared{tree, rec.TreeBefore, rec.TreeAfter}, err
 }
 
@@ -148,7 +148,7 @@ func (s diffHandlers) findStates(ctx context.Context, run string, of Span) (c co
 			return compared{w.Tree, w.From, w.To}, err
 		}
 	}
-	if c.tree, err = s.treeOf(ctx, r); err != nil {
+	if c.tree, err = s.checkoutOfRun(ctx, r); err != nil {
 		return c, err
 	}
 	snaps, err := c.tree.Snapshots(ctx, r.ID)
@@ -162,14 +162,14 @@ func (s diffHandlers) findStates(ctx context.Context, run string, of Span) (c co
 	}
 	if of.To < 0 {
 		c.to = snaps[len(snaps)-1].Tree
-	} else if c.to, err = treeOf(snaps, of.To); err != nil {
+	} else if c.to, err = treeAfterIteration(snaps, of.To); err != nil {
 		return c, err
 	}
-	c.from, err = treeOf(snaps, of.From)
+	c.from, err = treeAfterIteration(snaps, of.From)
 	return c, err
 }
 
-func treeOf(snaps []workspace.Snapshot, n int) (string, error) {
+func treeAfterIteration(snaps []workspace.Snapshot, n int) (string, error) {
 	if s := action.SnapshotAfter(snaps, n); s != nil {
 		return s.Tree, nil
 	}

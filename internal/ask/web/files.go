@@ -55,7 +55,7 @@ func (s *core) openAttempt(ctx context.Context, in *rest.IterationPath) (*os.Roo
 		_ = all.Close()
 	}
 	if err != nil {
-		return nil, r, noFiles(r.ID, in.Number)
+		return nil, r, filesNotFound(r.ID, in.Number)
 	}
 	return root, r, nil
 }
@@ -71,7 +71,7 @@ func isAttempt(root *os.Root, attempt int) bool {
 	return ok && begun == attempt
 }
 
-func noFiles(run string, n int) *rest.ProblemError {
+func filesNotFound(run string, n int) *rest.ProblemError {
 	return rest.Problem(http.StatusNotFound, "FILES_NOT_FOUND",
 		"Run %s has no files of iteration %d: it has not started, or its folder was removed", run, n).
 		Suggest("See what the run has: GET " + rest.Base + "/runs/" + run + "/iterations")

@@ -65,7 +65,7 @@ func (s *Server) guardRequests(next http.Handler) http.Handler {
 		if s.redirectLogin(w, r) {
 			return
 		}
-		takeKey(r)
+		moveKeyToHeader(r)
 		if !s.isAuthenticated(r) {
 			s.answerUnauthorized(w, r)
 			return
@@ -95,7 +95,7 @@ func (s *Server) setHeaders(h http.Header, r *http.Request) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=(), payment=(), usb=()")
-	if isAPI(r) {
+	if isAPIRequest(r) {
 		h.Set("Cache-Control", "no-store")
 	}
 	if s.listener.Scheme == "https" {
@@ -103,12 +103,12 @@ func (s *Server) setHeaders(h http.Header, r *http.Request) {
 	}
 }
 
-func isAPI(r *http.Request) bool {
+func isAPIRequest(r *http.Request) bool {
 	return strings.HasPrefix(r.URL.Path, "/api/") || r.URL.Path == toolsPath
 }
 
-// isWrite reports whether the method of the request may change something.
-func isWrite(r *http.Request) bool { return r.Method != http.MethodGet && r.Method != http.MethodHead }
+// mayWrite reports whether the method of the request may change something.
+func mayWrite(r *http.Request) bool { return r.Method != http.MethodGet && r.Method != http.MethodHead }
 
 // ownPages is the advice for a person whose browser another site sent here.
 const ownPages = "Open the page that 'pawl serve --url' prints, and do it there"
@@ -154,7 +154,7 @@ func (s *Server) isCrossSite(r *http.Request) bool {
 	case "", "same-origin", "none":
 		return false
 	}
-	return isWrite(r) || isAPI(r) || r.Header.Get("Sec-Fetch-Mode") != "navigate"
+	return mayWrite(r) || isAPIRequest(r) || r.Header.Get("Sec-Fetch-Mode") != "navigate"
 }
 
 // cookieName has the port, since cookies are shared by all ports of a host.
@@ -186,14 +186,14 @@ func (s *Server) isAuthenticated(r *http.Request) bool {
 	if err != nil || !equalSecrets(c.Value, makeKey("cookie", s.o.Token)) {
 		return false
 	}
-	return !isAPI(r) || equalSecrets(r.Header.Get(pageKeyHeader), makeKey("page", s.o.Token))
+	return !isAPIRequest(r) || equalSecrets(r.Header.Get(pageKeyHeader), makeKey("page", s.o.Token))
 }
 
-// takeKey moves the key of a page from the address to the header, where
+// moveKeyToHeader moves the key of a page from the address to the header, where
 // everything else looks for it.
-func takeKey(r *http.Request) {
+func moveKeyToHeader(r *http.Request) {
 	query := r.URL.Query()
-	if isWrite(r) || !isAPI(r) || !query.Has(pageKeyQuery) {
+	if mayWrite(r) || !isAPIRequest(r) || !query.Has(pageKeyQuery) {
 		return
 	}
 	r.Header.Set(pageKeyHeader, query.Get(pageKeyQuery))
@@ -206,7 +206,7 @@ func takeKey(r *http.Request) {
 // bookmark and no log. The pages' key is in the part of the address that is sent to no
 // server; they remove it themselves (web/src/lib/session.ts).
 func (s *Server) redirectLogin(w http.ResponseWriter, r *http.Request) bool {
-	if r.Method != http.MethodGet || isAPI(r) || !r.URL.Query().Has("token") {
+	if r.Method != http.MethodGet || isAPIRequest(r) || !r.URL.Query().Has("token") {
 		return false
 	}
 	if !equalSecrets(r.URL.Query().Get("token"), s.o.Token) {
@@ -245,7 +245,7 @@ func localPath(path string) string { return "/" + strings.TrimLeft(path, "/\\") 
 // answerUnauthorized answers a request without a token.
 func (s *Server) answerUnauthorized(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
-	if isAPI(r) || isWrite(r) {
+	if isAPIRequest(r) || mayWrite(r) {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="pawl"`)
 		rest.Problem(http.StatusUnauthorized, "TOKEN_REQUIRED", "This needs the session's token").
 			Suggest("Open the address that 'pawl serve --url' prints",

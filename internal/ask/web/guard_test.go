@@ -65,13 +65,13 @@ func TestNothingWithoutToken(t *testing.T) {
 			},
 			"cookie without the pages' key, as another port gets it": func(req *http.Request) {
 				req.Header.Del("Authorization")
-				if isAPI(req) {
+				if isAPIRequest(req) {
 					req.AddCookie(&http.Cookie{Name: r.s.cookieName(), Value: makeKey("cookie", testToken)})
 				}
 			},
 			"cookie with a wrong key": func(req *http.Request) {
 				req.Header.Del("Authorization")
-				if isAPI(req) {
+				if isAPIRequest(req) {
 					req.AddCookie(&http.Cookie{Name: r.s.cookieName(), Value: makeKey("cookie", testToken)})
 					req.Header.Set(pageKeyHeader, makeKey("cookie", testToken))
 				}
@@ -82,7 +82,7 @@ func TestNothingWithoutToken(t *testing.T) {
 			},
 			"token in URL": func(req *http.Request) {
 				req.Header.Del("Authorization")
-				if isAPI(req) {
+				if isAPIRequest(req) {
 					req.URL.RawQuery = "token=" + testToken
 				}
 			},

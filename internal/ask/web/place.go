@@ -45,7 +45,7 @@ func (s placeHandlers) showOverview(ctx context.Context, in *Clock) (*rest.Body[
 		return nil, err
 	}
 	for _, r := range runs {
-		if v := s.viewOf(ctx, r); loop.Status(v.Status).Active() {
+		if v := s.viewOfRun(ctx, r); loop.Status(v.Status).Active() {
 			out.Active = append(out.Active, v)
 		}
 	}
@@ -77,7 +77,7 @@ func (s *core) activeRuns(ctx context.Context) ([]store.Run, error) {
 }
 
 func (s placeHandlers) countToday(ctx context.Context, now time.Time, at Clock) (view.Today, error) {
-	since, zone := period{Days: 1, Clock: at}.startOf(now)
+	since, zone := period{Days: 1, Clock: at}.startOfPeriod(now)
 	var t view.Today
 	usage, err := s.o.Store.UsageByDay(ctx, since, now, zone)
 	if err != nil {
@@ -206,16 +206,16 @@ func (s placeHandlers) listNeeds(ctx context.Context) ([]view.Need, error) {
 			of.needs = append(of.needs, n)
 		}
 	}
-	if err := s.keptOut(ctx, &of, known); err != nil {
+	if err := s.addKeptOutTasks(ctx, &of, known); err != nil {
 		return nil, err
 	}
 	view.SortByUrgency(of.needs)
 	return of.needs, nil
 }
 
-// keptOut adds the tasks that the autopilot does not start until a person says so,
+// addKeptOutTasks adds the tasks that the autopilot does not start until a person says so,
 // those that show why it starts nothing, and the workers that are silent or lack something.
-func (s placeHandlers) keptOut(ctx context.Context, of *runNeeds, known caseFacts) error {
+func (s placeHandlers) addKeptOutTasks(ctx context.Context, of *runNeeds, known caseFacts) error {
 	idle, err := overview.IdleOf(ctx, s.o.Store)
 	for _, k := range idle.KeptOut[:min(len(idle.KeptOut), maxNeeds)] {
 		if !k.Until.IsZero() && k.Why != idle.Held && !k.Lacks {
@@ -274,7 +274,7 @@ func (s placeHandlers) runNeeds(ctx context.Context) (runNeeds, error) {
 			out.given[r.Name] = true
 		default:
 			out.at[r.Name] = len(out.needs)
-			out.needs = append(out.needs, view.SplitByStep(s.needOf(ctx, last))...)
+			out.needs = append(out.needs, view.SplitByStep(s.needOfRun(ctx, last))...)
 		}
 	}
 	return out, nil
@@ -327,8 +327,8 @@ func (s placeHandlers) isApproved(ctx context.Context, c *board.Case) (bool, err
 	return history[len(history)-1].Action == board.Approve, nil
 }
 
-func (s placeHandlers) needOf(ctx context.Context, r store.Run) view.Need {
-	n := view.Need{Kind: "question", Title: r.Title(), Why: r.Why, Since: r.UpdatedAt, Run: new(s.viewOf(ctx, r))}
+func (s placeHandlers) needOfRun(ctx context.Context, r store.Run) view.Need {
+	n := view.Need{Kind: "question", Title: r.Title(), Why: r.Why, Since: r.UpdatedAt, Run: new(s.viewOfRun(ctx, r))}
 	state, err := storedrun.StateOf(r)
 	if err == nil {
 		rows, _ := s.o.Store.Controls(ctx, r.ID) // without them nothing counts as answered

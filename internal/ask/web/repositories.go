@@ -76,7 +76,7 @@ func (s neighbourHandlers) otherRoots() []string {
 	return slices.DeleteFunc(statedir.Roots(s.o.Env), func(root string) bool { return root == s.o.Root })
 }
 
-func (s neighbourHandlers) stateOf(root string) string { return statedir.Of(root, s.o.Env) }
+func (s neighbourHandlers) stateFolderOf(root string) string { return statedir.Of(root, s.o.Env) }
 
 func (s neighbourHandlers) getRepositories(ctx context.Context, _ *rest.Nothing,
 ) (*rest.Body[view.Repositories], error) {
@@ -89,7 +89,7 @@ func (s neighbourHandlers) askRepositories(ctx context.Context) []view.Repositor
 	list := make([]view.Repository, len(roots))
 	var asked sync.WaitGroup
 	for i, root := range roots {
-		list[i] = view.Repository{ID: filepath.Base(s.stateOf(root)), Name: filepath.Base(root), Root: root,
+		list[i] = view.Repository{ID: filepath.Base(s.stateFolderOf(root)), Name: filepath.Base(root), Root: root,
 			Entries: []view.Need{}}
 		asked.Go(func() { s.askNeighbour(ctx, &list[i]) })
 	}
@@ -99,11 +99,11 @@ func (s neighbourHandlers) askRepositories(ctx context.Context) []view.Repositor
 
 // askNeighbour asks the server of a repository, if one runs, for its inbox.
 func (s neighbourHandlers) askNeighbour(ctx context.Context, r *view.Repository) {
-	session, err := LoadSession(s.stateOf(r.Root))
+	session, err := LoadSession(s.stateFolderOf(r.Root))
 	if r.Served = err == nil && session.Alive(); !r.Served {
 		return
 	}
-	inbox, err := inboxOf(ctx, session)
+	inbox, err := inboxOfServer(ctx, session)
 	if err != nil {
 		r.Problem = err.Error()
 	}
@@ -118,8 +118,8 @@ var neighbourly = &http.Client{
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
-// inboxOf asks a server for its inbox.
-func inboxOf(ctx context.Context, session Session) (inbox view.Inbox, err error) {
+// inboxOfServer asks a server for its inbox.
+func inboxOfServer(ctx context.Context, session Session) (inbox view.Inbox, err error) {
 	if _, err := session.loopbackURL(); err != nil {
 		return inbox, err
 	}
@@ -157,7 +157,7 @@ func (s Session) loopbackURL() (*url.URL, error) {
 
 func (s neighbourHandlers) openRepository(ctx context.Context, in *opening) (*opened, error) {
 	for _, root := range s.otherRoots() {
-		if dir := s.stateOf(root); filepath.Base(dir) == in.ID {
+		if dir := s.stateFolderOf(root); filepath.Base(dir) == in.ID {
 			return s.openSession(ctx, root, dir, in.host)
 		}
 	}

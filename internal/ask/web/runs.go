@@ -36,7 +36,7 @@ type runHandlers struct{ *core }
 func (s runHandlers) runRoutes(api huma.API) {
 	at := rest.Tagged(api, "runs")
 	rest.Get(at, "/runs", "list-runs", "Runs, newest first", s.listRuns)
-	rest.Get(at, "/runs/{run}", "get-run", "One run with its task, question and limits", s.getRun)
+	rest.Get(at, "/runs/{run}", "get-run", "One run with its task, question and limits", s.answerRunDetail)
 }
 
 type runQuery struct {
@@ -51,19 +51,19 @@ type runQuery struct {
 func (s runHandlers) listRuns(ctx context.Context, in *runQuery) (*rest.Body[view.RunPage], error) {
 	q := store.RunQuery{Root: s.o.Root, Status: in.Status, Active: in.Active, Kind: in.Kind, Name: in.Name,
 		Text: in.Text}
-	runs, next, more, err := s.o.Store.RunPage(ctx, q, runMark(in.Cursor), in.Limit)
+	runs, next, more, err := s.o.Store.RunPage(ctx, q, parseRunCursor(in.Cursor), in.Limit)
 	if err != nil {
 		return nil, err
 	}
-	out := view.RunPage{Runs: lists.Each(runs, func(r store.Run) view.Run { return s.viewOf(ctx, r) })}
+	out := view.RunPage{Runs: lists.Each(runs, func(r store.Run) view.Run { return s.viewOfRun(ctx, r) })}
 	if more {
 		out.NextCursor = fmt.Sprintf("%d.%d", next.Started, next.Row)
 	}
 	return rest.Answer(out), nil
 }
 
-// runMark reads a cursor; an odd one is the first page's.
-func runMark(cursor string) store.RunMark {
+// parseRunCursor reads a cursor; an odd one is the first page's.
+func parseRunCursor(cursor string) store.RunMark {
 	a, b, _ := strings.Cut(cursor, ".")
 	started, err := strconv.ParseInt(a, 10, 64)
 	row, err2 := strconv.ParseInt(b, 10, 64)
@@ -73,8 +73,8 @@ func runMark(cursor string) store.RunMark {
 	return store.RunMark{Started: started, Row: row}
 }
 
-// viewOf returns a run as the pages show it.
-func (s *core) viewOf(ctx context.Context, r store.Run) view.Run {
+// viewOfRun returns a run as the pages show it.
+func (s *core) viewOfRun(ctx context.Context, r store.Run) view.Run {
 	r = s.o.AsIs(ctx, r)
 	v := view.ShowRun(&r)
 	v.Coming = s.pendingControls(ctx, r)
@@ -117,7 +117,7 @@ func (s *core) pendingControls(ctx context.Context, r store.Run) []string {
 	return kinds
 }
 
-func (s runHandlers) getRun(ctx context.Context, in *rest.RunPath) (*rest.Body[view.RunDetail], error) {
+func (s runHandlers) answerRunDetail(ctx context.Context, in *rest.RunPath) (*rest.Body[view.RunDetail], error) {
 	r, err := s.o.Store.Run(ctx, in.Run)
 	if err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func (s runHandlers) getRun(ctx context.Context, in *rest.RunPath) (*rest.Body[v
 	if err != nil {
 		return nil, err
 	}
-	out := view.ShowDetail(s.viewOf(ctx, r), r.Root, &state, rows)
+	out := view.ShowDetail(s.viewOfRun(ctx, r), r.Root, &state, rows)
 	out.Sandbox, out.Copy, out.Gates = setup.Sandbox, setup.Undelivered != "", s.checksOfRun(r)
 	out.GatesSeen = len(out.Gates) > 0
 	if out.Live {
@@ -167,8 +167,8 @@ func (s *core) checksOfRun(r store.Run) []view.GateSpec {
 	return view.StoredChecks(stored)
 }
 
-// checksOf are the checks of a run by its id.
-func (s *core) checksOf(ctx context.Context, id string) []view.GateSpec {
+// checksOfRunID are the checks of a run by its id.
+func (s *core) checksOfRunID(ctx context.Context, id string) []view.GateSpec {
 	r, err := s.o.Store.Run(ctx, id)
 	if err != nil {
 		return []view.GateSpec{} // the hub says so
@@ -219,7 +219,7 @@ func (s runHandlers) listSteps(ctx context.Context, in *rest.RunPath) (*rest.Bod
 		if oerr != nil {
 			continue
 		}
-		if printed := endOf(dir, files+".out") + endOf(dir, files+".err"); printed != "" {
+		if printed := endOfStream(dir, files+".out") + endOfStream(dir, files+".err"); printed != "" {
 			out.Steps[at].Output = printed
 		}
 		_ = dir.Close()
@@ -227,8 +227,8 @@ func (s runHandlers) listSteps(ctx context.Context, in *rest.RunPath) (*rest.Bod
 	return rest.Answer(out), err
 }
 
-// endOf is the end of what a stream has, as text; "" when it cannot be read.
-func endOf(dir *os.Root, name string) string {
+// endOfStream is the end of what a stream has, as text; "" when it cannot be read.
+func endOfStream(dir *os.Root, name string) string {
 	f, err := spool.Open(dir, name)
 	if err != nil {
 		return ""
@@ -259,7 +259,7 @@ func findWorkflowFiles(folder string) (found []view.WorkflowFile) {
 		names, _ := filepath.Glob(filepath.Join(folder, pattern)) // the patterns are right
 		for _, name := range names[:min(len(names), maxWorkflowFiles)] {
 			file, err := filepath.Rel(folder, name)
-			if err != nil || !hasSteps(root, file) {
+			if err != nil || !isWorkflowFile(root, file) {
 				continue
 			}
 			if w, err := config.LoadWorkflow(folder, file); err == nil {
@@ -271,8 +271,8 @@ func findWorkflowFiles(folder string) (found []view.WorkflowFile) {
 	return found
 }
 
-// hasSteps reports whether name is a regular file with a top-level key "steps".
-func hasSteps(root *os.Root, name string) bool {
+// isWorkflowFile reports whether name is a regular file with a top-level key "steps".
+func isWorkflowFile(root *os.Root, name string) bool {
 	if info, err := root.Lstat(name); err != nil || !info.Mode().IsRegular() {
 		return false
 	}

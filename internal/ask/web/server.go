@@ -174,7 +174,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	watcher := &activity.Watcher{Hub: s.hub, Active: s.activeRuns, Checks: s.checksOf, Open: s.openOutputs}
+	watcher := &activity.Watcher{Hub: s.hub, Active: s.activeRuns, Checks: s.checksOfRunID, Open: s.openOutputs}
 	var parts sync.WaitGroup
 	parts.Go(func() { s.hub.Run(work) })
 	parts.Go(func() { watcher.WatchRuns(work) })
@@ -243,7 +243,7 @@ var types = map[string]string{
 // servePages serves the browser's side. An address without a file of its own is a
 // place in the application, which finds its way by itself.
 func servePages(w http.ResponseWriter, r *http.Request) {
-	if isWrite(r) {
+	if mayWrite(r) {
 		rest.Problem(http.StatusMethodNotAllowed, "METHOD_NOT_ALLOWED",
 			"Pages are read only").Suggest("The operations are listed at " + rest.Base + "/openapi.json").WriteTo(w)
 		return

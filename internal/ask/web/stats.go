@@ -39,7 +39,7 @@ type period struct {
 	Clock
 }
 
-func (p period) startOf(now time.Time) (time.Time, *time.Location) {
+func (p period) startOfPeriod(now time.Time) (time.Time, *time.Location) {
 	zone := p.loadLocation()
 	return stats.Since(now, p.Days, zone), zone
 }
@@ -128,14 +128,14 @@ func (s statHandlers) trialStats(context.Context, *rest.Nothing) (*rest.Body[vie
 
 func (s statHandlers) usageStats(ctx context.Context, in *period) (*rest.Body[view.UsageStats], error) {
 	now := time.Now()
-	since, zone := in.startOf(now)
+	since, zone := in.startOfPeriod(now)
 	usage, err := s.o.Store.UsageByDay(ctx, since, now, zone)
 	return rest.Answer(view.UsageStats{Usage: view.NonNil(usage)}), err
 }
 
 func (s statHandlers) throughputStats(ctx context.Context, in *period) (*rest.Body[view.ThroughputStats], error) {
 	now := time.Now()
-	since, zone := in.startOf(now)
+	since, zone := in.startOfPeriod(now)
 	ended, err := s.o.Store.ThroughputByDay(ctx, since, now, zone)
 	return rest.Answer(view.ThroughputStats{Days: view.NonNil(ended)}), err
 }

@@ -49,15 +49,15 @@ func (s *streamHandlers) streamRoutes(api huma.API) {
 			"Last-Event-ID, or in after, which was its last. reset says that too much was missed: load the data anew. " +
 			"dropped says that the reader was too slow, bye that the server ends: in both cases come back.",
 	}
-	events.Responses = streamOf(api, map[string]any{
+	events.Responses = describeStream(api, map[string]any{
 		"hello": view.Hello{}, "journal": hub.Event{}, "case": hub.CaseEvent{}, "activity": view.Activity{}, "output": view.Grown{},
 		"changed": hub.Changed{}, "beat": view.Beat{}, "reset": view.Parting{}, "dropped": view.Parting{}, "bye": view.Parting{},
 	})
 	huma.Register(api, events, s.followEvents)
 }
 
-// streamOf describes a stream: the kinds of its events, and the data of each.
-func streamOf(api huma.API, kinds map[string]any) map[string]*huma.Response {
+// describeStream describes a stream: the kinds of its events, and the data of each.
+func describeStream(api huma.API, kinds map[string]any) map[string]*huma.Response {
 	var one []*huma.Schema
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 		one = append(one, &huma.Schema{Type: huma.TypeObject, Required: []string{"event", "data"},
@@ -80,9 +80,9 @@ type wire struct {
 	out *http.ResponseController
 }
 
-// newWire begins a stream. The limits of time that hold for other requests are
+// newEventStream begins a stream. The limits of time that hold for other requests are
 // lifted; instead each write has one.
-func newWire(c huma.Context) (*wire, *http.Request) {
+func newEventStream(c huma.Context) (*wire, *http.Request) {
 	r, w := humago.Unwrap(c)
 	out := http.NewResponseController(w)
 	_ = out.SetReadDeadline(time.Time{}) // a recorder in a test has none
@@ -93,9 +93,9 @@ func newWire(c huma.Context) (*wire, *http.Request) {
 	return &wire{w, out}, r
 }
 
-// send writes frames and flushes them; an error means that the reader is gone,
+// sendFrames writes frames and flushes them; an error means that the reader is gone,
 // or does not read.
-func (v *wire) send(frames ...hub.Frame) error {
+func (v *wire) sendFrames(frames ...hub.Frame) error {
 	_ = v.out.SetWriteDeadline(time.Now().Add(writeLimit)) // if this fails, so does the write
 	for _, f := range frames {
 		if _, err := v.w.Write(f.Bytes); err != nil {
@@ -144,7 +144,7 @@ func (s *streamHandlers) followEvents(ctx context.Context, in *eventQuery) (*hum
 	return &huma.StreamResponse{Body: func(c huma.Context) {
 		defer s.closeStream()
 		defer s.hub.Leave(r)
-		w, req := newWire(c)
+		w, req := newEventStream(c)
 		s.sendStream(req.Context(), w, r, last, at)
 	}}, nil
 }
@@ -154,7 +154,7 @@ func (s *streamHandlers) followEvents(ctx context.Context, in *eventQuery) (*hum
 func (s *streamHandlers) sendStream(ctx context.Context, w *wire, r *hub.Reader, last string, at hub.Cursor) {
 	hello := hub.NewFrame("", "hello", view.Hello{Cursor: at.String(), Version: s.o.Version, Now: time.Now().UTC()})
 	hello.Bytes = append([]byte("retry: 1000\n"), hello.Bytes...)
-	if w.send(hello) != nil || s.sendMissed(ctx, w, r, last, at) != nil {
+	if w.sendFrames(hello) != nil || s.sendMissed(ctx, w, r, last, at) != nil {
 		return
 	}
 	beat := time.NewTicker(beatEvery)
@@ -164,15 +164,15 @@ func (s *streamHandlers) sendStream(ctx context.Context, w *wire, r *hub.Reader,
 		select {
 		case f, open := <-r.Queue:
 			if !open {
-				_ = w.send(hub.NewFrame("", "dropped",
+				_ = w.sendFrames(hub.NewFrame("", "dropped",
 					view.Parting{Why: "This page is slower than the events; it continues where it was."}))
 				return
 			}
-			err = w.send(f)
+			err = w.sendFrames(f)
 		case <-beat.C:
-			err = w.send(hub.NewFrame("", "beat", view.Beat{Now: time.Now().UTC()}))
+			err = w.sendFrames(hub.NewFrame("", "beat", view.Beat{Now: time.Now().UTC()}))
 		case <-s.closing:
-			_ = w.send(hub.NewFrame("", "bye", view.Parting{Why: "The server ends."}))
+			_ = w.sendFrames(hub.NewFrame("", "bye", view.Parting{Why: "The server ends."}))
 			return
 		case <-ctx.Done():
 			return
@@ -192,7 +192,7 @@ func (s *streamHandlers) sendMissed(ctx context.Context, w *wire, r *hub.Reader,
 	from, ok := hub.ParseCursor(last)
 	missed := until.Event - from.Event + until.Change - from.Change
 	if !ok || from.Event > until.Event || from.Change > until.Change || missed > maxReplay {
-		return w.send(hub.NewFrame(until.String(), "reset", view.Parting{Why: "Too much was missed: load the data anew."}))
+		return w.sendFrames(hub.NewFrame(until.String(), "reset", view.Parting{Why: "Too much was missed: load the data anew."}))
 	}
 	for from != until {
 		frames, next, err := s.hub.Between(ctx, from, until, r.Run)
@@ -200,7 +200,7 @@ func (s *streamHandlers) sendMissed(ctx context.Context, w *wire, r *hub.Reader,
 			s.log.Error("cannot replay events", "error", err)
 			return err
 		}
-		if err := w.send(frames...); err != nil {
+		if err := w.sendFrames(frames...); err != nil {
 			return err
 		}
 		if next == from {

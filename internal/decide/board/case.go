@@ -283,19 +283,19 @@ func Check(c Case) []string {
 		add("the title is empty")
 	case len(c.Title) > MaxTitle:
 		add("the title has %d bytes, at most %d: put the rest into the description", len(c.Title), MaxTitle)
-	case !isLine(c.Title):
+	case !isSingleLine(c.Title):
 		add("the title has control characters or is not UTF-8")
 	}
 	if len(c.Description) > MaxDescription {
 		add("the description has %d bytes, at most %d", len(c.Description), MaxDescription)
-	} else if !isText(c.Description) {
+	} else if !isValidText(c.Description) {
 		add("the description has a NUL character or is not UTF-8")
 	}
 	if len(c.Acceptance) > MaxCriteria {
 		add("%d acceptance criteria, at most %d", len(c.Acceptance), MaxCriteria)
 	}
 	for i, a := range c.Acceptance[:min(len(c.Acceptance), MaxCriteria)] {
-		if len(a) > MaxCriterion || !isText(a) {
+		if len(a) > MaxCriterion || !isValidText(a) {
 			add("acceptance criterion %d is longer than %d bytes or not UTF-8 text", i+1, MaxCriterion)
 		}
 	}
@@ -308,12 +308,12 @@ func Check(c Case) []string {
 		add("%d tags, at most %d", len(c.Tags), MaxTags)
 	}
 	for _, t := range c.Tags[:min(len(c.Tags), MaxTags)] {
-		if len(t) > MaxTag || !isWord(t) {
+		if len(t) > MaxTag || !isSingleWord(t) {
 			add("the tag %q is longer than %d bytes, or has blanks, commas or control characters",
 				cutForMessage(t), MaxTag)
 		}
 	}
-	if len(c.Ref) > MaxRef || !isLine(c.Ref) {
+	if len(c.Ref) > MaxRef || !isSingleLine(c.Ref) {
 		add("the ref %q is longer than %d bytes, or has control characters", cutForMessage(c.Ref), MaxRef)
 	}
 	if len(c.Needs) > MaxNeeds {
@@ -337,17 +337,17 @@ func Check(c Case) []string {
 	return wrong
 }
 
-// isLine: it is UTF-8 without control characters.
-func isLine(s string) bool {
+// isSingleLine: it is UTF-8 without control characters.
+func isSingleLine(s string) bool {
 	breaks := func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, breaks)
 }
 
-func isText(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
+func isValidText(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
 
-func isWord(s string) bool {
+func isSingleWord(s string) bool {
 	separates := func(r rune) bool { return r == ',' || unicode.IsSpace(r) }
-	return isLine(s) && !strings.ContainsFunc(s, separates)
+	return isSingleLine(s) && !strings.ContainsFunc(s, separates)
 }
 
 // cutForMessage cuts a text so that it fits into a message.

@@ -63,8 +63,8 @@ func (e *ProblemsError) add(line int, format string, args ...any) {
 	e.Problems = append(e.Problems, Problem{line, fmt.Sprintf(format, args...)})
 }
 
-// orNil is the error, or a true nil when nothing is wrong.
-func (e *ProblemsError) orNil() error {
+// sortedOrNil is the error, or a true nil when nothing is wrong.
+func (e *ProblemsError) sortedOrNil() error {
 	if len(e.Problems) == 0 {
 		return nil
 	}
@@ -106,7 +106,7 @@ func Resolve(drafts []Draft, known Known) (Added, error) {
 		if err := step(); err != nil {
 			return Added{}, err
 		}
-		if err := r.problems.orNil(); err != nil {
+		if err := r.problems.sortedOrNil(); err != nil {
 			return Added{}, err
 		}
 	}
@@ -306,7 +306,7 @@ func (r *resolver) checkCycles() error {
 		}
 		outside = awaited
 	}
-	path, err := Cycle(starts, func(id string) ([]string, error) { return r.needsOf(id, held, outside) })
+	path, err := Cycle(starts, func(id string) ([]string, error) { return r.needsOfCase(id, held, outside) })
 	if err != nil || path == nil {
 		return err
 	}
@@ -321,7 +321,7 @@ func (r *resolver) checkCycles() error {
 	return nil
 }
 
-func (r *resolver) needsOf(id string, held map[string][]string, outside bool) ([]string, error) {
+func (r *resolver) needsOfCase(id string, held map[string][]string, outside bool) ([]string, error) {
 	i, fresh := r.index[id]
 	if !fresh {
 		if !outside {

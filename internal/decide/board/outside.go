@@ -100,7 +100,7 @@ func (i *Issue) Case() Case {
 	c.Needs = slices.DeleteFunc(c.Needs[:min(len(c.Needs), issueNeeds)], func(ref string) bool { return ref == c.Ref })
 	for _, label := range i.Labels { // none becomes a tag that acts: who sets them need not be who pays
 		tag := strings.Join(strings.FieldsFunc(label, func(r rune) bool { return r == ',' || unicode.IsSpace(r) }), "-")
-		if tag != "" && len(tag) <= MaxTag && isWord(tag) && len(c.Tags) < issueTags && !Acts(tag) {
+		if tag != "" && len(tag) <= MaxTag && isSingleWord(tag) && len(c.Tags) < issueTags && !Acts(tag) {
 			c.Tags = append(c.Tags, tag)
 		}
 	}

@@ -48,12 +48,12 @@ func Parse(text []byte) (List, error) {
 	case len(text) > MaxList:
 		problems.add(0, "the list has %d bytes, at most %d", len(text), MaxList)
 	case !utf8.Valid(text):
-		problems.add(badLine(text), "the text is not UTF-8")
+		problems.add(firstInvalidLine(text), "the text is not UTF-8")
 	case len(start) == 0:
 		problems.add(0, "the list is empty")
 	case start[0] == '{', bytes.HasPrefix(start, []byte("[{")), bytes.HasPrefix(start, []byte("[\n")):
 		list = parseJSON(text, problems)
-	case tableOf(start) != nil:
+	case openTable(start) != nil:
 		list = parseTable(text, problems)
 	default:
 		list = List{Format: Markdown, Drafts: parseMarkdown(string(text), problems)}
@@ -64,7 +64,7 @@ func Parse(text []byte) (List, error) {
 		problems.add(0, "it has no tasks: write '- [ ] title' lines, one JSON object a line, or a table (CSV) "+
 			"whose first line names its columns: title, and id, description, status, priority, labels, parent or needs")
 	}
-	return list, problems.orNil()
+	return list, problems.sortedOrNil()
 }
 
 // parseJSON reads JSON of any kind.
@@ -79,8 +79,8 @@ func parseJSON(text []byte, problems *ProblemsError) List {
 	return parseLines(text, problems)
 }
 
-// badLine is the first line that is not UTF-8.
-func badLine(text []byte) int {
+// firstInvalidLine is the first line that is not UTF-8.
+func firstInvalidLine(text []byte) int {
 	for i, line := range bytes.Split(text, []byte("\n")) {
 		if !utf8.Valid(line) {
 			return i + 1
@@ -239,9 +239,9 @@ func findColumns(head []string) map[string][]int {
 	return at
 }
 
-// tableOf opens a text that begins with the head of a table: a line that names a title and
+// openTable opens a text that begins with the head of a table: a line that names a title and
 // another column, with commas, semicolons or tabs between. Else it is nil.
-func tableOf(text []byte) *csv.Reader {
+func openTable(text []byte) *csv.Reader {
 	line, _, _ := bytes.Cut(bytes.TrimLeft(text, " \t\r\n"), []byte("\n"))
 	for _, comma := range ",;\t" {
 		head := csv.NewReader(bytes.NewReader(line))
@@ -262,7 +262,7 @@ func tableOf(text []byte) *csv.Reader {
 func parseTable(text []byte, problems *ProblemsError) List {
 	list := List{Format: Table}
 	text = bytes.TrimRight(text, " \t\r\n") // with its last row nothing is left
-	r := tableOf(text)
+	r := openTable(text)
 	left, at := map[string]bool{}, map[string]int{}
 	dropped := 0
 	var head []string
@@ -300,7 +300,7 @@ func parseTable(text []byte, problems *ProblemsError) List {
 		default:
 			at[id] = len(list.Drafts)
 			line, _ := r.FieldPos(0)
-			if p := field("priority"); notWhole(p) {
+			if p := field("priority"); isFraction(p) {
 				problems.add(line, "the priority %s is not a whole number", p)
 			}
 			list.Drafts = append(list.Drafts, Draft{Line: line, Case: tableCase(field)})
@@ -322,8 +322,8 @@ func isCancelled(status string) bool {
 	return false
 }
 
-// notWhole reports whether a priority is a number, but no whole one. An unknown word is no number.
-func notWhole(priority string) bool {
+// isFraction reports whether a priority is a number, but no whole one. An unknown word is no number.
+func isFraction(priority string) bool {
 	_, err := strconv.ParseFloat(priority, 64)
 	_, whole := strconv.Atoi(priority)
 	return !errors.Is(err, strconv.ErrSyntax) && whole != nil

@@ -58,7 +58,7 @@ func Propose(text []byte) ([]Draft, error) {
 	if n := len(list.Drafts); n > MaxProposed {
 		problems.add(0, "%d tasks are too many to review; at most %d", n, MaxProposed)
 	}
-	if err := problems.orNil(); err != nil {
+	if err := problems.sortedOrNil(); err != nil {
 		return nil, err
 	}
 	_, err = Resolve(list.Drafts, boardOfAnyID())

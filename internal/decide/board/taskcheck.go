@@ -129,17 +129,17 @@ func faultsOfChecks(key string, list []TaskCheck) (wrong []string) {
 		switch {
 		case c.Command == "":
 			add(i, "has no command")
-		case len(c.Command) > maxCommand, !isText(c.Command):
+		case len(c.Command) > maxCommand, !isValidText(c.Command):
 			add(i, "has a command of more than %d bytes, or one that is not UTF-8 text", maxCommand)
 		}
-		if len(c.Name) > maxCheckName || !isLine(c.Name) {
+		if len(c.Name) > maxCheckName || !isSingleLine(c.Name) {
 			add(i, "has a name of more than %d bytes or lines", maxCheckName)
 		}
 		if names[c.Label()] {
 			add(i, "is repeated: %s", c.Label())
 		}
 		names[c.Label()] = true
-		if len(c.Criterion) > MaxCriterion || !isText(c.Criterion) {
+		if len(c.Criterion) > MaxCriterion || !isValidText(c.Criterion) {
 			add(i, "has a criterion that is longer than %d bytes or not UTF-8 text", MaxCriterion)
 		}
 		if text := faultOfFiles(c.Files); text != "" {
@@ -156,11 +156,11 @@ func faultOfFiles(list map[string]string) string {
 		size += len(name) + len(list[name])
 		first, _, _ := strings.Cut(strings.ToLower(name), "/")
 		own := first == ".git" || first == ".pawl" || path.Base(name) == "pawl.yaml"
-		if own || !filepath.IsLocal(name) || path.Clean(name) != name || !isLine(name) {
+		if own || !filepath.IsLocal(name) || path.Clean(name) != name || !isSingleLine(name) {
 			return fmt.Sprintf("cannot have a file %q: write a path of the project, such as test/accept.sh",
 				cutForMessage(name))
 		}
-		if !isText(list[name]) {
+		if !isValidText(list[name]) {
 			return fmt.Sprintf("has a file %s that is not UTF-8 text", cutForMessage(name))
 		}
 	}

@@ -51,19 +51,19 @@ func wordsTell(said string) failure.Severity {
 	switch {
 	case namesSecurity(said):
 		return failure.Critical
-	case hasWord(said, "style", "nit", "typo", "naming", "formatting", "indentation", "whitespace", "cosmetic"):
+	case hasAnyWord(said, "style", "nit", "typo", "naming", "formatting", "indentation", "whitespace", "cosmetic"):
 		return failure.Low
 	}
 	return failure.Medium
 }
 
 func namesSecurity(said string) bool {
-	return hasWord(said, "security", "vulnerability", "vulnerable", "injection", "xss", "csrf", "ssrf",
+	return hasAnyWord(said, "security", "vulnerability", "vulnerable", "injection", "xss", "csrf", "ssrf",
 		"secret", "secrets", "credential", "credentials", "password", "passwords", "traversal",
 		"unauthenticated", "privilege")
 }
 
-func hasWord(text string, words ...string) bool {
+func hasAnyWord(text string, words ...string) bool {
 	fields := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
 		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz_", r)
 	})
@@ -105,8 +105,8 @@ func (f Finding) String() string {
 		first = ""
 	}
 	if f.HasValuesBeyond(first) {
-		what = fmt.Sprintf("expected %s, received %s", cmp.Or(oneLine(f.Expected), "nothing"),
-			cmp.Or(oneLine(f.Received), "nothing"))
+		what = fmt.Sprintf("expected %s, received %s", cmp.Or(joinLines(f.Expected), "nothing"),
+			cmp.Or(joinLines(f.Received), "nothing"))
 		if first != "" {
 			what = strings.TrimSuffix(first, ":") + ": " + what
 		}
@@ -114,7 +114,7 @@ func (f Finding) String() string {
 	if what != "" {
 		head = append(head, what)
 	}
-	return clipText(oneLine(strings.Join(head, ": ")), maxLine)
+	return clipText(joinLines(strings.Join(head, ": ")), maxLine)
 }
 
 // placeText is file and line, "" when the file is not known or what is said
@@ -148,7 +148,7 @@ func Cut(summary string, found []Finding, limit int) (string, []Finding, int) {
 	return summary, found, 0
 }
 
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+func joinLines(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // clipText shortens s to limit characters, the last of them an ellipsis.
 func clipText(s string, limit int) string {
@@ -228,7 +228,7 @@ func (o *Outcome) Summary() string {
 	default:
 		said, what = "Not verified", mainFinding(o.Failure)
 	}
-	what = oneLine(what)
+	what = joinLines(what)
 	switch {
 	case what == "":
 		return said

@@ -69,8 +69,8 @@ type Offer struct {
 	TestStays bool
 }
 
-// cureOf returns the words for a cause of failure that a person has removed.
-func cureOf(class failure.Class) string {
+// curedCauseText returns the words for a cause of failure that a person has removed.
+func curedCauseText(class failure.Class) string {
 	switch class {
 	case failure.Auth:
 		return "the key or login works now"
@@ -94,7 +94,7 @@ func cureOf(class failure.Class) string {
 func Choices(o Offer) []Choice {
 	var list []Choice
 	if o.Cured != "" {
-		list = append(list, Choice{Text: "Continue: " + cureOf(o.Cured), Do: TryAgain})
+		list = append(list, Choice{Text: "Continue: " + curedCauseText(o.Cured), Do: TryAgain})
 	}
 	list = append(list, Choice{Text: "Try again, with guidance", Do: TryAgain, Advice: true})
 	return append(list, otherChoices(o)...)
@@ -149,14 +149,14 @@ func Ask(attempts int, last Outcome, offer Offer) Question {
 	offer.Green = last.byReview()
 	lead := fmt.Sprintf("After %s", fault.Numbered(attempts, "attempt"))
 	if !last.byReview() {
-		return askTests(lead, last, offer)
+		return askAboutTests(lead, last, offer)
 	}
 	what := last.Said
 	if what == "" && len(last.Found) > 0 {
 		what = last.Found[0].String()
 	}
 	if what != "" {
-		what = ": " + clipText(oneLine(what), maxSummary)
+		what = ": " + clipText(joinLines(what), maxSummary)
 	}
 	if last.Review == Rejected {
 		return Question{lead + ", the tests pass and the review still rejects the work" + what +
@@ -170,12 +170,12 @@ func Ask(attempts int, last Outcome, offer Offer) Question {
 		Choices(offer)}
 }
 
-func askTests(lead string, last Outcome, offer Offer) Question {
+func askAboutTests(lead string, last Outcome, offer Offer) Question {
 	f, ok := findConflict(last.Failure)
 	if !ok {
 		what := "the work still does not pass"
 		if h := mainFinding(last.Failure); h != "" {
-			what += ": " + clipText(oneLine(h), maxSummary)
+			what += ": " + clipText(joinLines(h), maxSummary)
 		}
 		return Question{fmt.Sprintf("%s, %s\n\nHow should it continue?", lead, what), Choices(offer)}
 	}
@@ -183,7 +183,7 @@ func askTests(lead string, last Outcome, offer Offer) Question {
 	if where != "" {
 		where = ": " + clipText(where, maxSummary)
 	}
-	want, got := clipText(oneLine(f.Expected), maxSummary), clipText(oneLine(f.Received), maxSummary)
+	want, got := clipText(joinLines(f.Expected), maxSummary), clipText(joinLines(f.Received), maxSummary)
 	text := fmt.Sprintf("%s, the test still fails%s\n\nThe test expects: %s\nThe code gives: %s\n\nWhich is right?",
 		lead, where, want, got)
 	choices := []Choice{{
@@ -240,13 +240,13 @@ func Pattern(past []Past) string {
 			same++
 		}
 		text := fmt.Sprintf("the same failure %d times in a row", same)
-		if s := oneLine(past[n-1].Summary); s != "" {
+		if s := joinLines(past[n-1].Summary); s != "" {
 			text += ": " + s
 		}
 		return clipText(text, maxLine)
 	case failure.OscillationPattern:
 		return clipText(fmt.Sprintf("two failures alternate: %s / %s",
-			oneLine(past[n-2].Summary), oneLine(past[n-1].Summary)), maxLine)
+			joinLines(past[n-2].Summary), joinLines(past[n-1].Summary)), maxLine)
 	case failure.ConsistentFailure:
 		if where := sameWhere(past); where != "" {
 			return where
@@ -265,5 +265,5 @@ func sameWhere(past []Past) string {
 	if len(past) < 2 || slices.ContainsFunc(past, elsewhere) {
 		return ""
 	}
-	return clipText(fmt.Sprintf("always %s, in different forms", oneLine(past[0].Where)), maxLine)
+	return clipText(fmt.Sprintf("always %s, in different forms", joinLines(past[0].Where)), maxLine)
 }

@@ -142,7 +142,7 @@ func (r *reviewReader) readLine(l string) {
 	case said == "", rule().MatchString(said) && !strings.Contains(said, "|"):
 		r.blank, r.table = true, nil
 		return
-	case r.readRow(said):
+	case r.readTableRow(said):
 	case r.readThread(said):
 	case r.listedPoint(l, said):
 	case r.readHeading(said):
@@ -186,7 +186,7 @@ func (r *reviewReader) readFence(t string) bool {
 		r.fence = ""
 	case r.fence != "":
 		if r.shown && r.hidden == 0 {
-			r.open.addLine(t)
+			r.open.appendFindingLine(t)
 		}
 	case mark == "```" || mark == "~~~":
 		r.fence = mark
@@ -194,7 +194,7 @@ func (r *reviewReader) readFence(t string) bool {
 			r.beginFinding(r.head, false)
 		}
 		if r.shown = r.open != nil && strings.HasPrefix(strings.TrimLeft(t, "`~"), "suggestion"); r.shown {
-			r.open.addLine("suggested:")
+			r.open.appendFindingLine("suggested:")
 		}
 		r.head, r.table = "", nil
 	default:
@@ -243,7 +243,7 @@ func (r *reviewReader) beginFinding(said string, listed bool) *draft {
 	if !r.in.skip {
 		r.drafts = append(r.drafts, d)
 	}
-	d.setText(said)
+	d.setFindingText(said)
 	return d
 }
 
@@ -266,7 +266,7 @@ func (r *reviewReader) listedPoint(l, said string) bool {
 		r.open, r.indent = &draft{}, len(m[1])
 	case ok && r.open != nil && r.open.setField(name, value, below):
 	case below:
-		r.open.addLine(bare)
+		r.open.appendFindingLine(bare)
 	case strings.HasSuffix(bare, ":") || places.IsFile(strings.Trim(bare, "`")):
 		r.readHeading("# " + bare)
 	default:
@@ -297,10 +297,10 @@ func (r *reviewReader) readSentence(l, said string) {
 		r.next.file, r.next.line = at.File, at.Line
 	case r.severityAlone(said):
 	case r.explainsLabelled(bare):
-		r.open.addLine(bare)
+		r.open.appendFindingLine(bare)
 	case indented, r.open != nil && !r.blank && continuesSentence(r.lines[r.i-1], bare), r.open != nil &&
 		r.open.title != "":
-		r.open.addLine(bare)
+		r.open.appendFindingLine(bare)
 	default:
 		r.beginFinding(said, false)
 	}
@@ -315,7 +315,7 @@ func (r *reviewReader) explainsLabelled(said string) bool {
 	if !o.labelled || o.praised || o.listed || o.title != "" {
 		return false
 	}
-	_, severity := labelOf(said)
+	_, severity := cutSeverityLabel(said)
 	return severity == "" && !another().MatchString(said)
 }
 
@@ -356,21 +356,21 @@ func continuesSentence(above, said string) bool {
 	if above == "" || strings.ContainsAny(above[len(above)-1:], ".!?:;>`") || strings.ContainsAny(above[:1], "#|") {
 		return false
 	}
-	_, severity := labelOf(said)
+	_, severity := cutSeverityLabel(said)
 	if m := namedPlace().FindStringIndex(said); len(m) > 0 && m[0] == 0 {
 		return false
 	}
 	return severity == "" && (len(above) >= 60 || len(above) >= 30 && words.IsLower(said[0]))
 }
 
-// setText takes the text of a finding, its label and its place off it.
-func (d *draft) setText(said string) {
+// setFindingText takes the text of a finding, its label and its place off it.
+func (d *draft) setFindingText(said string) {
 	if bare := lineLabel().ReplaceAllString(said, ""); strings.HasPrefix(bare, "**") && strings.HasSuffix(bare, "**") {
 		d.title = unmarkedText(bare)
 	}
 	said = unmarkedText(said)
 	if m := namedPlace().FindStringSubmatchIndex(said); len(m) > 0 && strings.TrimSpace(said[:m[0]]) == "" {
-		d.standAt(said, m)
+		d.setPlaceFromMatch(said, m)
 		said = trimJoint(said[m[1]:])
 	} else if m := lineLabel().FindStringSubmatch(said); m != nil && d.File != "" {
 		d.Line, _ = words.Number(m[1]+m[2], 0)
@@ -383,7 +383,7 @@ func (d *draft) setText(said string) {
 		}
 	}
 	for range 3 { // "🔴 [P0] **bug**: …"
-		rest, severity := labelOf(said)
+		rest, severity := cutSeverityLabel(said)
 		if rest == said {
 			break
 		}
@@ -396,7 +396,7 @@ func (d *draft) setText(said string) {
 		said = rest
 	}
 	if m := namedPlace().FindStringSubmatchIndex(said); m != nil {
-		d.standAt(said, m)
+		d.setPlaceFromMatch(said, m)
 		if m[0] == 0 {
 			said = trimJoint(said[m[1]:])
 		}
@@ -404,7 +404,7 @@ func (d *draft) setText(said string) {
 	d.Message = words.Cut(said, maxFinding)
 }
 
-func (d *draft) standAt(said string, m []int) {
+func (d *draft) setPlaceFromMatch(said string, m []int) {
 	d.File = strings.TrimPrefix(said[m[2]:m[3]], "./")
 	d.Line, _ = words.Number(said, m[4])
 	if d.Column = 0; m[6] >= 0 {
@@ -414,8 +414,8 @@ func (d *draft) standAt(said string, m []int) {
 
 func (d *draft) setPlace(at places.Place) { d.File, d.Line, d.Column = at.File, at.Line, at.Col }
 
-// addLine adds a line below the first.
-func (d *draft) addLine(said string) {
+// appendFindingLine adds a line below the first.
+func (d *draft) appendFindingLine(said string) {
 	if d.title != "" && len(d.Message) == 0 {
 		d.Message = d.title
 	}
@@ -423,7 +423,7 @@ func (d *draft) addLine(said string) {
 		d.Message = words.Cut(strings.TrimSpace(d.Message+"\n"+strings.TrimSpace(said)), maxFinding)
 	}
 	if m := namedPlace().FindStringSubmatchIndex(said); m != nil && d.File == "" {
-		d.standAt(said, m)
+		d.setPlaceFromMatch(said, m)
 	}
 }
 
@@ -470,7 +470,7 @@ func placeAlone(said string) (places.Place, bool) {
 	m := namedPlace().FindStringSubmatchIndex(said)
 	if len(m) > 0 && strings.Trim(said[:m[0]]+said[m[1]:], " :*`") == "" {
 		var d draft
-		d.standAt(said, m)
+		d.setPlaceFromMatch(said, m)
 		return places.Place{File: d.File, Line: d.Line, Col: d.Column}, true
 	}
 	return places.Place{}, false

@@ -63,7 +63,7 @@ func (d *draft) setField(name, value string, below bool) bool {
 		if name != "issue" && name != "problem" && name != "finding" && name != "title" && name != "description" {
 			value = name + ": " + value
 		}
-		d.addLine(value)
+		d.appendFindingLine(value)
 	}
 	d.fields = true
 	return true

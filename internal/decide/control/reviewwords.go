@@ -62,14 +62,14 @@ func patternNamed(name string) func() *regexp.Regexp {
 	})
 }
 
-func wordSet(name string) func() map[string]bool {
+func lazyWordSet(name string) func() map[string]bool {
 	return sync.OnceValue(func() map[string]bool {
 		return lists.Set(strings.Fields(strings.Join(reviewWords().Words[name], " ")))
 	})
 }
 
-// cutMark takes the sign off that said begins with, and says how severe it says that a finding is.
-func cutMark(said string) (rest string, severity failure.Severity) {
+// cutSeverityMark takes the sign off that said begins with, and says how severe it says that a finding is.
+func cutSeverityMark(said string) (rest string, severity failure.Severity) {
 	for sign, severity := range reviewWords().marks {
 		if rest, is := strings.CutPrefix(said, sign); is {
 			return rest, severity
@@ -82,11 +82,11 @@ func cutMark(said string) (rest string, severity failure.Severity) {
 // "High - …", "P1 …", "`nit` …".
 var labelForm = patternNamed("labelForm")
 
-// labelOf takes the label off a finding and says how severe it is; praiseLabel for praise.
-func labelOf(said string) (rest string, severity failure.Severity) {
-	if rest, s := cutMark(said); s != "" {
+// cutSeverityLabel takes the label off a finding and says how severe it is; praiseLabel for praise.
+func cutSeverityLabel(said string) (rest string, severity failure.Severity) {
+	if rest, s := cutSeverityMark(said); s != "" {
 		for next := s; next != ""; {
-			rest, next = cutMark(rest)
+			rest, next = cutSeverityMark(rest)
 		}
 		return strings.TrimLeft(rest, "\ufe0f "), s
 	}
@@ -217,7 +217,7 @@ func (r *reviewReader) readHeading(said string) bool {
 	}
 	colon := strings.HasSuffix(said, ":")
 	if colon && !marked && !bold && r.open != nil && r.open.title != "" && r.codeFollows() {
-		r.open.addLine(unmarkedText(said))
+		r.open.appendFindingLine(unmarkedText(said))
 		return true
 	}
 	if !marked && !bold && !colon {
@@ -229,7 +229,7 @@ func (r *reviewReader) readHeading(said string) bool {
 	rest := title[len(number):]
 	r.table, r.blank = nil, false
 	file := strings.Trim(rest, "` ")
-	named, severity := labelOf(rest)
+	named, severity := cutSeverityLabel(rest)
 	topic := plainWords(rest)
 	switch s, plain := headSeverity(rest); {
 	case machine().MatchString(rest), strengths().MatchString(topic) && !words.Has(topic, "but ", "not ") &&
@@ -293,19 +293,19 @@ func headSeverity(title string) (s failure.Severity, plain bool) {
 	} else if whole, ok := knownSeverities()[name]; ok {
 		s = whole
 	}
-	if _, severity := cutMark(title); s == "" {
+	if _, severity := cutSeverityMark(title); s == "" {
 		s = severity
 	}
 	return s, s != "" && left == 0
 }
 
-var headWords = wordSet("headWords")
+var headWords = lazyWordSet("headWords")
 
 // This file reads tables of findings.
 
-// readRow reads a row of a table of findings.
-func (r *reviewReader) readRow(said string) bool {
-	cells := cellsOf(said)
+// readTableRow reads a row of a table of findings.
+func (r *reviewReader) readTableRow(said string) bool {
+	cells := splitTableCells(said)
 	if len(cells) < 2 {
 		return false
 	}
@@ -320,13 +320,13 @@ func (r *reviewReader) readRow(said string) bool {
 		return true
 	}
 	if asksInTable(r.table) || r.in.severity != "" {
-		r.cellsSay(cells)
+		r.addRowFinding(cells)
 	}
 	r.open = nil
 	return true
 }
 
-func cellsOf(said string) []string {
+func splitTableCells(said string) []string {
 	if !strings.Contains(said, "|") {
 		return nil
 	}
@@ -335,11 +335,11 @@ func cellsOf(said string) []string {
 }
 
 var (
-	severityHeads = wordSet("severityHeads")
-	statusHeads   = wordSet("statusHeads")
-	countHeads    = wordSet("countHeads")
-	askingHeads   = wordSet("askingHeads")
-	wellWords     = wordSet("wellWords")
+	severityHeads = lazyWordSet("severityHeads")
+	statusHeads   = lazyWordSet("statusHeads")
+	countHeads    = lazyWordSet("countHeads")
+	askingHeads   = lazyWordSet("askingHeads")
+	wellWords     = lazyWordSet("wellWords")
 )
 
 // asksInTable reports whether a table with these heads lists findings, and not what a change does.
@@ -350,7 +350,7 @@ func asksInTable(heads []string) bool {
 	})
 }
 
-func (r *reviewReader) cellsSay(cells []string) {
+func (r *reviewReader) addRowFinding(cells []string) {
 	d := draft{}
 	var said []string
 	for i, c := range cells {

@@ -40,8 +40,8 @@ var advices = sync.OnceValue(func() (table struct {
 
 var unnamed = lazy.Regexp(`\{(.*?)\}`)
 
-// formOf is the form of a failure that has advice of its own; "" for the class's.
-func formOf(c Class, k Kind, source, subject string) string {
+// adviceFormOf is the form of a failure that has advice of its own; "" for the class's.
+func adviceFormOf(c Class, k Kind, source, subject string) string {
 	switch {
 	case c == MissingCommand && k == Work && strings.Contains(subject, "/"):
 		return "path"
@@ -77,7 +77,7 @@ func actionsFor(v verdict, k Kind, source, subject string, t printed.Text) []str
 			return l.Actions
 		}
 	}
-	a, known := table.Classes[string(v.class)+"/"+formOf(v.class, k, source, subject)]
+	a, known := table.Classes[string(v.class)+"/"+adviceFormOf(v.class, k, source, subject)]
 	if !known {
 		a = table.Classes[string(v.class)]
 	}
@@ -99,7 +99,7 @@ func subjectOf(c Class, l string) string {
 	case MissingCommand:
 		return missingCommand(l)
 	case PortConflict:
-		return portIn(l)
+		return portInLine(l)
 	case ResourceExhausted:
 		return resourceOf(l)
 	case Dependency:
@@ -126,21 +126,21 @@ func missingCommand(l string) string {
 		return name
 	}
 	if i := strings.Index(l, "spawn "); i >= 0 {
-		return nameOnly(strings.Fields(l[i+6:] + " .")[0])
+		return nameOrNothing(strings.Fields(l[i+6:] + " .")[0])
 	}
 	for _, end := range []string{": command not found", ": not found", ": No such file", " : commande introuvable",
 		": commande introuvable", ": orden no encontrada", ": Befehl nicht gefunden", ": 未找到命令"} {
 		if i := strings.Index(l, end); i > 0 {
 			head := strings.TrimRight(l[:i], " ")
-			return nameOnly(head[strings.LastIndexAny(head, " :")+1:])
+			return nameOrNothing(head[strings.LastIndexAny(head, " :")+1:])
 		}
 	}
 	return ""
 }
 
-// portIn: "address already in use :::3000", "Bind for 0.0.0.0:5432 failed",
+// portInLine: "address already in use :::3000", "Bind for 0.0.0.0:5432 failed",
 // "listen tcp 127.0.0.1:8080: bind: …", "port 3000 is in use".
-func portIn(l string) string {
+func portInLine(l string) string {
 	for at := range len(l) {
 		named := l[at] == ' ' && at >= 4 && strings.EqualFold(l[at-4:at], "port")
 		if l[at] != ':' && !named {
@@ -197,8 +197,8 @@ func quotedAfter(l string, list ...string) string {
 	return ""
 }
 
-// nameOnly returns s if it is the name of a command or a path, else "".
-func nameOnly(s string) string {
+// nameOrNothing returns s if it is the name of a command or a path, else "".
+func nameOrNothing(s string) string {
 	s = strings.Trim(s, "'\"`")
 	if s == "" || len(s) > 100 || strings.ContainsAny(s, "(){}<>|;&$") {
 		return ""
@@ -206,10 +206,10 @@ func nameOnly(s string) string {
 	return s
 }
 
-// kindOf says who has to act. Transient is narrower than [Transient]: a quota
+// kindOfFailure says who has to act. Transient is narrower than [Transient]: a quota
 // that resets at a known time is waited for, but a retry within minutes does
 // not pass.
-func kindOf(e Evidence, c Class, f flag, waits bool) (kind Kind, transient bool) {
+func kindOfFailure(e Evidence, c Class, f flag, waits bool) (kind Kind, transient bool) {
 	if f&machine != 0 {
 		return Permanent, false
 	}

@@ -75,8 +75,8 @@ func judgeOutput(e Evidence, h *hits, out printed.Reading) verdict {
 	if out.Prose || polite {
 		return judgeProse(h)
 	}
-	v := byWords(h, func(Class) bool { return true })
-	v = h.placeMissingCommand(byExit(e).orHeavier(v))
+	v := verdictByWords(h, func(Class) bool { return true })
+	v = h.placeMissingCommand(verdictByExit(e).orHeavier(v))
 	if typed := byTypedErrors(e); typed.typed != nil {
 		v = typed.orHeavier(v)
 	}
@@ -123,22 +123,22 @@ func (e Evidence) exitedCleanly() bool {
 // says that there is nothing to do. The problems that it talks about did not stop it.
 func (h *hits) endsPolitely() bool {
 	from := closingLines(h.t)
-	return h.lastHit(func(r *rule) bool { return r.Class == NoProgress && r.Weight < 70 }, from) != nil
+	return h.lastHitSince(func(r *rule) bool { return r.Class == NoProgress && r.Weight < 70 }, from) != nil
 }
 
 // judgeProse reads the last message of an agent that reported no error: it waits
 // for a permission, or it did nothing.
 func judgeProse(h *hits) verdict {
-	v := verdict{class: NoProgress, weight: 30, line: max(0, lastLine(h.t))}
-	told := byWords(h, func(c Class) bool { return c == Permission || c == NoProgress })
+	v := verdict{class: NoProgress, weight: 30, line: max(0, lastFilledLine(h.t))}
+	told := verdictByWords(h, func(c Class) bool { return c == Permission || c == NoProgress })
 	if told.class == Permission && told.weight < 80 { // it talks about a permission
-		told = byWords(h, func(c Class) bool { return c == NoProgress })
+		told = verdictByWords(h, func(c Class) bool { return c == NoProgress })
 	}
 	return v.orHeavier(told)
 }
 
-// byExit reads how the process ended.
-func byExit(e Evidence) verdict {
+// verdictByExit reads how the process ended.
+func verdictByExit(e Evidence) verdict {
 	at := func(c Class, weight int, f flag) verdict {
 		return verdict{class: c, weight: weight, flags: f, line: -1}
 	}
@@ -176,11 +176,11 @@ const (
 	warningPenalty = 45
 )
 
-// byWords weighs the places at which rules of the asked classes hold.
-func byWords(h *hits, asked func(Class) bool) verdict {
+// verdictByWords weighs the places at which rules of the asked classes hold.
+func verdictByWords(h *hits, asked func(Class) bool) verdict {
 	v := verdict{class: Unknown, line: -1}
 	closingFrom := closingLines(h.t)
-	loads := h.lastHit(func(r *rule) bool { return r.Flags&loading != 0 }, 0) != nil
+	loads := h.lastHitSince(func(r *rule) bool { return r.Flags&loading != 0 }, 0) != nil
 	for _, one := range h.heavy {
 		r := one.rule
 		w := r.Weight
@@ -204,18 +204,18 @@ func byWords(h *hits, asked func(Class) bool) verdict {
 		}
 		later := w == v.weight && one.line > v.line
 		heavier := w > v.weight || later
-		if w > 0 && heavier && h.holdsAt(one) {
+		if w > 0 && heavier && h.ruleHoldsAt(one) {
 			v = verdict{class: r.Class, weight: w, flags: r.Flags, line: one.line}
 		}
 	}
 	return correctVerdict(h, v)
 }
 
-// lastHit returns the last hit in the lines from the given one on whose rule is asked for and
+// lastHitSince returns the last hit in the lines from the given one on whose rule is asked for and
 // holds, or nil.
-func (h *hits) lastHit(asked func(r *rule) bool, from int) *hit {
+func (h *hits) lastHitSince(asked func(r *rule) bool, from int) *hit {
 	for _, one := range slices.Backward(h.all) {
-		if one.line >= from && asked(one.rule) && h.holdsAt(one) {
+		if one.line >= from && asked(one.rule) && h.ruleHoldsAt(one) {
 			return one
 		}
 	}
@@ -232,21 +232,21 @@ func correctVerdict(h *hits, v verdict) verdict {
 	}
 	if v.class == Permission && v.weight <= 78 {
 		// The rights of files have no status of HTTP.
-		if h.lastHit(func(r *rule) bool { return r.Class == Auth && r.Weight == 76 }, 0) != nil {
+		if h.lastHitSince(func(r *rule) bool { return r.Class == Auth && r.Weight == 76 }, 0) != nil {
 			return verdict{class: Auth, weight: v.weight, line: v.line}
 		}
 	}
 	if v.class == Dependency && fetchesPackage(h.t.LineAt(v.line)) {
 		// A package that could not be fetched is not a package that is not there.
 		refused := func(r *rule) bool { return slices.Contains([]Class{Network, RateLimit}, r.Class) && r.Weight >= 70 }
-		if away := h.lastHit(refused, 0); away != nil {
+		if away := h.lastHitSince(refused, 0); away != nil {
 			return verdict{class: away.rule.Class, weight: v.weight, flags: away.rule.Flags, line: away.line}
 		}
 	}
 	if v.class == Validation && words.Has(h.t.LineAt(v.line), "load config", "loading config") {
 		// What the configuration needs is the cause.
 		missing := func(r *rule) bool { return r.Class == Dependency && r.Weight >= 84 }
-		if needs := h.lastHit(missing, v.line); needs != nil {
+		if needs := h.lastHitSince(missing, v.line); needs != nil {
 			return verdict{class: Dependency, weight: 90, line: needs.line}
 		}
 	}
@@ -265,7 +265,7 @@ const suiteWeight = 84
 func (h *hits) testVerdict() *hit {
 	for _, one := range slices.Backward(h.all) {
 		suite := one.rule.Class == TestFailure && one.rule.Weight >= suiteWeight
-		if suite && h.holdsAt(one) && !isWarning(h.t.LineAt(one.line)) {
+		if suite && h.ruleHoldsAt(one) && !isWarning(h.t.LineAt(one.line)) {
 			return one
 		}
 	}
@@ -339,7 +339,7 @@ func closingLines(t printed.Text) int {
 	return 0
 }
 
-func lastLine(t printed.Text) int {
+func lastFilledLine(t printed.Text) int {
 	for i := t.LineCount() - 1; i >= 0; i-- {
 		if strings.TrimSpace(t.LineAt(i)) != "" {
 			return i

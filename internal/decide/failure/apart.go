@@ -75,7 +75,7 @@ func (o *outline) recordAt(i int) string {
 // withoutNumber returns line i without its number in the list below the name of a file.
 func (o *outline) withoutNumber(i int) string {
 	said := o.textAt(i)
-	_, _, end := rowIn(said)
+	_, _, end := parseLineColumn(said)
 	if _, ok := o.rowPlace(i); ok && end > 0 {
 		return said[end:]
 	}
@@ -85,7 +85,7 @@ func (o *outline) withoutNumber(i int) string {
 // rowPlace returns the place of line i in the file whose name stands above the list that it is in.
 func (o *outline) rowPlace(i int) (places.Place, bool) {
 	deep, said := splitIndent(o.t.LineAt(i))
-	line, col, end := rowIn(said)
+	line, col, end := parseLineColumn(said)
 	if end == 0 || deep == 0 {
 		return places.Place{}, false
 	}
@@ -186,9 +186,9 @@ func (o *outline) comparedValues(i int) (want, got string) {
 // message".
 var rowForm = lazy.Regexp(`^[^\pL\d]{0,4}(?:L|[Ll]ine |[Rr]ow )?(\d{1,6})(?::(\d{1,6})(?:-\d+:\d+)?)?(?:[:|)]| ?\||[ \t]+)[^\d]`)
 
-// rowIn reads the line and the column that said begins with; end is 0 for none. A number
+// parseLineColumn reads the line and the column that said begins with; end is 0 for none. A number
 // without a column is a count, where only a blank follows.
-func rowIn(said string) (line, col, end int) {
+func parseLineColumn(said string) (line, col, end int) {
 	m := rowForm().FindStringSubmatchIndex(said)
 	if len(m) == 0 || m[4] < 0 && said[m[3]] == ' ' && said[m[3]+1] != ' ' && said[m[3]+1] != '|' {
 		return 0, 0, 0
@@ -213,12 +213,12 @@ func (o *outline) explainLoads(items []Item) []Item {
 		if !places.IsFile(file) || !loaderSays().MatchString(it.Message) {
 			continue
 		}
-		i := o.thrownIn(path.Base(file))
+		i := o.exceptionLineIn(path.Base(file))
 		if i < 0 {
 			continue
 		}
 		it.Message, it.File, it.Line, it.Column = o.textAt(i), file, 0, 0
-		if p, ok := o.thrownAt(i); ok {
+		if p, ok := o.placeOfException(i); ok {
 			it.File, it.Line, it.Column = p.File, p.Line, p.Col
 		} else if from := importingFile(it.Message); from != "" {
 			it.File = from
@@ -239,8 +239,8 @@ func importingFile(said string) string {
 	return ""
 }
 
-// thrownIn is the line of the first exception beside which a file is named; -1 for none.
-func (o *outline) thrownIn(file string) int {
+// exceptionLineIn is the line of the first exception beside which a file is named; -1 for none.
+func (o *outline) exceptionLineIn(file string) int {
 	for i := range o.parts {
 		if !exception().MatchString(o.textAt(i)) {
 			continue
@@ -254,8 +254,9 @@ func (o *outline) thrownIn(file string) int {
 	return -1
 }
 
-// thrownAt is the place of the project at which an exception of line i was thrown: the first of the calls below it.
-func (o *outline) thrownAt(i int) (places.Place, bool) {
+// placeOfException is the place of the project at which an exception of line i was thrown: the first of the calls below
+// it.
+func (o *outline) placeOfException(i int) (places.Place, bool) {
 	for j := i + 1; j < min(o.t.LineCount(), i+2*aroundMax) && o.textAt(j) != ""; j++ {
 		if p, ok := places.In(o.textAt(j)); ok && !places.IsForeign(p.File) {
 			return p, true

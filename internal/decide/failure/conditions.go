@@ -105,7 +105,7 @@ func isSourceRemark(l string) bool {
 		return false
 	}
 	// Go says at the place of an import what it could not get.
-	return at.Col > 0 && extOf(at.File) != "go" && strings.HasPrefix(at.Rest, ": ") ||
+	return at.Col > 0 && extension(at.File) != "go" && strings.HasPrefix(at.Rest, ": ") ||
 		strings.HasPrefix(at.Rest, ":\t") || quoted().MatchString(strings.TrimLeft(at.Rest, ": ")) ||
 		strings.HasPrefix(strings.TrimLeft(at.Rest, ": \t"), "//")
 }
@@ -118,7 +118,7 @@ func (p *spot) isPartOfName() bool {
 		return false
 	}
 	if strings.IndexByte(p.l[p.at:end], ' ') < 0 {
-		if p.inName() || p.namesFile() {
+		if p.continuesName() || p.namesFile() {
 			return true
 		}
 	}
@@ -142,8 +142,8 @@ func (p *spot) isPartOfName() bool {
 	return false
 }
 
-// inName reports whether the phrase continues a path or an identifier.
-func (p *spot) inName() bool {
+// continuesName reports whether the phrase continues a path or an identifier.
+func (p *spot) continuesName() bool {
 	from := p.at
 	for from > 0 && strings.IndexByte(" \t\"'`(,;=[", p.l[from-1]) < 0 {
 		from--
@@ -256,16 +256,16 @@ var compiledExtensions = words.Set("c cc cpp cxx h hpp hh m mm cu f90 f95 f for 
 	"zig d nim cr gleam vala ml mli proto adb ads pas dart groovy sol erl hrl")
 
 // isCompiledFile decides by the extension.
-func isCompiledFile(file string) bool { return compiledExtensions()[extOf(file)] }
+func isCompiledFile(file string) bool { return compiledExtensions()[extension(file)] }
 
-func extOf(file string) string { return strings.ToLower(file[strings.LastIndexByte(file, '.')+1:]) }
+func extension(file string) string { return strings.ToLower(file[strings.LastIndexByte(file, '.')+1:]) }
 
 // goProblem holds on a line of the Go compiler or vet, "a.go:3:5: message" or
 // "vet: a.go:3:5: message", whose message holds one of the list.
 func goProblem(p spot, list []string) bool {
 	at, ok := places.In(p.l)
 	behind := at.From > 0 && p.l[:at.From] != "vet: "
-	if !ok || extOf(at.File) != "go" || behind {
+	if !ok || extension(at.File) != "go" || behind {
 		return false
 	}
 	return !lintName().MatchString(at.Rest) && words.HasAny(words.Small(at.Rest), list)
@@ -283,7 +283,7 @@ func lintLine(p spot) bool {
 // isArrowTo reports whether the line is " --> file:3:5" and its file has one of the extensions.
 func isArrowTo(p spot, extensions []string) bool {
 	at, ok := places.In(p.l)
-	return ok && startsLine(p) && slices.Contains(extensions, extOf(at.File))
+	return ok && startsLine(p) && slices.Contains(extensions, extension(at.File))
 }
 
 // isBelowOne reports whether the line above begins with one of the list.
@@ -369,9 +369,9 @@ func hasStatusBehind(p spot, args []string) bool {
 	return false
 }
 
-// untilOf says until when the provider named a wait: typed, else in the words
+// waitUntilOf says until when the provider named a wait: typed, else in the words
 // of the message that decided.
-func untilOf(e Evidence, t printed.Text, v verdict) time.Time {
+func waitUntilOf(e Evidence, t printed.Text, v verdict) time.Time {
 	if a := v.typed; a != nil {
 		switch {
 		case !a.ResetAt.IsZero():

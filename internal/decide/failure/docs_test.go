@@ -36,7 +36,7 @@ func kindsOf(c Class) []Kind {
 	for _, source := range []string{"agent", "gate"} {
 		for _, f := range flags {
 			for _, waits := range []bool{false, c == QuotaExhausted} {
-				k, _ := kindOf(Evidence{Source: source}, c, f, waits)
+				k, _ := kindOfFailure(Evidence{Source: source}, c, f, waits)
 				found[k] = true
 			}
 		}

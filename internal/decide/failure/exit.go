@@ -19,14 +19,14 @@ func ExitStatus(output string) (int, bool) {
 			continue
 		}
 		seen++
-		if n, ok := exitIn(l); ok {
+		if n, ok := exitStatusIn(l); ok {
 			return n, true
 		}
 	}
 	return 0, false
 }
 
-func exitIn(l string) (int, bool) {
+func exitStatusIn(l string) (int, bool) {
 	small := words.Small(l)
 	for _, w := range []string{
 		"process completed with exit code ", "job failed: exit code ",
@@ -52,7 +52,7 @@ func exitIn(l string) (int, bool) {
 func byTypedErrors(e Evidence) verdict {
 	v := verdict{class: Unknown, line: -1}
 	for i := len(e.Errors) - 1; i >= 0; i-- {
-		c := classOf(e.Errors[i])
+		c := classOfAPIError(e.Errors[i])
 		if c == Unknown {
 			continue
 		}
@@ -83,9 +83,9 @@ func isProviderFault(c Class) bool {
 // works again.
 func withResetTime(e Evidence, n int) *APIError {
 	err := e.Errors[n]
-	class := classOf(err)
+	class := classOfAPIError(err)
 	for i := n - 1; i >= 0 && err.RetryAfter == 0 && err.ResetAt.IsZero(); i-- {
-		if past := e.Errors[i]; classOf(past) == class && past.ResetAt.After(e.Now) {
+		if past := e.Errors[i]; classOfAPIError(past) == class && past.ResetAt.After(e.Now) {
 			err.ResetAt = past.ResetAt
 		}
 	}
@@ -111,15 +111,15 @@ func untypedMessage(e Evidence) string {
 // for that, and only say it.
 func setupError(a APIError) bool {
 	hits := findHits(printed.Split(words.Cut(a.Message, 2000)))
-	isSaid := byWords(hits, func(c Class) bool { return c == Validation }).flags&setup != 0
+	isSaid := verdictByWords(hits, func(c Class) bool { return c == Validation }).flags&setup != 0
 	return isSaid || a.Status == 404 || words.Has(a.Type, "not_found", "certificate_error", "redirect")
 }
 
-// classOf reads one typed error: first what it is about, then the provider's
+// classOfAPIError reads one typed error: first what it is about, then the provider's
 // word for it, then the status.
-func classOf(a APIError) Class {
+func classOfAPIError(a APIError) Class {
 	typ := strings.ToLower(a.Type)
-	if c := byStop(typ); c != Unknown {
+	if c := classByStopReason(typ); c != Unknown {
 		return c
 	}
 	if typ == "stream_broken" || words.Has(a.Message, "empty or malformed response") {
@@ -150,12 +150,12 @@ func classOf(a APIError) Class {
 	case words.Has(typ, "max_turns", "turnlimit"):
 		return NoProgress
 	}
-	return byStatus(a.Status)
+	return classByStatus(a.Status)
 }
 
-// byStop reads the word for an answer that ended without being one: pawl's own,
+// classByStopReason reads the word for an answer that ended without being one: pawl's own,
 // or a provider's reason to stop.
-func byStop(typ string) Class {
+func classByStopReason(typ string) Class {
 	switch typ {
 	case string(RefusedByModel), "refusal", "content_filter", "content_policy_violation", "prohibited_content":
 		return RefusedByModel
@@ -173,14 +173,14 @@ func byStop(typ string) Class {
 // rate (429), a prompt that is too long and a bad request (400).
 func byMessage(a APIError) Class {
 	h := findHits(printed.Split(a.Type + " " + words.Cut(a.Message, 2000)))
-	best := byWords(h, func(c Class) bool { return c == QuotaExhausted || c == ContextLength || c == RateLimit })
+	best := verdictByWords(h, func(c Class) bool { return c == QuotaExhausted || c == ContextLength || c == RateLimit })
 	if best.class == ContextLength && a.Status >= 500 {
 		return Unknown
 	}
 	return best.class
 }
 
-func byStatus(status int) Class {
+func classByStatus(status int) Class {
 	switch {
 	case status == 401 || status == 403 || status == 407:
 		return Auth

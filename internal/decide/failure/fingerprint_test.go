@@ -191,7 +191,7 @@ func FuzzPrefix(f *testing.F) {
 func FuzzScanner(f *testing.F) {
 	f.Add("ERROR: Connection refused; read timeout, ReadTimeoutError 429")
 	f.Fuzz(func(t *testing.T, s string) {
-		phrases().eachHit(s, words.Small(s), func(owner *rule, from, to int) {
+		phrases().eachWordHit(s, words.Small(s), func(owner *rule, from, to int) {
 			if from < 0 || to > len(s) || from >= to || owner == nil {
 				t.Fatalf("%q: %d..%d of rule %v", s, from, to, owner)
 			}

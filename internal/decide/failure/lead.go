@@ -38,7 +38,7 @@ func (o *outline) isCertain(v verdict, items []Item) bool {
 func (o *outline) leadItems(items []Item, at int) ([]Item, int) {
 	chosen := at
 	if len(items) > 0 {
-		chosen = o.lineOf(items[0], at)
+		chosen = o.lineOfItem(items[0], at)
 	}
 	best := o.clearestLine(chosen)
 	if best == chosen {
@@ -67,8 +67,8 @@ func firstLine(message string) string {
 	return plainSpaces(first)
 }
 
-// lineOf returns the number of the line that the message of an item begins with; other if there is none.
-func (o *outline) lineOf(item Item, other int) int {
+// lineOfItem returns the number of the line that the message of an item begins with; other if there is none.
+func (o *outline) lineOfItem(item Item, other int) int {
 	said := firstLine(item.Message)
 	if said == "" {
 		return other
@@ -140,7 +140,7 @@ func (o *outline) otherPlaces(items []Item, at int) (others []Item) {
 			continue
 		}
 		for ; ok && len(others) < maxPlaces; p, ok = places.In(p.Rest) {
-			if !isCall(l, p) && !places.IsForeign(p.File) && !hasPlace(items, p) && !hasPlace(others, p) {
+			if !isFunctionCall(l, p) && !places.IsForeign(p.File) && !hasPlace(items, p) && !hasPlace(others, p) {
 				others = append(others, Item{File: p.File, Line: p.Line, Column: p.Col, Message: strings.TrimSpace(l)})
 			}
 		}
@@ -167,8 +167,8 @@ func (o *outline) listedBelow(i int, items []Item, room int) []Item {
 	return []Item{{File: file, Message: strings.TrimSpace(below)}}
 }
 
-// isCall reports whether a place is a call in a line of source: "cart.add(2)".
-func isCall(l string, p places.Place) bool {
+// isFunctionCall reports whether a place is a call in a line of source: "cart.add(2)".
+func isFunctionCall(l string, p places.Place) bool {
 	bracket := strings.HasPrefix(l[min(len(l), p.From+len(p.File)):], "(")
 	return bracket && p.Rest != "" && !strings.HasPrefix(p.Rest, ":")
 }

@@ -52,7 +52,7 @@ type outline struct {
 func outlineOf(h *hits, green string) *outline {
 	t := h.t
 	end := max(0, t.LineCount()-outlineLines)
-	o := &outline{t: t, parts: make([]part, t.LineCount()), usual: usualIn(green),
+	o := &outline{t: t, parts: make([]part, t.LineCount()), usual: usualLinesIn(green),
 		strict: strictly().MatchString(t.All)}
 	before, _ := slices.BinarySearch(h.alarms, end)
 	for _, i := range h.alarms[max(0, before-outlineLines):before] {
@@ -110,7 +110,7 @@ func (o *outline) classifyLine(h *hits, i int) {
 			p = aside
 		case (p <= plain || counts) && o.usual.hasOtherAmounts(whole):
 			p = erring
-		case (p <= plain || counts) && o.usual.isUsual(whole):
+		case (p <= plain || counts) && o.usual.isUsualLine(whole):
 			p = aside
 		}
 	}
@@ -193,7 +193,7 @@ func (h *hits) weighLine(i int, said string) part {
 		return erring
 	case doubts, isLocated(said):
 		return hinting
-	case isVague(said):
+	case namesNothing(said):
 		return result
 	case steps().MatchString(said):
 		return doing
@@ -226,8 +226,8 @@ var sums = lazy.Regexp(`^[^\pL\d]*(?:[\w .-]{1,30}: *)?\d+ (?:of \d+ )?[\pL ()]+
 // counting is a sentence in any language that ends in a count: "Nalezeno chyb: 1".
 var counting = lazy.Regexp(`^[^\d]{2,40}(?:: +|：|:\pL)[^\d]{0,3}\d{1,3}[^\d]{0,5}$`)
 
-// isVague reports whether a line names nothing: a few words, no number, no name, no quote.
-func isVague(said string) bool {
+// namesNothing reports whether a line names nothing: a few words, no number, no name, no quote.
+func namesNothing(said string) bool {
 	return isNameless(said) && !strings.ContainsAny(said, "0123456789") && len(strings.Fields(said)) <= 4
 }
 
@@ -256,7 +256,7 @@ var nameToken = lazy.Regexp(`^[\w.-]+: |\(.*?\)|\S*[-/@#_\d]\S*|\S+\.\w+\b`)
 // saysOnlyFailed reports whether a line says that something failed, with how many and which exit
 // status, but not what.
 func saysOnlyFailed(said string) bool {
-	if _, ok := exitIn(said); ok {
+	if _, ok := exitStatusIn(said); ok {
 		return true
 	}
 	if words := nameToken().ReplaceAllString(said, " "); strings.ContainsFunc(words, unicode.IsLetter) {
@@ -280,7 +280,7 @@ func (o *outline) subjectAbove(i int) string {
 	}
 	for j := i - 1; j >= max(0, i-3); j-- {
 		said := o.textAt(j)
-		amounts := o.usual.isUsual(said) && !o.usual.lines[stableText(said)] // "4,612 bytes in all"
+		amounts := o.usual.isUsualLine(said) && !o.usual.lines[stableText(said)] // "4,612 bytes in all"
 		if strings.ContainsFunc(said, unicode.IsLetter) && !amounts {
 			return said
 		}
@@ -327,9 +327,9 @@ func (o *outline) similarLines() (alike map[int]bool, named bool) {
 		if o.parts[i] != plain {
 			continue
 		}
-		forms[frameOf(normalizeLine(o.textAt(i)))] = append(forms[frameOf(normalizeLine(o.textAt(i)))], i)
-		for form := range namedIn(o.textAt(i)) {
-			forms["@ "+frameOf(form)] = append(forms["@ "+frameOf(form)], i)
+		forms[withoutNames(normalizeLine(o.textAt(i)))] = append(forms[withoutNames(normalizeLine(o.textAt(i)))], i)
+		for form := range lineWithoutEachWord(o.textAt(i)) {
+			forms["@ "+withoutNames(form)] = append(forms["@ "+withoutNames(form)], i)
 		}
 	}
 	for _, lines := range forms { // order does not show: a line is alike by any of them

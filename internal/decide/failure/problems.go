@@ -42,7 +42,7 @@ type problems struct {
 	under    int    // the first line that stands under one
 }
 
-func (p *problems) addItem(it Item, warning bool) {
+func (p *problems) addProblemItem(it Item, warning bool) {
 	it.Expected, it.Received = p.valuesOf(it)
 	if warning {
 		p.warnings = append(p.warnings, it)
@@ -70,7 +70,7 @@ func (p *problems) readLine(l string) {
 				it.Line, _ = words.Number(shown[1], 0)
 			}
 		}
-		p.addItem(it, false)
+		p.addProblemItem(it, false)
 		return
 	case p.readRust(said), p.underFile(l, said), p.readLocated(l, said):
 		return
@@ -96,7 +96,7 @@ func (p *problems) readRust(said string) bool {
 	at, ok := places.In(said)
 	if message := aboveArrow(p.t.LineAt(p.i - 1)); ok && message != "" {
 		bare := strings.TrimSpace(marked().ReplaceAllString(message, ""))
-		p.addItem(Item{File: at.File, Line: at.Line, Column: at.Col, Message: bare}, isWarning(message))
+		p.addProblemItem(Item{File: at.File, Line: at.Line, Column: at.Col, Message: bare}, isWarning(message))
 	}
 	return ok
 }
@@ -154,7 +154,7 @@ func (p *problems) underFile(l, said string) bool {
 	for _, mark := range []string{"✖ ", "⚠ "} {
 		said = strings.TrimLeft(strings.TrimPrefix(said, mark), " ")
 	}
-	line, col, end := rowIn(said)
+	line, col, end := parseLineColumn(said)
 	leveled := graded().FindString(said[end:])
 	if p.file == "" || end == 0 || col == 0 && leveled == "" &&
 		(words.Indent(l) == 0 || !strings.HasPrefix(said[end:], "  ")) {
@@ -167,7 +167,7 @@ func (p *problems) underFile(l, said string) bool {
 	msg = strings.TrimPrefix(msg, "✖ ")
 	warning := strings.Contains(leveled, "WARN") || strings.HasPrefix(msg, "warning") || strings.HasPrefix(msg, "⚠") ||
 		isWarning(marked)
-	p.addItem(Item{File: p.file, Line: line, Column: col, Message: msg}, warning)
+	p.addProblemItem(Item{File: p.file, Line: line, Column: col, Message: msg}, warning)
 	return true
 }
 
@@ -222,7 +222,7 @@ func (p *problems) readLocated(l, said string) bool {
 	it := Item{File: at.File, Line: at.Line, Column: at.Col, Message: msg}
 	it.InProject()
 	below := p.i > 0 && l != said && isWarning(p.t.LineAt(p.i-1))
-	p.addItem(it, below || isWarning(said) || strings.HasPrefix(msg, "warning") ||
+	p.addProblemItem(it, below || isWarning(said) || strings.HasPrefix(msg, "warning") ||
 		strings.HasPrefix(strings.TrimSpace(before), "info"))
 	return true
 }
@@ -291,14 +291,14 @@ var rewritten = lazy.Regexp(`^(?i:(?:would )?reformat(?:ted)?|fixing|fixed|forma
 func (p *problems) readPlaceless(said string) {
 	switch {
 	case aboutPackage().MatchString(said): // publint
-		p.addItem(Item{File: "package.json", Message: said}, false)
+		p.addProblemItem(Item{File: "package.json", Message: said}, false)
 	case strings.HasPrefix(said, "error: ") && !saysOnlyFailed(said) &&
 		!words.Has(words.Small(said), "aborting due to", "could not compile", "warnings found and"):
-		p.addItem(Item{Message: said}, false)
+		p.addProblemItem(Item{Message: said}, false)
 	case rewritten().MatchString(said), strings.HasPrefix(said, "[warn] ") && places.IsFile(said[7:]):
 		f := strings.Fields(said)
-		p.addItem(Item{File: f[len(f)-1], Message: said}, false)
+		p.addProblemItem(Item{File: f[len(f)-1], Message: said}, false)
 	case strings.HasPrefix(said, "* ") && places.IsFile(said[2:]):
-		p.addItem(Item{File: said[2:], Message: "not formatted"}, false)
+		p.addProblemItem(Item{File: said[2:], Message: "not formatted"}, false)
 	}
 }

@@ -27,17 +27,17 @@ func makeAnalysis(e Evidence, h *hits, v verdict) Analysis {
 	}
 	a.Provider = e.Source == "agent" && v.flags&provider != 0 && isProviderFault(v.class) && !e.TimedOut
 	if a.Provider || v.class == QuotaExhausted {
-		a.WaitUntil = untilOf(e, t, v)
+		a.WaitUntil = waitUntilOf(e, t, v)
 	}
 	about := subjectOfVerdict(t, v)
 	v.flags |= ownerOfMissing(e, h, v, about)
-	a.Kind, a.Transient = kindOf(e, v.class, v.flags, !a.WaitUntil.IsZero())
+	a.Kind, a.Transient = kindOfFailure(e, v.class, v.flags, !a.WaitUntil.IsZero())
 	a.Severity = severityOf(v.class, a.Kind)
 	a.Actions = actionsFor(v, a.Kind, e.Source, about, t)
 	o := outlineOf(h, e.Green)
 	v.line = o.decisiveLine(v)
 	var tests Tests
-	a.Items, tests = itemsOf(h, o, v)
+	a.Items, tests = findActionableItems(h, o, v)
 	if v.typed == nil && v.class != Tampering && v.class != LimitExceeded {
 		isEnding := e.CutOff && len(a.Items) == 0 // what it wrote last is said with that
 		if !isEnding && !o.isCertain(v, a.Items) {
@@ -65,9 +65,9 @@ func subjectOfVerdict(t printed.Text, v verdict) string {
 	return subjectOf(v.class, t.LineAt(v.line))
 }
 
-// itemsOf finds items that an agent can act on: failing tests, a compiler's or a linter's problems,
+// findActionableItems finds items that an agent can act on: failing tests, a compiler's or a linter's problems,
 // else the most informative lines.
-func itemsOf(h *hits, o *outline, v verdict) ([]Item, Tests) {
+func findActionableItems(h *hits, o *outline, v verdict) ([]Item, Tests) {
 	t := h.t
 	var items []Item
 	var tests Tests
@@ -79,7 +79,7 @@ func itemsOf(h *hits, o *outline, v verdict) ([]Item, Tests) {
 	case CompileError, Lint:
 		items = parseProblems(t)
 	case Timeout, Dependency, Crash:
-		if h.lastHit(func(r *rule) bool { return r.Class == TestFailure }, 0) != nil {
+		if h.lastHitSince(func(r *rule) bool { return r.Class == TestFailure }, 0) != nil {
 			parsed, _ := runners.Read(t)
 			items = o.explainLoads(parsed.Items)
 		}
@@ -158,7 +158,7 @@ func noteItems(h *hits, o *outline, v verdict) []Item {
 	add(v.line)
 	for _, one := range slices.Backward(h.all) {
 		if !traceHead().MatchString(o.textAt(one.line)) && len(lines) < maxNotes &&
-			one.rule.Class == v.class && one.rule.Weight >= v.weight-15 && h.holdsAt(one) {
+			one.rule.Class == v.class && one.rule.Weight >= v.weight-15 && h.ruleHoldsAt(one) {
 			add(one.line)
 		}
 	}

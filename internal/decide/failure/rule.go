@@ -129,7 +129,7 @@ var phrases = sync.OnceValue(func() phraseSet {
 	}
 	set := phraseSet{}
 	for _, r := range append(all, alarm, doubt) {
-		set.addRule(r)
+		set.addRuleWords(r)
 	}
 	return set
 })
@@ -209,7 +209,7 @@ func findHits(t printed.Text) *hits {
 	h := &hits{t: t, small: words.Small(t.All), tries: map[*rule]int{}, fences: fencesIn(t)}
 	last := map[*rule]int{} // the line of a rule's last hit, plus one
 	line := 0
-	phrases().eachHit(t.All, h.small, func(r *rule, from, to int) {
+	phrases().eachWordHit(t.All, h.small, func(r *rule, from, to int) {
 		line = t.LineNumberOf(line, from)
 		if last[r] == line+1 {
 			return
@@ -231,12 +231,12 @@ func findHits(t printed.Text) *hits {
 	return h
 }
 
-// holdsAt reports whether the rule of a hit holds there. Each rule is tried at most maxTries times.
-func (h *hits) holdsAt(one *hit) bool {
+// ruleHoldsAt reports whether the rule of a hit holds there. Each rule is tried at most maxTries times.
+func (h *hits) ruleHoldsAt(one *hit) bool {
 	counts := h.own || one.rule.Flags&own == 0
 	if counts && !one.checked && h.tries[one.rule] < maxTries {
 		h.tries[one.rule]++
-		one.is = one.rule.matchesAt(h.spotOf(one))
+		one.is = one.rule.matchesAt(h.spotOfHit(one))
 	}
 	one.checked = true
 	return one.is
@@ -245,9 +245,9 @@ func (h *hits) holdsAt(one *hit) bool {
 // windowMax is the length to which a condition sees a long line.
 const windowMax = 600
 
-// spotOf returns a hit in its line, without the prefixes of CI systems. A long line is cut around
+// spotOfHit returns a hit in its line, without the prefixes of CI systems. A long line is cut around
 // the hit.
-func (h *hits) spotOf(one *hit) spot {
+func (h *hits) spotOfHit(one *hit) spot {
 	from, to := h.t.Lines[one.line].Own, h.t.Lines[one.line].End
 	if to-from > windowMax {
 		from += min(max(0, one.from-from-windowMax/3), to-from-windowMax)
@@ -266,18 +266,18 @@ type phrase struct {
 	owner *rule
 }
 
-// addRule adds the words of a rule, which are matched without regard to the case of ASCII letters.
+// addRuleWords adds the words of a rule, which are matched without regard to the case of ASCII letters.
 // Each has at least two.
-func (set phraseSet) addRule(owner *rule) {
+func (set phraseSet) addRuleWords(owner *rule) {
 	for _, w := range owner.Words {
 		w = strings.ToLower(w)
 		set[w[:2]] = append(set[w[:2]], phrase{w, owner})
 	}
 }
 
-// eachHit calls f for every place where a word of the set stands and begins where a word of the
+// eachWordHit calls f for every place where a word of the set stands and begins where a word of the
 // text does: the word's owner and the half-open range. small is the text in small letters.
-func (set phraseSet) eachHit(text, small string, f func(owner *rule, from, to int)) {
+func (set phraseSet) eachWordHit(text, small string, f func(owner *rule, from, to int)) {
 	for i := range max(0, len(text)-1) {
 		if !wordBegins(text, i) {
 			continue

@@ -22,7 +22,7 @@ type usual struct {
 	rows   map[string][]string // the amounts in the rows of tables, by form
 }
 
-func usualIn(green string) usual {
+func usualLinesIn(green string) usual {
 	u := usual{lines: map[string]bool{}, forms: map[string]bool{}, words: map[string]bool{},
 		counts: map[string]bool{}, rows: map[string][]string{}}
 	if green != "" {
@@ -30,13 +30,13 @@ func usualIn(green string) usual {
 		names := map[string]string{}
 		for i := range t.LineCount() {
 			line := strings.TrimSpace(t.LineAt(i))
-			form := frameOf(normalizeLine(line))
+			form := withoutNames(normalizeLine(line))
 			u.lines[stableText(line)], u.forms[form] = true, true
 			row := strings.TrimSpace(t.LineAt(max(0, i-1)))
 			if n := countColumns(line); i > 0 && n > 1 && n == countColumns(row) {
-				u.rows[form], u.rows[frameOf(normalizeLine(row))] = amountsIn(line, nil), amountsIn(row, nil)
+				u.rows[form], u.rows[withoutNames(normalizeLine(row))] = amountsIn(line, nil), amountsIn(row, nil)
 			}
-			for form, name := range namedIn(line) {
+			for form, name := range lineWithoutEachWord(line) {
 				if other, ok := names[form]; ok && other != name {
 					u.forms[form] = true
 				}
@@ -67,13 +67,13 @@ func (u usual) countedBy(p part) map[string]bool {
 	return nil
 }
 
-// isUsual reports whether the command prints such a line in any case: the green output has it, up
+// isUsualLine reports whether the command prints such a line in any case: the green output has it, up
 // to a name.
-func (u usual) isUsual(line string) bool {
-	if u.forms[frameOf(normalizeLine(line))] {
+func (u usual) isUsualLine(line string) bool {
+	if u.forms[withoutNames(normalizeLine(line))] {
 		return true
 	}
-	for form, name := range namedIn(line) {
+	for form, name := range lineWithoutEachWord(line) {
 		if u.forms[form] && !u.words[name] {
 			return true
 		}
@@ -92,7 +92,7 @@ func (u usual) hasOtherAmounts(line string) bool {
 	if len(u.rows) == 0 {
 		return false
 	}
-	was, is := u.rows[frameOf(normalizeLine(line))], amountsIn(line, nil)
+	was, is := u.rows[withoutNames(normalizeLine(line))], amountsIn(line, nil)
 	same := 0
 	for i := range is {
 		if len(was) == len(is) && was[i] == is[i] {
@@ -107,9 +107,9 @@ const namedMax = 12
 
 var plainName = lazy.Regexp(`^\pL[\w./-]*$`)
 
-// namedIn yields a line without each of its words in turn, and that word. Two green lines that
+// lineWithoutEachWord yields a line without each of its words in turn, and that word. Two green lines that
 // differ in one word only have the name of a thing there.
-func namedIn(line string) iter.Seq2[string, string] {
+func lineWithoutEachWord(line string) iter.Seq2[string, string] {
 	return func(yield func(form, name string) bool) {
 		words := strings.Fields(line)
 		steadied := strings.Fields(normalizeLine(line))
@@ -129,8 +129,8 @@ func namedIn(line string) iter.Seq2[string, string] {
 	}
 }
 
-// frameOf is a line without its names: what a check says of each file alike.
-func frameOf(line string) string { return named().ReplaceAllString(line, "@") }
+// withoutNames is a line without its names: what a check says of each file alike.
+func withoutNames(line string) string { return named().ReplaceAllString(line, "@") }
 
 var named = lazy.Regexp(`[^ |]*[\w#][./_:-][\w#][^ |]*`)
 
@@ -139,7 +139,7 @@ var named = lazy.Regexp(`[^ |]*[\w#][./_:-][\w#][^ |]*`)
 
 // isMention reports whether the text speaks about the phrase and does not report it.
 func (p *spot) isMention() bool {
-	return narrated().MatchString(p.l) || p.inQuotes() || p.inDifference() || p.inFence()
+	return narrated().MatchString(p.l) || p.inQuotes() || p.inDifference() || p.isInCodeFence()
 }
 
 // narrated matches the beginning of an agent's account of its work.
@@ -199,8 +199,8 @@ func (p *spot) inDifference() bool {
 	return false
 }
 
-// inFence reports whether the line is in a block of code of a text in Markdown.
-func (p *spot) inFence() bool {
+// isInCodeFence reports whether the line is in a block of code of a text in Markdown.
+func (p *spot) isInCodeFence() bool {
 	before, _ := slices.BinarySearch(p.h.fences, p.line)
 	return before%2 == 1 && before < len(p.h.fences)
 }
@@ -243,7 +243,7 @@ func InformativeLines(output string, limit int) string {
 		}
 		return false
 	}
-	end := lastLine(t)
+	end := lastFilledLine(t)
 	for i := end; i > end-5 && left > limit/2; i-- {
 		take(i)
 	}
@@ -259,10 +259,10 @@ func InformativeLines(output string, limit int) string {
 			break
 		}
 	}
-	return joinKept(t, keep, limit)
+	return joinKeptLines(t, keep, limit)
 }
 
-func joinKept(t printed.Text, keep []bool, limit int) string {
+func joinKeptLines(t printed.Text, keep []bool, limit int) string {
 	var b strings.Builder
 	gap := false
 	for i, k := range keep {

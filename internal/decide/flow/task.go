@@ -193,13 +193,13 @@ func (t *task) performOrder(ctx workflow.Context) (a Answer, err error) {
 		order := Order{Case: t.Case, Run: t.Run, Decision: t.Last, Proof: t.Proof, Unfit: lacking}
 		err = workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, o), PerformName, order).Get(ctx, &a)
 		name, lacks := unfitWorker(err)
-		if !lacks && !isLost(err) {
+		if !lacks && !isNoWorkerError(err) {
 			return a, err
 		}
 		if lacks && !slices.Contains(lacking, name) {
 			lacking = append(slices.Clone(lacking), name)
 		}
-		if !again || !isSilent(err) {
+		if !again || !isHeartbeatTimeout(err) {
 			t.Worker = ""
 		}
 	}
@@ -214,14 +214,14 @@ func unfitWorker(err error) (name string, ok bool) {
 	return name, refused.Details(&name) == nil
 }
 
-// isSilent reports whether the worker that had the order sends no heartbeat any more.
-func isSilent(err error) bool {
+// isHeartbeatTimeout reports whether the worker that had the order sends no heartbeat any more.
+func isHeartbeatTimeout(err error) bool {
 	late, ok := errors.AsType[*temporal.TimeoutError](err)
 	return ok && late.TimeoutType() == enums.TIMEOUT_TYPE_HEARTBEAT
 }
 
-// isLost reports whether no worker answered: it died, never took the order, or has no room.
-func isLost(err error) bool {
+// isNoWorkerError reports whether no worker answered: it died, never took the order, or has no room.
+func isNoWorkerError(err error) bool {
 	var late *temporal.TimeoutError
 	if refused, ok := errors.AsType[*temporal.ApplicationError](err); ok && refused.Type() == NoRoom {
 		return true
@@ -244,7 +244,7 @@ func (t *task) failedResult(err error) Result {
 
 // stepKernel asks the kernel, and records what it decided.
 func (t *task) stepKernel(ctx workflow.Context, before *loop.State, e loop.Event, proof string) {
-	s := t.stateOr(before)
+	s := t.sentOrLastState(before)
 	var d loop.Decision
 	recorded := workflow.SideEffect(ctx, func(workflow.Context) any {
 		d := loop.Decide(s, e)
@@ -258,8 +258,8 @@ func (t *task) stepKernel(ctx workflow.Context, before *loop.State, e loop.Event
 	t.Last, t.Proof, t.DecidedAt = &d, proof, workflow.Now(ctx)
 }
 
-// stateOr is the state that a worker sent, or else the one that the workflow has.
-func (t *task) stateOr(sent *loop.State) loop.State {
+// sentOrLastState is the state that a worker sent, or else the one that the workflow has.
+func (t *task) sentOrLastState(sent *loop.State) loop.State {
 	switch {
 	case sent != nil:
 		return *sent
@@ -280,7 +280,7 @@ func (t *task) handleRequest(ctx workflow.Context, h Request) (loop.Decision, er
 
 // checkUseful refuses what the kernel has no use for, before it is in the history.
 func (t *task) checkUseful(h Request) error {
-	s := t.stateOr(h.State)
+	s := t.sentOrLastState(h.State)
 	if _, c := loop.Step(s, h.Event); c.Kind == loop.NoCommand {
 		return fmt.Errorf("a run that is %s has no use for %q", s.Status, h.Event.Kind)
 	}

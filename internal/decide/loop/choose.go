@@ -36,7 +36,7 @@ func (s turn) chooseAndIssue(e *Event, r *Record, warnings []string) {
 	kind := strategy.At(s.Strategy, s.Policy.Strategies).Backoff
 	if d := kind.WaitAfter(r.Failure.Class, s.Passing, e.Seed); d > 0 {
 		s.Status = Waiting
-		c.Kind, c.Until, c.Why = Wait, s.waitEnd(e, d), "backoff after "+string(r.Failure.Class)
+		c.Kind, c.Until, c.Why = Wait, s.endOfWait(e, d), "backoff after "+string(r.Failure.Class)
 	}
 }
 
@@ -51,7 +51,7 @@ func (s tactics) chooseStrategy(r *Record) (why string, rewind int) {
 	case elsewhere:
 		name, why = strategy.FallbackProviders, "made for "+string(f.Class)+": the next agent of agents.fallback"
 	default:
-		s.markUsed(f.Class)
+		s.markStrategyUsed(f.Class)
 		at := s.situationAfter(r)
 		c := strategy.Next(&at)
 		name, why = c.Name, c.Why
@@ -100,9 +100,9 @@ func (s tactics) fallbackCures(f *failure.Analysis) bool {
 
 const maxUsed = 100
 
-// markUsed notes that the current strategy failed for a class. While there is
+// markStrategyUsed notes that the current strategy failed for a class. While there is
 // another fallback agent, moving on to it is not used up.
-func (s tactics) markUsed(class failure.Class) {
+func (s tactics) markStrategyUsed(class failure.Class) {
 	u := strategy.Use{Class: class, Strategy: s.Strategy}
 	movesOn := s.Strategy == strategy.FallbackProviders && s.Fallback < len(s.Policy.Fallback)
 	if movesOn || slices.Contains(s.Used, u) {
@@ -225,7 +225,7 @@ type settings struct {
 	factor, parallelism int
 }
 
-func (s *State) inForce() settings {
+func (s *State) settingsInForce() settings {
 	p := &s.Policy
 	st := strategy.At(s.Strategy, p.Strategies)
 	in := settings{wall: st.Wall(p.IterationTimeout, p.IterationCeiling), factor: st.TimeoutFactor, timeout: st.Timeout}

@@ -339,16 +339,16 @@ func (s turn) endByLimits(r *Record) *Command {
 		return cmp.Or(s.endIfPermanent(cmp.Or(r, &Record{})), s.atMaximum(r))
 	}
 	if p.Timeout > 0 && s.Spent.Wall >= p.Timeout {
-		return timedOut("Iterate timeout exceeded: %s of %s", Duration(s.Spent.Wall), Duration(p.Timeout))
+		return timedOutCommand("Iterate timeout exceeded: %s of %s", Duration(s.Spent.Wall), Duration(p.Timeout))
 	}
 	if p.TaskTimeout > 0 && s.Spent.Active >= p.TaskTimeout {
-		return timedOut("task timeout: %s of %s", Duration(s.Spent.Active), Duration(p.TaskTimeout))
+		return timedOutCommand("task timeout: %s of %s", Duration(s.Spent.Active), Duration(p.TaskTimeout))
 	}
 	if p.MaxCost >= 0 && s.Spent.Cost > p.MaxCost {
 		return outOfMoney(safety.Prefix+"Total cost %s exceeds limit %s", s.Spent.Cost, p.MaxCost.limitText())
 	}
 	if p.MaxDuration > 0 && s.Spent.Active > p.MaxDuration {
-		return timedOut(safety.Prefix+"Total duration %dms exceeds limit %dms", s.Spent.Active.Milliseconds(),
+		return timedOutCommand(safety.Prefix+"Total duration %dms exceeds limit %dms", s.Spent.Active.Milliseconds(),
 			p.MaxDuration.Milliseconds())
 	}
 	if p.MaxCost >= 0 && s.Spent.Cost == p.MaxCost {
@@ -378,12 +378,12 @@ func causeFirst(cause, limit string) string {
 	return cause + " (" + limit + ")"
 }
 
-func timedOut(format string, args ...any) *Command {
+func timedOutCommand(format string, args ...any) *Command {
 	return &Command{Status: TimedOut, Why: fmt.Sprintf(format, args...)}
 }
 
 func outOfMoney(format string, args ...any) *Command {
-	c := timedOut(format, args...)
+	c := timedOutCommand(format, args...)
 	c.OutOfMoney = true
 	return c
 }

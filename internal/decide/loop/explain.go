@@ -21,7 +21,7 @@ func (s *State) feedbackOn(r *Record) *Feedback {
 	told := r.Outcome == Failed || r.Outcome == Asked
 	if a := r.Failure; a != nil && told {
 		f.Summary, f.Step, f.Items = a.Summary, a.Step, a.Items
-		f.ExitCode = max(0, r.exitOf(a.Step))
+		f.ExitCode = max(0, r.exitCodeOfGate(a.Step))
 		if advice := a.Advice(); advice != "" {
 			f.Notes = append(f.Notes, advice)
 		}
@@ -45,8 +45,8 @@ func (s *State) feedbackOn(r *Record) *Feedback {
 	return f
 }
 
-// exitOf is the exit status of a gate; 0 where it has none.
-func (r *Record) exitOf(gate string) int {
+// exitCodeOfGate is the exit status of a gate; 0 where it has none.
+func (r *Record) exitCodeOfGate(gate string) int {
 	for _, g := range r.Gates {
 		if g.Name == gate {
 			return g.ExitCode
@@ -167,7 +167,7 @@ func (p *Past) summaryLine() string {
 
 // askAfterStop is a question after anything that stopped the loop; guard is the one that did.
 func (s turn) askAfterStop(text, guard string) *Question {
-	if hint := s.hintFor(guard); hint != "" {
+	if hint := s.hintForGuard(guard); hint != "" {
 		text += s.savingsText() + "\n\n" + hint
 	}
 	return s.newQuestion(text+"\n\nHow should it continue?", control.Choices(s.offerAfter(guard)))
@@ -314,8 +314,8 @@ var hints = map[string]string{
 	GuardStandstill: hintStuck,
 }
 
-// hintFor names a first thing to look at. Where no check judges, no advice is about one.
-func (s *State) hintFor(guard string) string {
+// hintForGuard names a first thing to look at. Where no check judges, no advice is about one.
+func (s *State) hintForGuard(guard string) string {
 	checked := slices.ContainsFunc(s.Recent, func(p *Past) bool { return p.Step != "" || p.Score >= 0 })
 	if hint := unchecked[guard]; hint != "" && !checked {
 		return hint
@@ -430,15 +430,15 @@ const (
 func (s *State) addMemory(said ...Said) {
 	list := append([]Said(nil), s.Memory...) // states share what they have
 	for _, one := range said {
-		one.Text = cutText(strings.TrimSpace(one.Text), maxSaidText)
-		one.Question = cutText(strings.TrimSpace(one.Question), maxSaidAsked)
+		one.Text = cutToBytes(strings.TrimSpace(one.Text), maxSaidText)
+		one.Question = cutToBytes(strings.TrimSpace(one.Question), maxSaidAsked)
 		if one.Text != "" {
 			list = append(list, one)
 		}
 	}
 	list = list[max(0, len(list)-maxSaid):]
 	for i := range max(0, len(list)-maxWhole) {
-		list[i].Question, list[i].Text = oneLine(list[i].Question), oneLine(list[i].Text)
+		list[i].Question, list[i].Text = cutToLine(list[i].Question), cutToLine(list[i].Text)
 	}
 	s.Memory = list
 }
@@ -451,8 +451,8 @@ func (s *State) inheritMemory(said []Said) {
 	}
 }
 
-func oneLine(text string) string {
-	return cutText(strings.Join(strings.Fields(text), " "), maxSaidLine)
+func cutToLine(text string) string {
+	return cutToBytes(strings.Join(strings.Fields(text), " "), maxSaidLine)
 }
 
 // asMemory lists the answers to add to the memory.

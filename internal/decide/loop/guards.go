@@ -97,10 +97,10 @@ func (g *Guards) observeOutcome(s *Sight, changed bool) {
 	case Failed:
 		g.Failures++
 		if changed {
-			g.Files = countAll(g.Files, places.EachFileOnce(s.Files), maxFiles)
+			g.Files = countEachOnce(g.Files, places.EachFileOnce(s.Files), maxFiles)
 		}
 		if s.Fingerprint != "" {
-			g.Prints = countAll(g.Prints, []string{s.Fingerprint}, maxFingerprints)
+			g.Prints = countEachOnce(g.Prints, []string{s.Fingerprint}, maxFingerprints)
 		}
 		if s.TreeKnown && changed {
 			if slices.Contains(g.FailedTrees, s.TreeAfter) {
@@ -298,12 +298,12 @@ func (g *Guards) nudgeText(threshold int) string {
 	return fmt.Sprintf(nudges[(g.Stands-threshold)%len(nudges)], g.Stands)
 }
 
-// countAll adds one to each name once, on a copy. When there are more than
+// countEachOnce adds one to each name once, on a copy. When there are more than
 // limit names, those with the smallest count go first.
-func countAll(counts []Count, names []string, limit int) []Count {
+func countEachOnce(counts []Count, names []string, limit int) []Count {
 	out := slices.Clone(counts)
 	for _, name := range lists.Union(nil, names...) {
-		out = countOne(out, name)
+		out = countName(out, name)
 	}
 	for len(out) > limit {
 		least := slices.MinFunc(out, func(a, b Count) int { return a.N - b.N })
@@ -313,7 +313,7 @@ func countAll(counts []Count, names []string, limit int) []Count {
 	return out
 }
 
-func countOne(counts []Count, name string) []Count {
+func countName(counts []Count, name string) []Count {
 	for i := range counts {
 		if counts[i].Name == name {
 			counts[i].N++

@@ -58,8 +58,8 @@ func (e *Event) knownLimit(agent string) (Limited, bool) {
 	return Limited{}, false
 }
 
-// limitOf is the limit that keeps an agent from working now.
-func (e *Event) limitOf(agent string) (Limited, bool) {
+// limitOfAgent is the limit that keeps an agent from working now.
+func (e *Event) limitOfAgent(agent string) (Limited, bool) {
 	l, ok := e.knownLimit(agent)
 	return l, ok && l.Until.After(e.At)
 }
@@ -102,10 +102,10 @@ func (s turn) applyKnownLimits(e *Event) {
 		return
 	}
 	asked := e.Kind == Resumed || e.Kind == Answered
-	if c.Kind == Run && !asked && s.goBack(e) {
+	if c.Kind == Run && !asked && s.returnToEarlierAgent(e) {
 		c = s.Command
 	}
-	l, blocked := e.limitOf(c.Agent)
+	l, blocked := e.limitOfAgent(c.Agent)
 	ofSteps := c.Kind == Run && s.Policy.Kind == Workflow
 	if !blocked || ofSteps {
 		return // of a workflow only the steps of that agent wait
@@ -174,16 +174,16 @@ func (s turn) answerLimit(e *Event, l *Limited) {
 	tooMany := p.MaxWaits >= 0 && s.Waits > p.MaxWaits
 	long := p.MaxWait > 0 && l.Probe == "" && l.Until.Sub(e.At) > p.MaxWait
 	mayLeave := l.Agent == s.Policy.agentAt(s.Fallback) || s.Policy.Strategy == "" // else it is a fixed strategy's own
-	wants := long || s.movesOn(e, l, tooMany)
+	wants := long || s.movesToNextAgent(e, l, tooMany)
 	leaves := mayLeave && wants
 	if leaves {
 		if to, free := s.firstFreeAgent(e, l.Agent); free {
-			s.moveOn(e, l, to, long)
+			s.moveToAgent(e, l, to, long)
 			return
 		}
 	}
 	if tooMany {
-		s.restFor(l)
+		s.restUntilProviderAnswers(l)
 		return
 	}
 	if leaves {
@@ -200,15 +200,15 @@ func (s turn) answerLimit(e *Event, l *Limited) {
 	s.Status = Waiting
 	c := &s.Command
 	s.issueCommand(&Command{
-		Kind: Wait, Resting: Resting{Until: s.waitEnd(e, l.Until.Sub(e.At)), Limited: true}, Why: l.Reason(), Iteration: c.Iteration,
+		Kind: Wait, Resting: Resting{Until: s.endOfWait(e, l.Until.Sub(e.At)), Limited: true}, Why: l.Reason(), Iteration: c.Iteration,
 		Attempt: c.Attempt, Feedback: c.Feedback, Agent: l.Agent, Strategy: s.Strategy, SkipOptional: c.SkipOptional,
 		Measures: Measures{GateFactor: c.GateFactor, Parallelism: c.Parallelism},
 	})
 }
 
-// restFor ends the session after too many tries of a provider: the run resumes when
+// restUntilProviderAnswers ends the session after too many tries of a provider: the run resumes when
 // that answers, and no person is asked.
-func (s turn) restFor(l *Limited) {
+func (s turn) restUntilProviderAnswers(l *Limited) {
 	why := fmt.Sprintf("%s, and %d waits in a row did not help", l.Reason(), s.Policy.MaxWaits)
 	s.restUntilLimit(l, why)
 }
@@ -221,7 +221,7 @@ func (s turn) restUntilLimit(l *Limited, why string) {
 // longWait is for a limit that lasts longer than may be waited: a task rests until
 // then, and of another run a person is asked.
 func (s turn) longWait(l *Limited) {
-	why := s.tooLong(l)
+	why := s.waitTooLongText(l)
 	if s.Policy.Kind == Task {
 		s.restUntilLimit(l, why)
 		return
@@ -230,7 +230,7 @@ func (s turn) longWait(l *Limited) {
 	s.finishSession(&Command{Status: Pending, Why: why, Question: q})
 }
 
-func (s *State) tooLong(l *Limited) string {
+func (s *State) waitTooLongText(l *Limited) string {
 	return fmt.Sprintf("%s, which is longer than max_wait (%s)", l.untilText(), Duration(s.Policy.MaxWait))
 }
 
@@ -243,10 +243,10 @@ func (l *Limited) untilText() string {
 // that a task's slot is kept for.
 const worthLeaving = time.Minute
 
-// movesOn reports whether the next agent answers a limit instead of a wait: at
+// movesToNextAgent reports whether the next agent answers a limit instead of a wait: at
 // once when the strategy in force says so, or where that was learned to help;
 // after some waits where the end is not known; and when there were too many waits.
-func (s tactics) movesOn(e *Event, l *Limited, tooMany bool) bool {
+func (s tactics) movesToNextAgent(e *Event, l *Limited, tooMany bool) bool {
 	p := &s.Policy
 	if strategy.At(s.Strategy, p.Strategies).Fallback {
 		return true
@@ -280,10 +280,10 @@ func (s tactics) homeAgent() int {
 	return min(s.Fallback, len(s.Policy.Fallback))
 }
 
-// limitAt is the known limit of the n-th agent; its Until is not after e.At if it can
+// limitOfAgentAt is the known limit of the n-th agent; its Until is not after e.At if it can
 // work.
-func (s tactics) limitAt(e *Event, n int) Limited {
-	l, _ := e.limitOf(s.Policy.agentAt(n))
+func (s tactics) limitOfAgentAt(e *Event, n int) Limited {
+	l, _ := e.limitOfAgent(s.Policy.agentAt(n))
 	for _, left := range s.Left {
 		if left.Agent == n && left.Until.After(l.Until) {
 			l = Limited{Agent: s.Policy.agentAt(n), Class: left.Class, Until: left.Until, Named: true}
@@ -296,7 +296,7 @@ func (s tactics) limitAt(e *Event, n int) Limited {
 // limit.
 func (s tactics) firstFreeAgent(e *Event, not string) (n int, ok bool) {
 	for n := s.homeAgent(); n <= len(s.Policy.Fallback); n++ {
-		if s.Policy.agentAt(n) != not && !s.limitAt(e, n).Until.After(e.At) {
+		if s.Policy.agentAt(n) != not && !s.limitOfAgentAt(e, n).Until.After(e.At) {
 			return n, true
 		}
 	}
@@ -308,19 +308,19 @@ func (s tactics) firstFreeAgent(e *Event, not string) (n int, ok bool) {
 func (s tactics) turnToEarliest(e *Event, l *Limited) *Limited {
 	first, at := *l, -1
 	for n := s.homeAgent(); n <= len(s.Policy.Fallback); n++ {
-		if b := s.limitAt(e, n); b.Agent != l.Agent && b.Until.After(e.At) && b.Until.Before(first.Until) {
+		if b := s.limitOfAgentAt(e, n); b.Agent != l.Agent && b.Until.After(e.At) && b.Until.Before(first.Until) {
 			first, at = b, n
 		}
 	}
 	if at >= 0 {
-		s.turnTo(e, l, at)
+		s.turnToAgent(e, l, at)
 	}
 	return &first
 }
 
-// turnTo makes the n-th agent the one whose turn it is, and notes that l made
+// turnToAgent makes the n-th agent the one whose turn it is, and notes that l made
 // the run leave another.
-func (s tactics) turnTo(e *Event, l *Limited, n int) {
+func (s tactics) turnToAgent(e *Event, l *Limited, n int) {
 	if l.Agent != s.Policy.agentAt(s.Fallback) { // a strategy's own agent
 		s.Strategy = s.strategyAfterSuccess()
 	} else if n != s.Fallback {
@@ -354,9 +354,9 @@ func (s tactics) recordLeft(e *Event, l *Limited) {
 	s.Left = left
 }
 
-// goBack gives the iteration that was issued to the agent that a limit made
+// returnToEarlierAgent gives the iteration that was issued to the agent that a limit made
 // the run leave, once that is over, and says whether it did.
-func (s tactics) goBack(e *Event) bool {
+func (s tactics) returnToEarlierAgent(e *Event) bool {
 	if len(s.Left) == 0 || s.Command.Agent != s.Policy.agentAt(s.Fallback) {
 		return false
 	}
@@ -384,12 +384,12 @@ func (s tactics) forgetLeft(agent string) {
 	s.Left = slices.DeleteFunc(slices.Clone(s.Left), func(l Left) bool { return s.Policy.agentAt(l.Agent) == agent })
 }
 
-// moveOn gives the iteration to the n-th agent because of l.
-func (s turn) moveOn(e *Event, l *Limited, n int, long bool) {
+// moveToAgent gives the iteration to the n-th agent because of l.
+func (s turn) moveToAgent(e *Event, l *Limited, n int, long bool) {
 	why := l.Reason()
 	switch patience := s.Waits - 1; {
 	case long:
-		why = s.tooLong(l)
+		why = s.waitTooLongText(l)
 	case l.Named, strategy.At(s.Strategy, s.Policy.Strategies).Fallback:
 	case patience > 0:
 		why = fmt.Sprintf("%s, and %s in a row did not help", why, fault.Numbered(patience, "wait"))
@@ -397,7 +397,7 @@ func (s turn) moveOn(e *Event, l *Limited, n int, long bool) {
 		why += ", and the next agent was right before"
 	}
 	first := !slices.ContainsFunc(s.Left, func(one Left) bool { return one.Agent == n })
-	s.turnTo(e, l, n)
+	s.turnToAgent(e, l, n)
 	if !long {
 		if first {
 			s.Waits = 0

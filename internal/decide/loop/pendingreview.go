@@ -84,7 +84,7 @@ func (s *State) mustReview(r *Record) bool {
 		return true
 	}
 	ok, _ := r.Completes()
-	return ok || r.allDone()
+	return ok || r.areAllDone()
 }
 
 // issueReview issues the pending review, or what stands in its way.
@@ -137,7 +137,7 @@ func (s *State) reviewBounds(r *Record) CommandLimits {
 	if l.Calls >= 0 {
 		l.Calls = max(0, l.Calls-calls)
 	}
-	l.Tokens = leftOf(p.Tokens.Iteration, tokens)
+	l.Tokens = leftOfLimit(p.Tokens.Iteration, tokens)
 	return s.withinRun(l)
 }
 
@@ -193,28 +193,28 @@ func (s turn) waitForReview(e *Event, v *Review) {
 		s.finishSession(&Command{Status: Paused, Why: "paused while the review waits"})
 		return
 	}
-	l := s.limitMet(e, &Record{Agent: v.Agent, Failure: v.Failure})
+	l := s.limitMetBy(e, &Record{Agent: v.Agent, Failure: v.Failure})
 	s.delayReview(e, &l)
 }
 
 // delayReview lets a review wait for the end of a limit.
 func (s turn) delayReview(e *Event, l *Limited) {
 	if s.Policy.MaxWaits >= 0 && s.Waits > s.Policy.MaxWaits {
-		s.restFor(l)
+		s.restUntilProviderAnswers(l)
 		return
 	}
 	if s.Policy.MaxWait > 0 && l.Until.Sub(e.At) > s.Policy.MaxWait {
 		if s.Policy.Kind == Task {
-			s.restUntilLimit(l, s.tooLong(l))
+			s.restUntilLimit(l, s.waitTooLongText(l))
 			return
 		}
-		s.askReview("there is no review: " + s.tooLong(l))
+		s.askReview("there is no review: " + s.waitTooLongText(l))
 		return
 	}
 	s.Status = Waiting
 	c := &s.Command
 	s.issueCommand(&Command{
-		Kind: Wait, Resting: Resting{Until: s.waitEnd(e, l.Until.Sub(e.At)), Limited: true}, Why: l.Reason() + ", which reviews",
+		Kind: Wait, Resting: Resting{Until: s.endOfWait(e, l.Until.Sub(e.At)), Limited: true}, Why: l.Reason() + ", which reviews",
 		Iteration: c.Iteration, Attempt: c.Attempt,
 		Review: c.Review, Agent: c.Agent, Strategy: c.Strategy,
 	})
@@ -317,7 +317,7 @@ func (a Answer) asReview() Review {
 	if a.Do == control.TryAgain {
 		v.Verdict, v.Items = Rejected, control.FromReview(a.Text)
 		if len(v.Items) == 0 && v.Summary != a.Text {
-			v.Items = []Finding{{Item: failure.Item{Message: cutText(a.Text, maxFinding)}, Severity: failure.Medium}}
+			v.Items = []Finding{{Item: failure.Item{Message: cutToBytes(a.Text, maxFinding)}, Severity: failure.Medium}}
 		}
 	}
 	return v
@@ -336,7 +336,7 @@ func ReviewBy(agent, message string) Review {
 		v.Verdict, v.Summary = Rejected, firstLine(said.Signal.Text)
 		v.Items = control.Listed(message)
 		if v.Summary != said.Signal.Text {
-			whole := failure.Item{Message: cutText(said.Signal.Text, maxFinding)}
+			whole := failure.Item{Message: cutToBytes(said.Signal.Text, maxFinding)}
 			rest := v.Items[:min(len(v.Items), maxFindings-1)]
 			v.Items = append([]Finding{{Item: whole, Severity: failure.Medium}}, rest...)
 		}

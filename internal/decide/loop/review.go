@@ -110,13 +110,13 @@ const (
 // firstLine is the first line of a text, at most 200 bytes.
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return cutText(strings.TrimSpace(line), maxReason)
+	return cutToBytes(strings.TrimSpace(line), maxReason)
 }
 
 const maxReason = 200 // bytes of a review's summary
 
-// cutText is the first bytes of a text, at most limit with the mark of the cut.
-func cutText(text string, limit int) string { return fault.Cut(text, limit-len("…")) }
+// cutToBytes is the first bytes of a text, at most limit with the mark of the cut.
+func cutToBytes(text string, limit int) string { return fault.Cut(text, limit-len("…")) }
 
 var flagged = lazy.Regexp(`(?i)\bfile:\s*([^\s,]+)`)
 

@@ -84,11 +84,11 @@ func (s turn) runStarted(e *Event) {
 		s.finishSession(&Command{Status: FailedRun, Why: "the policy allows no iteration"})
 		return
 	}
-	s.goOn(nil)
+	s.issueNextIteration(nil)
 }
 
-// goOn issues the next iteration, unless a limit is reached.
-func (s turn) goOn(f *Feedback) {
+// issueNextIteration issues the next iteration, unless a limit is reached.
+func (s turn) issueNextIteration(f *Feedback) {
 	if c := s.endByLimits(nil); c != nil {
 		s.finishSession(c)
 		return
@@ -245,7 +245,7 @@ func (s turn) personAnswered(e *Event) {
 	if back {
 		s.noteRewind(f)
 	}
-	s.goOn(f)
+	s.issueNextIteration(f)
 	if back && s.Command.Kind == Run {
 		s.Command.Rewind = chosen.To
 	}
@@ -278,7 +278,7 @@ func (s turn) runResumed(e *Event) {
 	}
 	f := s.lastFeedback()
 	q.addToFeedback(f)
-	s.goOn(f)
+	s.issueNextIteration(f)
 }
 
 // Discard lets a run that waits ask for nothing any more. It can still be resumed.
@@ -319,7 +319,7 @@ func (s turn) renewPolicy(p *Policy) {
 		}
 	}
 	s.raiseLimits(p)
-	s.onceMore()
+	s.grantAskedIteration()
 }
 
 // raiseLimits takes the limits of the policy as it is now. A maximum that was named
@@ -368,13 +368,13 @@ func (s turn) issueIteration(f *Feedback) {
 	if f != nil && f.Iteration == 0 && f.Answer == "" && len(f.Notes) == 0 {
 		f = nil
 	}
-	st, in := strategy.At(s.Strategy, s.Policy.Strategies), s.inForce()
+	st, in := strategy.At(s.Strategy, s.Policy.Strategies), s.settingsInForce()
 	s.issueCommand(&Command{
 		Kind: Run, Iteration: s.Iteration + 1, Attempt: s.Attempts + 1, Agent: s.chosenAgent(), Strategy: s.Strategy,
 		Feedback: s.withInstruction(f), Limits: s.iterationLimits(), SkipOptional: st.SkipOptional,
 		Measures: Measures{GateFactor: in.factor, Parallelism: in.parallelism},
 	})
-	s.forSteps(in.timeout, st.UseCache)
+	s.setStepOptions(in.timeout, st.UseCache)
 }
 
 // chosenAgent is the program for the next iteration.
@@ -391,7 +391,7 @@ func (s tactics) chosenAgent() string {
 // iterationLimits are the limits of one iteration: its own, and what is left of the run's.
 func (s *State) iterationLimits() CommandLimits {
 	p := &s.Policy
-	in := s.inForce()
+	in := s.settingsInForce()
 	return s.withinRun(CommandLimits{
 		Wall: in.wall, Idle: p.IdleTimeout * time.Duration(max(in.factor, 1)),
 		Cost: p.MaxIterationCost, Calls: p.MaxIterationCalls,
@@ -421,8 +421,8 @@ func (s *State) withinRun(l CommandLimits) CommandLimits {
 	if more && left >= 0 {
 		l.Cost = left
 	}
-	l.Tokens = smallerLimit(l.Tokens, p.Tokens.leftFor(s.Spent.totalTokens()))
-	calls := p.Calls.leftFor(int64(s.Spent.Calls))
+	l.Tokens = smallerLimit(l.Tokens, p.Tokens.leftForIteration(s.Spent.totalTokens()))
+	calls := p.Calls.leftForIteration(int64(s.Spent.Calls))
 	if calls != nil && l.Calls < 0 {
 		l.Calls = int(*calls)
 	} else if calls != nil {

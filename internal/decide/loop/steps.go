@@ -144,23 +144,23 @@ func (r *Record) StepWord() string {
 	}
 }
 
-// allDone is true when all steps of a workflow are done and nothing is wrong.
-func (r *Record) allDone() bool { return r.Steps != nil && r.Steps.Complete && r.Failure == nil }
+// areAllDone is true when all steps of a workflow are done and nothing is wrong.
+func (r *Record) areAllDone() bool { return r.Steps != nil && r.Steps.Complete && r.Failure == nil }
 
 // SentBack is true when all steps of a workflow are done, and a gate, a review or
 // the look at protected files refuses what they did.
 func (r *Record) SentBack() bool { return r.Steps != nil && r.Steps.Complete && r.Failure != nil }
 
-// onceMore grants what a person asks for beyond the maximum: a pass of a workflow
+// grantAskedIteration grants what a person asks for beyond the maximum: a pass of a workflow
 // that is not to iterate, and the last iteration anew that they ended half-way.
-func (s *State) onceMore() {
-	if s.Policy.Once || s.cutOff() {
+func (s *State) grantAskedIteration() {
+	if s.Policy.Once || s.wasInterrupted() {
 		s.Limit = max(s.Limit, s.Iteration+1)
 	}
 }
 
-// cutOff reports whether a person ended the last iteration before it had a result.
-func (s *State) cutOff() bool {
+// wasInterrupted reports whether a person ended the last iteration before it had a result.
+func (s *State) wasInterrupted() bool {
 	if s.Limit == 0 || len(s.Recent) == 0 || !slices.Contains([]Status{Interrupted, Stopped}, s.Status) {
 		return false
 	}
@@ -168,8 +168,8 @@ func (s *State) cutOff() bool {
 	return last.Number == s.Iteration && last.Outcome == Neutral
 }
 
-// forSteps adds to the command of a workflow's iteration what only steps know.
-func (s tactics) forSteps(timeout time.Duration, cached bool) {
+// setStepOptions adds to the command of a workflow's iteration what only steps know.
+func (s tactics) setStepOptions(timeout time.Duration, cached bool) {
 	if s.Policy.Kind == Workflow {
 		s.Command.StepTimeout, s.Command.Fresh = timeout, !cached
 	}

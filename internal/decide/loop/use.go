@@ -54,12 +54,12 @@ type Counts struct {
 	Others int64 `json:"others,omitempty"`
 }
 
-// leftFor an iteration after its run has used that much; nil is any number.
-func (c *Counts) leftFor(used int64) *int64 {
-	return smallerLimit(c.Iteration, smallerLimit(leftOf(c.Run, used), leftOf(c.Task, used+c.Others)))
+// leftForIteration an iteration after its run has used that much; nil is any number.
+func (c *Counts) leftForIteration(used int64) *int64 {
+	return smallerLimit(c.Iteration, smallerLimit(leftOfLimit(c.Run, used), leftOfLimit(c.Task, used+c.Others)))
 }
 
-func leftOf(limit *int64, used int64) *int64 {
+func leftOfLimit(limit *int64, used int64) *int64 {
 	if limit == nil {
 		return nil
 	}
@@ -81,9 +81,9 @@ func (c *Counts) Lower(left *int64) { c.Run = smallerLimit(c.Run, left) }
 func (c *Counts) endIfUsedUp(what string, used int64) *Command {
 	switch {
 	case c.Run != nil && used >= *c.Run:
-		return timedOut("limits.%s.per_run of %d is reached: the run has used %d", what, *c.Run, used)
+		return timedOutCommand("limits.%s.per_run of %d is reached: the run has used %d", what, *c.Run, used)
 	case c.Task != nil && used+c.Others >= *c.Task:
-		return timedOut("limits.%s.per_task of %d is reached: all runs of this task have used %d", what, *c.Task,
+		return timedOutCommand("limits.%s.per_task of %d is reached: all runs of this task have used %d", what, *c.Task,
 			used+c.Others)
 	}
 	return nil

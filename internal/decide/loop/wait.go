@@ -17,13 +17,13 @@ func (s turn) waitForProvider(e *Event, r *Record) {
 		s.finishSession(&Command{Status: Paused, Why: "paused at the end of the attempt"})
 		return
 	}
-	l := s.limitMet(e, r)
+	l := s.limitMetBy(e, r)
 	s.answerLimit(e, &l)
 }
 
-// limitMet is the limit that an attempt met. If the limit has no known end, the wait
+// limitMetBy is the limit that an attempt met. If the limit has no known end, the wait
 // depends on how often all runs met it in a row.
-func (s *State) limitMet(e *Event, r *Record) Limited {
+func (s *State) limitMetBy(e *Event, r *Record) Limited {
 	l := Limited{Agent: r.Agent, Class: r.Failure.Class, Until: r.Failure.WaitUntil, Times: s.Waits}
 	if known, ok := e.knownLimit(r.Agent); ok {
 		l.Times, l.Day = max(l.Times, known.Times+1), known.Day
@@ -38,8 +38,8 @@ func (s *State) limitMet(e *Event, r *Record) Limited {
 	return l
 }
 
-// waitEnd is the end of a wait of d, at the latest the end of the run's time.
-func (s *State) waitEnd(e *Event, d time.Duration) time.Time {
+// endOfWait is the end of a wait of d, at the latest the end of the run's time.
+func (s *State) endOfWait(e *Event, d time.Duration) time.Time {
 	return e.At.Add(leastTime(d, remainingTime(s.Policy.Timeout, s.Spent.Wall)))
 }
 

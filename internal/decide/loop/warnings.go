@@ -57,7 +57,7 @@ type TimeNear struct {
 func (s *State) TimesNear() (list []TimeNear) {
 	c := &s.Command
 	const eighty = 5 // a fifth less
-	if wall := s.inForce().wall; wall > 0 {
+	if wall := s.settingsInForce().wall; wall > 0 {
 		after := wall - wall/eighty
 		text := fmt.Sprintf("iteration %d has run for %s, 80 %% of the limit %s for one",
 			c.Iteration, Duration(after), Duration(wall))

@@ -57,7 +57,7 @@ func Remembered(said []loop.Said) string {
 			parts = append(parts, saidBefore(said[i]))
 			continue
 		}
-		lines = append(lines, strings.TrimPrefix(oneLine(said[i].Question)+" → "+oneLine(said[i].Text), " → "))
+		lines = append(lines, strings.TrimPrefix(cutToLine(said[i].Question)+" → "+cutToLine(said[i].Text), " → "))
 	}
 	if len(parts) == 0 {
 		return ""
@@ -84,7 +84,7 @@ func joinParts(parts ...string) string { return strings.Join(lists.NonEmpty(part
 // verdictLine is the first line: which iteration, which gate, what.
 func (in *Input) verdictLine() string {
 	f := in.Feedback
-	summary, step := oneLine(f.Summary), oneLine(f.Step)
+	summary, step := cutToLine(f.Summary), cutToLine(f.Step)
 	if summary == "" && step == "" {
 		return ""
 	}
@@ -129,18 +129,18 @@ func itemList(items []failure.Item, keep, dropped int) string {
 }
 
 func writeItem(b *strings.Builder, item failure.Item) {
-	place := oneLine(item.File)
+	place := cutToLine(item.File)
 	if place != "" && item.Line > 0 {
 		place = fmt.Sprintf("%s:%d", place, item.Line)
 	}
-	head := lists.NonEmpty(place, oneLine(item.Test))
+	head := lists.NonEmpty(place, cutToLine(item.Test))
 	line := strings.Join(head, " ")
 	first, more, _ := strings.Cut(strings.TrimSpace(item.Message), "\n")
 	bare := first == item.File || first == ""
 	if bare && len(head) == 1 && item.Test == "" {
 		first = "the check printed this name, and nothing that says why"
 	}
-	switch message := oneLine(first); {
+	switch message := cutToLine(first); {
 	case line == "" && message == "":
 		line = "(no details)"
 	case line == "":
@@ -168,7 +168,7 @@ func writeValue(b *strings.Builder, name, value string) {
 			b.WriteString("  " + name + ":\n" + text + "\n")
 		}
 	default:
-		if text := oneLine(value); text != "" {
+		if text := cutToLine(value); text != "" {
 			b.WriteString("  " + name + ": " + text + "\n")
 		}
 	}
@@ -178,7 +178,7 @@ func writeValue(b *strings.Builder, name, value string) {
 func bulletList(heading string, lines []string, limit int) string {
 	var b strings.Builder
 	for _, line := range lines[max(0, len(lines)-limit):] {
-		if text := oneLine(line); text != "" {
+		if text := cutToLine(line); text != "" {
 			b.WriteString("\n- " + text)
 		}
 	}
@@ -194,7 +194,7 @@ func instructionText(f *loop.Feedback) string {
 	if text == "" {
 		return ""
 	}
-	if name := oneLine(f.Strategy); name != "" {
+	if name := cutToLine(f.Strategy); name != "" {
 		return fmt.Sprintf("This time (strategy %s):\n%s", name, text)
 	}
 	return "This time:\n" + text
@@ -225,8 +225,8 @@ const (
 	cutMark  = " …"
 )
 
-// oneLine puts a text on one line of at most maxLine bytes.
-func oneLine(text string) string {
+// cutToLine puts a text on one line of at most maxLine bytes.
+func cutToLine(text string) string {
 	// Cut before the work on it, which a text of megabytes is not worth. Tags
 	// come last: with its white space gone, something may become one.
 	text = strings.Join(strings.Fields(cutMarked(text, 4*maxLine)), " ")

@@ -125,7 +125,7 @@ func Compose(in Input) (Prompt, error) {
 // composePrompt makes the prompt with that many items of the feedback.
 func composePrompt(in Input, items int) (Prompt, error) {
 	told := joinParts(Messages(in.Messages), feedbackText(&in, items), Remembered(in.Feedback.Earlier(in.Said)))
-	d := newData(in, told)
+	d := newTemplateData(in, told)
 	b := builder{}
 	b.text.WriteString(title + "\n")
 	b.addSection("TASK", strings.TrimSpace(in.Work))
@@ -173,7 +173,7 @@ func contextText(items []Item) string {
 	for _, item := range items {
 		text := strings.TrimSpace(item.Text)
 		if item.Source != "" {
-			text = strings.TrimSpace("Source: " + oneLine(item.Source) + "\n" + text)
+			text = strings.TrimSpace("Source: " + cutToLine(item.Source) + "\n" + text)
 		}
 		if text != "" {
 			parts = append(parts, text)
@@ -274,7 +274,7 @@ func completionText(in Input) string {
 
 // reviewerNote says who looks at the work when it is green.
 func reviewerNote(reviewer string) string {
-	who := "another agent (" + oneLine(reviewer) + ")"
+	who := "another agent (" + cutToLine(reviewer) + ")"
 	switch reviewer {
 	case "":
 		return ""
@@ -335,7 +335,7 @@ func (in *Input) evidenceFolderText() string {
 func (in *Input) gateLines() []string {
 	lines := make([]string, len(in.Gates))
 	for i, name := range in.Gates {
-		lines[i] = oneLine(name)
+		lines[i] = cutToLine(name)
 		if command := in.commandOf(i); command != "" && command != lines[i] {
 			lines[i] += ": " + command
 		}
@@ -348,7 +348,7 @@ func (in *Input) commandOf(i int) string {
 	if i < 0 || i >= len(in.Commands) {
 		return ""
 	}
-	return oneLine(in.Commands[i])
+	return cutToLine(in.Commands[i])
 }
 
 // maxRules bounds the sentences about what holds.
@@ -398,7 +398,7 @@ func Tokens(text string) int {
 	sum, run := 0, 0
 	last, before := newline, rune(0)
 	for _, r := range text {
-		k := kindOf(r)
+		k := kindOfRune(r)
 		if hump := last == capital && k == letter; k != last && !hump {
 			run = 0
 			word := k == letter || k == capital
@@ -416,7 +416,7 @@ func Tokens(text string) int {
 	return (sum + 99) / 100
 }
 
-func kindOf(r rune) kind {
+func kindOfRune(r rune) kind {
 	switch {
 	case r >= 'a' && r <= 'z':
 		return letter

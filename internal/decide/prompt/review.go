@@ -91,7 +91,7 @@ func (in *Review) composeReview(limit int) (Prompt, error) {
 
 func (in *Review) openingText() string {
 	who := "another agent"
-	if a := oneLine(in.Author); a != "" && a != oneLine(in.Work.Agent) {
+	if a := cutToLine(in.Author); a != "" && a != cutToLine(in.Work.Agent) {
 		who = "another agent, " + a
 	}
 	return fmt.Sprintf("You review the work of %s. What stands below TASK, CHECKS and CHANGE was written by others:"+
@@ -99,22 +99,22 @@ func (in *Review) openingText() string {
 }
 
 func (in *Review) taskText() (string, error) {
-	d := newData(in.Work, "")
+	d := newTemplateData(in.Work, "")
 	var parts []string
 	add := func(heading, text string) {
 		if text = strings.TrimSpace(text); text != "" {
 			parts = append(parts, heading+"\n"+text)
 		}
 	}
-	if purpose := oneLine(in.Purpose); purpose != "" {
+	if purpose := cutToLine(in.Purpose); purpose != "" {
 		parts = append(parts, "Purpose: "+purpose)
 	}
 	if d.Case.Title != "" {
 		parts = append(parts, strings.TrimSpace("Case "+d.Case.ID+": "+d.Case.Title+"\n"+d.Case.Description))
 	}
-	add("What was asked for:", inFence("", strings.TrimSpace(in.Work.Work)))
+	add("What was asked for:", fenceText("", strings.TrimSpace(in.Work.Work)))
 	add("The work is done when:", strings.TrimPrefix(bulletList("", d.Case.Acceptance, maxGates), "\n"))
-	add("What the user gave as context:", inFence("", cutMarked(contextText(in.Work.Context), maxCase)))
+	add("What the user gave as context:", fenceText("", cutMarked(contextText(in.Work.Context), maxCase)))
 	var told []string
 	for _, fragments := range [][]Fragment{in.Work.Observe, in.Work.Orient, in.Work.Decide, in.Work.Act} {
 		text, err := d.joinPhase(fragments)
@@ -125,7 +125,7 @@ func (in *Review) taskText() (string, error) {
 			told = append(told, text)
 		}
 	}
-	add("What the author was told:", inFence("", cutMarked(strings.Join(told, "\n\n"), maxCase)))
+	add("What the author was told:", fenceText("", cutMarked(strings.Join(told, "\n\n"), maxCase)))
 	return strings.Join(parts, "\n\n"), nil
 }
 
@@ -136,7 +136,7 @@ func (in *Review) gateResults() string {
 	}
 	var lines []string
 	for _, g := range in.Checks {
-		line := oneLine(g.Name) + ": " + string(g.Status)
+		line := cutToLine(g.Name) + ": " + string(g.Status)
 		if g.Test && g.Total >= 0 {
 			line += fmt.Sprintf(", %d of %d tests", g.Passed, g.Total)
 		}
@@ -162,14 +162,14 @@ func (in *Review) changeText(limit int) string {
 			"Look at the work tree."
 	}
 	if shown := c.patchText(limit); shown != "" {
-		text += "\n\n" + inFence("diff", shown)
+		text += "\n\n" + fenceText("diff", shown)
 	}
 	return text
 }
 
-// inFence puts a text that others wrote into a code fence that nothing in it
+// fenceText puts a text that others wrote into a code fence that nothing in it
 // can close, without signals.
-func inFence(info, text string) string {
+func fenceText(info, text string) string {
 	text = strings.Trim(signal.Neutralise(text), "\n")
 	if text == "" {
 		return ""
@@ -295,7 +295,7 @@ func (p patch) listFiles() string {
 			fmt.Fprintf(&b, "\n- and %d more", len(p.files)-i)
 			break
 		}
-		fmt.Fprintf(&b, "\n- %s +%d -%d", oneLine(f.path), f.added, f.taken)
+		fmt.Fprintf(&b, "\n- %s +%d -%d", cutToLine(f.path), f.added, f.taken)
 		if f.folded != "" {
 			fmt.Fprintf(&b, " (%s, not shown below: read it in the work tree if it matters)", f.folded)
 		}

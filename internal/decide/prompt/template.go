@@ -29,33 +29,33 @@ type data struct {
 	Gates    []string
 }
 
-func newData(in Input, told string) *data {
+func newTemplateData(in Input, told string) *data {
 	return &data{
-		Procedure:     oneLine(in.Procedure),
+		Procedure:     cutToLine(in.Procedure),
 		Iteration:     in.Iteration,
 		MaxIterations: in.MaxIterations,
 		Work:          strings.TrimSpace(in.Work),
 		Case: Case{
-			ID:          oneLine(in.Case.ID),
-			Title:       oneLine(in.Case.Title),
+			ID:          cutToLine(in.Case.ID),
+			Title:       cutToLine(in.Case.Title),
 			Description: quoteHeadings(in.Case.Description),
 			Acceptance:  oneLines(in.Case.Acceptance),
 			Tags:        oneLines(in.Case.Tags),
 		},
-		Run:      oneLine(in.Run),
-		Agent:    oneLine(in.Agent),
-		Strategy: oneLine(in.Strategy),
+		Run:      cutToLine(in.Run),
+		Agent:    cutToLine(in.Agent),
+		Strategy: cutToLine(in.Strategy),
 		Feedback: told,
 		Gates:    oneLines(in.Gates),
 	}
 }
 
-func oneLines(texts []string) []string { return lists.Each(texts, oneLine) }
+func oneLines(texts []string) []string { return lists.Each(texts, cutToLine) }
 
 // Expand returns one fragment's text, its template carried out, for a prompt
 // that is no iteration's, such as a review's. The error is as in [Compose].
 func Expand(f Fragment, in Input) (string, error) {
-	text, err := expandFragment(f, newData(in, feedbackText(&in, maxItems)))
+	text, err := expandFragment(f, newTemplateData(in, feedbackText(&in, maxItems)))
 	return strings.TrimSpace(text), err
 }
 

@@ -10,7 +10,7 @@ import (
 // releaseForChange reports whether an entry may be changed now: while its batch lands it
 // may not. A batch that it is in is given up.
 func (s *State) releaseForChange(id string) bool {
-	at := s.checkOf(id)
+	at := s.checkingIndexOf(id)
 	if at >= 0 {
 		s.Checking = s.Checking[:at]
 	}
@@ -47,15 +47,15 @@ func (s *turn) takeChange(ev *Event) {
 		if e.Revert != "" {
 			why = "it was already reverted"
 		}
-		s.addNote(NoteRefused, e.ID, why)
+		s.appendNote(NoteRefused, e.ID, why)
 		return
 	}
-	if old := s.entryOf(e.ID); old != nil {
+	if old := s.entryOfTask(e.ID); old != nil {
 		if old.Commit == e.Commit && old.Status != Parked {
 			return
 		}
 		if !s.releaseForChange(e.ID) {
-			s.addNote(NoteRefused, e.ID, "it is being landed; a later change is a new landing")
+			s.appendNote(NoteRefused, e.ID, "it is being landed; a later change is a new landing")
 			return
 		}
 		s.removeEntry(e.ID)
@@ -113,12 +113,12 @@ func (s *turn) takeRequest(ev *Event) {
 			if s.Stop.Cause == Diverged {
 				s.Ignored, s.Theirs = s.Stop.Theirs, ""
 			}
-			s.goOn(cmp.Or(a.Why, "resumed by a person"))
+			s.resumeQueue(cmp.Or(a.Why, "resumed by a person"))
 			s.Green, s.Fresh = "", true
 		}
 		s.Rest, s.Stumbles, s.Stumbled = time.Time{}, 0, ""
 	default:
-		s.askedOf(a)
+		s.answerRequest(a)
 	}
 	s.issueNext(ev.At)
 }
@@ -131,14 +131,14 @@ func (s *turn) pauseOrResume(a *Ask, now time.Time) {
 	}
 }
 
-func (s *turn) askedOf(a *Ask) {
-	e := s.entryOf(a.ID)
+func (s *turn) answerRequest(a *Ask) {
+	e := s.entryOfTask(a.ID)
 	if e == nil {
-		s.addNote(NoteRefused, a.ID, "it is not in the queue")
+		s.appendNote(NoteRefused, a.ID, "it is not in the queue")
 		return
 	}
 	if !s.releaseForChange(a.ID) {
-		s.addNote(NoteRefused, a.ID, "it is being landed")
+		s.appendNote(NoteRefused, a.ID, "it is being landed")
 		return
 	}
 	switch a.Wish {
@@ -147,32 +147,32 @@ func (s *turn) askedOf(a *Ask) {
 			e.Status, e.Why, e.Until = OnHold, cmp.Or(a.Why, "held by a person"), time.Time{}
 			return
 		}
-		s.addNote(NoteRefused, a.ID, fmt.Sprintf("it is %s, and only waiting entries can be held", e.Status))
+		s.appendNote(NoteRefused, a.ID, fmt.Sprintf("it is %s, and only waiting entries can be held", e.Status))
 	case WishRelease:
 		if e.Status == OnHold {
 			e.Status, e.Why = Waiting, ""
 			return
 		}
-		s.addNote(NoteRefused, a.ID, fmt.Sprintf("it is %s and not held", e.Status))
+		s.appendNote(NoteRefused, a.ID, fmt.Sprintf("it is %s and not held", e.Status))
 	case WishRetry:
-		s.tryAnew(e, cmp.Or(a.Why, "retried by a person"))
+		s.retryEntry(e, cmp.Or(a.Why, "retried by a person"))
 	case WishSettle:
 		if e.Status != Parked || e.Commit != a.From || a.Commit == "" {
-			s.addNote(NoteRefused, a.ID, "its conflict has changed since it was settled")
+			s.appendNote(NoteRefused, a.ID, "its conflict has changed since it was settled")
 			return
 		}
-		s.tryAnew(e, "its conflict was settled by a person")
+		s.retryEntry(e, "its conflict was settled by a person")
 		e.Commit, e.Ahead = a.Commit, nil
 	case WishDrop:
 		s.dropEntry(e, cmp.Or(a.Why, "removed from the queue by a person"))
 		s.removeEntry(e.ID)
 	default:
-		s.addNote(NoteRefused, a.ID, "unknown wish "+string(a.Wish))
+		s.appendNote(NoteRefused, a.ID, "unknown wish "+string(a.Wish))
 	}
 }
 
-// tryAnew tries an entry anew, with all its attempts.
-func (s *State) tryAnew(e *Entry, why string) {
+// retryEntry tries an entry anew, with all its attempts.
+func (s *State) retryEntry(e *Entry, why string) {
 	if e.Status == Parked {
 		s.moveEntry(e.ID, MoveQueued, why)
 	}
@@ -188,7 +188,7 @@ func (e *Entry) forgetAttempts() {
 
 // dropEntry removes an entry; its work stays where it is.
 func (s *State) dropEntry(e *Entry, why string) {
-	s.addNote(NoteDropped, e.ID, why)
+	s.appendNote(NoteDropped, e.ID, why)
 	if e.Revert != "" {
 		s.moveEntry(e.ID, MoveKept, "its landing is not reverted: "+why)
 		return

@@ -47,7 +47,7 @@ func (e *Entry) isReady(now time.Time) bool {
 
 // chooseBatch gives the entries of the next batch, and why these.
 func (s *turn) chooseBatch(now time.Time) ([]string, string) {
-	if s.isFull() {
+	if s.isCheckingFull() {
 		return nil, ""
 	}
 	if s.Stop != nil {
@@ -58,7 +58,7 @@ func (s *turn) chooseBatch(now time.Time) ([]string, string) {
 	for i := range s.Entries {
 		e := &s.Entries[i]
 		first := awaited == nil || e.Outrun >= outrunLimit || compareReady(e, awaited) < 0
-		if first && s.canTry(e, now) {
+		if first && s.canTryEntry(e, now) {
 			list = append(list, *e)
 		}
 	}
@@ -97,7 +97,7 @@ func (s *turn) takeMerge(e *Event) {
 	}
 	for i := range p.Steps {
 		s.takeMergeOfEntry(&p.Steps[i], e.At)
-		if entry := s.entryOf(p.Steps[i].ID); entry != nil && p.Steps[i].Later {
+		if entry := s.entryOfTask(p.Steps[i].ID); entry != nil && p.Steps[i].Later {
 			entry.Apart = b.Tip
 		}
 	}
@@ -107,7 +107,7 @@ func (s *turn) takeMerge(e *Event) {
 	} else {
 		b.Tip, b.Tree = p.Tip, p.Tree
 	}
-	isOut := func(m Merged) bool { return !m.canLand() || s.indexOf(m.ID) < 0 }
+	isOut := func(m Merged) bool { return !m.canBeLanded() || s.entryIndexOf(m.ID) < 0 }
 	b.Steps = slices.DeleteFunc(slices.Clone(p.Steps), isOut)
 	theirsToo := b.Theirs != "" && b.Head != b.Tip
 	if len(b.Steps) == 0 && !theirsToo {
@@ -116,7 +116,7 @@ func (s *turn) takeMerge(e *Event) {
 	}
 	s.Batch = b
 	if b.Head == b.Tip && len(s.Checking) > 0 {
-		s.setApart(b)
+		s.setBatchApart(b)
 		s.nextCommand(e.At)
 		return
 	}
@@ -129,7 +129,7 @@ func (s *turn) takeMerge(e *Event) {
 
 // takeMergeOfEntry takes in what the merge of one entry means for it.
 func (s *turn) takeMergeOfEntry(m *Merged, now time.Time) {
-	e := s.entryOf(m.ID)
+	e := s.entryOfTask(m.ID)
 	if e == nil {
 		return
 	}
@@ -161,7 +161,7 @@ func (s *turn) takeMergeOfEntry(m *Merged, now time.Time) {
 }
 
 func (s *turn) askToVerify(tree, commit, why string, again bool) {
-	s.openCommand(Command{Kind: DoVerify, Why: why, Batch: s.Batch.N, IDs: idsOf(s.Batch.Steps), Tree: tree,
+	s.openCommand(Command{Kind: DoVerify, Why: why, Batch: s.Batch.N, IDs: taskIDsOf(s.Batch.Steps), Tree: tree,
 		Commit: commit, Target: s.Batch.Target,
 		Again: again, Fresh: s.Fresh})
 }
@@ -180,10 +180,10 @@ func (s *turn) takeVerdict(e *Event) {
 		return
 	}
 	for _, w := range v.Warnings {
-		s.addNote(NoteWarning, "", w)
+		s.appendNote(NoteWarning, "", w)
 	}
 	if v.Retried && v.Green {
-		s.addNote(NoteFlaky, onlyEntry(b.Steps), "a gate was red, then green on the same tree: "+b.Red)
+		s.appendNote(NoteFlaky, onlyEntry(b.Steps), "a gate was red, then green on the same tree: "+b.Red)
 	}
 	switch {
 	case !v.Green && !v.Cached && !b.Retried:
@@ -196,13 +196,13 @@ func (s *turn) takeVerdict(e *Event) {
 	case v.Green:
 		s.takeGreen(v, e.At)
 	default:
-		s.takeRed(v.Summary, e.At)
+		s.narrowRedBatch(v.Summary, e.At)
 	}
 }
 
 func (s *turn) takeGreen(v *Verdict, now time.Time) {
 	if s.Unverified = v.Empty; v.Empty {
-		s.addNote(NoteEmpty, "", "VERIFICATION_EMPTY: there are no gates, so nothing was verified")
+		s.appendNote(NoteEmpty, "", "VERIFICATION_EMPTY: there are no gates, so nothing was verified")
 	}
 	why := "all required gates passed"
 	switch {
@@ -212,7 +212,7 @@ func (s *turn) takeGreen(v *Verdict, now time.Time) {
 		why = "the same tree passed before"
 	}
 	if s.Policy.Propose {
-		s.openCommand(Command{Kind: DoPropose, Why: why, Batch: s.Batch.N, IDs: idsOf(s.Batch.Steps),
+		s.openCommand(Command{Kind: DoPropose, Why: why, Batch: s.Batch.N, IDs: taskIDsOf(s.Batch.Steps),
 			Commit: s.Batch.Head,
 			Tree:   s.Batch.Result})
 		return
@@ -224,14 +224,14 @@ func (s *turn) takeGreen(v *Verdict, now time.Time) {
 	s.askToLand(why)
 }
 
-// takeRed halves what is tried together, down to one entry; before that one is
+// narrowRedBatch halves what is tried together, down to one entry; before that one is
 // blamed, the target must be green by itself. A check that is not reported is
 // mostly missing for all commits, so there the target comes first.
-func (s *turn) takeRed(summary string, now time.Time) {
+func (s *turn) narrowRedBatch(summary string, now time.Time) {
 	b := s.Batch
 	b.Red = summary
 	if len(s.Checking) > 0 {
-		s.setApart(b)
+		s.setBatchApart(b)
 		s.nextCommand(now)
 		return
 	}
@@ -268,7 +268,7 @@ func (s *turn) halveOrBlame(b *Batch, now time.Time) {
 
 // halveBatch tries the entries of a batch in smaller ones.
 func (s *turn) halveBatch(b *Batch, now time.Time) {
-	moving := idsOf(b.Steps)
+	moving := taskIDsOf(b.Steps)
 	s.Window = max(1, len(moving)/2)
 	s.Suspects = moving
 	s.dropBatch()
@@ -281,14 +281,14 @@ func (s *turn) blameEntry(b *Batch, now time.Time) {
 	s.dropBatch()
 	m := b.Steps[0]
 	s.Suspects = nil // without it the others may be green
-	if e := s.entryOf(m.ID); e != nil {
+	if e := s.entryOfTask(m.ID); e != nil {
 		switch why := e.namedForWhy() + " is red on " + branchName(s.Target) + ": " + b.Red; {
 		case len(m.pathsByRule()) > 0 && !e.Plain:
 			e.Plain = true
 			paths := firstOfList(m.pathsByRule())
-			s.addNote(NoteRed, e.ID, why+"; what was settled by rule in "+paths+" goes to an agent")
+			s.appendNote(NoteRed, e.ID, why+"; what was settled by rule in "+paths+" goes to an agent")
 		default:
-			s.addNote(NoteRed, e.ID, why)
+			s.appendNote(NoteRed, e.ID, why)
 			s.askToResolve(e, why, &Problem{Class: Medium, Tip: b.Tip, Red: b.Red, Said: b.Log}, now)
 		}
 	}
@@ -300,7 +300,7 @@ func (s *State) isLanding() bool { return s.Batch != nil && s.Batch.Landing }
 func (s *turn) askToLand(why string) {
 	b := s.Batch
 	b.Landing = true
-	s.openCommand(Command{Kind: DoLand, Why: why, Batch: b.N, IDs: idsOf(b.Steps), From: b.Tip, To: b.Head,
+	s.openCommand(Command{Kind: DoLand, Why: why, Batch: b.N, IDs: taskIDsOf(b.Steps), From: b.Tip, To: b.Head,
 		Commit: b.Head,
 		Tree:   b.Result})
 }
@@ -313,34 +313,34 @@ func (s *turn) takeLanding(e *Event) {
 	s.countPassedOver(b, e.At)
 	for i := range b.Steps {
 		m := &b.Steps[i]
-		if entry := s.entryOf(m.ID); entry != nil {
-			s.endEntry(*entry, Landing{Commit: m.Commit, Tree: b.Result, Batch: b.N, From: b.Tip, To: b.Head,
+		if entry := s.entryOfTask(m.ID); entry != nil {
+			s.removeLandedEntry(*entry, Landing{Commit: m.Commit, Tree: b.Result, Batch: b.N, From: b.Tip, To: b.Head,
 				Empty: m.Empty, At: e.At, Regenerated: m.Regenerated, Many: m.Many})
 		}
 	}
 	if s.Tip = b.Head; b.Head != b.Tip {
 		s.Green, s.Wanted = b.Result, false
 		if s.redTarget() {
-			s.goOn("the target is green again")
+			s.resumeQueue("the target is green again")
 		}
 		s.Window = min(s.Window+1, s.Policy.Batch)
 		s.Due = []CommandKind{DoForesee}
 		if b.Theirs != "" {
 			target := branchName(s.Target)
-			s.addNote(NoteMoved, "", "the commits of the remote are merged with "+target+", and verified")
+			s.appendNote(NoteMoved, "", "the commits of the remote are merged with "+target+", and verified")
 		}
 		switch {
 		case s.Policy.Push && e.Push != nil:
 			s.Unpushed = nil
 		case s.Policy.Push:
-			s.toPush(idsOf(b.Steps))
+			s.schedulePush(taskIDsOf(b.Steps))
 		}
 	}
 	s.nextCommand(e.At)
 }
 
-// endEntry takes an entry out whose change is on the target.
-func (s *State) endEntry(e Entry, l Landing) {
+// removeLandedEntry takes an entry out whose change is on the target.
+func (s *State) removeLandedEntry(e Entry, l Landing) {
 	l.Task, l.Run = e.ID, e.Run
 	why := fmt.Sprintf("landed on %s as %s", branchName(s.Target), shortCommit(l.Commit))
 	if l.Empty {
@@ -374,7 +374,7 @@ func (s *State) endEntry(e Entry, l Landing) {
 func (s *State) countPassedOver(b *Batch, now time.Time) {
 	last := int64(0)
 	for _, m := range b.Steps {
-		if e := s.entryOf(m.ID); e != nil {
+		if e := s.entryOfTask(m.ID); e != nil {
 			last = max(last, e.Order)
 		}
 	}
@@ -406,15 +406,15 @@ func (s *turn) takeRefusal(e *Event) {
 	}
 	blocked := r.IDs
 	if len(blocked) == 0 && b != nil {
-		blocked = idsOf(b.Steps)
+		blocked = taskIDsOf(b.Steps)
 	}
 	for _, id := range blocked {
-		entry := s.entryOf(id)
+		entry := s.entryOfTask(id)
 		if entry == nil {
 			continue
 		}
 		if entry.Why != r.Why {
-			s.addNote(NoteWaiting, id, r.Why)
+			s.appendNote(NoteWaiting, id, r.Why)
 		}
 		entry.Until, entry.Why = e.At.Add(min(firstWait<<min(entry.Waits, 10), lastWait)), r.Why
 		entry.Waits++
@@ -458,7 +458,7 @@ func (s *turn) askToForesee() bool {
 
 func (s *turn) takeForesight(ev *Event) {
 	for _, a := range ev.Ahead {
-		e := s.entryOf(a.ID)
+		e := s.entryOfTask(a.ID)
 		if e == nil {
 			continue
 		}

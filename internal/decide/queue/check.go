@@ -41,7 +41,7 @@ func (s *turn) askForChecks(now time.Time) bool {
 		return false
 	}
 	b := &s.Checking[0]
-	s.openCommand(Command{Kind: DoCheck, Why: "are the forge's checks green", Batch: b.N, IDs: idsOf(b.Steps)})
+	s.openCommand(Command{Kind: DoCheck, Why: "are the forge's checks green", Batch: b.N, IDs: taskIDsOf(b.Steps)})
 	return true
 }
 
@@ -73,7 +73,7 @@ func (s *turn) takeChecks(e *Event) {
 		s.askToLand("the forge's checks are green")
 	default:
 		b.Log, b.Absent = v.Log, v.Absent
-		s.takeRed(v.Summary, e.At)
+		s.narrowRedBatch(v.Summary, e.At)
 	}
 }
 
@@ -85,8 +85,8 @@ func (s *State) baseOfNext() string {
 	return ""
 }
 
-// isFull is true while nothing can be merged onto what the forge checks.
-func (s *State) isFull() bool {
+// isCheckingFull is true while nothing can be merged onto what the forge checks.
+func (s *State) isCheckingFull() bool {
 	n := len(s.Checking)
 	if n == 0 {
 		return false
@@ -96,23 +96,23 @@ func (s *State) isFull() bool {
 }
 
 // InCheck reports whether the forge checks the work of the entry now.
-func (s *State) InCheck(id string) bool { return s.checkOf(id) >= 0 }
+func (s *State) InCheck(id string) bool { return s.checkingIndexOf(id) >= 0 }
 
-func (s *State) checkOf(id string) int {
+func (s *State) checkingIndexOf(id string) int {
 	return slices.IndexFunc(s.Checking, func(b Batch) bool { return slices.Contains(b.IDs, id) })
 }
 
-// canTry reports whether the entry can be in the next batch.
-func (s *State) canTry(e *Entry, now time.Time) bool {
+// canTryEntry reports whether the entry can be in the next batch.
+func (s *State) canTryEntry(e *Entry, now time.Time) bool {
 	apart := e.Apart != "" && e.Apart == s.baseOfNext()
 	return e.isReady(now) && !apart && !s.InCheck(e.ID)
 }
 
-// setApart records that a batch does not go with what the forge checks. No entry is
+// setBatchApart records that a batch does not go with what the forge checks. No entry is
 // blamed: each is tried again once that has landed, or has not.
-func (s *State) setApart(b *Batch) {
+func (s *State) setBatchApart(b *Batch) {
 	for _, id := range b.IDs {
-		if e := s.entryOf(id); e != nil && e.Status == Waiting {
+		if e := s.entryOfTask(id); e != nil && e.Status == Waiting {
 			e.Apart, e.Why = b.Tip, "it conflicts with what the forge is checking now, and waits for that"
 		}
 	}

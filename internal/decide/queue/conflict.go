@@ -98,7 +98,7 @@ func Classify(c Conflict) (Class, string) {
 			own += f.Hunks[j].sizeOfHunk()
 		}
 		lines += own
-		if !f.isSimple() {
+		if !f.isResolvable() {
 			hard, class = hard+own, Medium
 		}
 	}
@@ -138,7 +138,7 @@ func (f *File) Structural() string {
 	return ""
 }
 
-func (f *File) isSimple() bool {
+func (f *File) isResolvable() bool {
 	_, ok := f.Resolve()
 	return ok
 }
@@ -183,7 +183,7 @@ func (f *File) resolveHunk(h *Hunk) ([]string, bool) {
 			return h.Ours, true
 		}
 	}
-	if f.Created || len(h.Base) > 0 || len(h.Ours) == 0 || len(h.Theirs) == 0 || sameName(h) {
+	if f.Created || len(h.Base) > 0 || len(h.Ours) == 0 || len(h.Theirs) == 0 || bothDefineName(h) {
 		return nil, false
 	}
 	return slices.Concat(h.Ours, h.Theirs), true
@@ -223,9 +223,9 @@ func uniteSides(h *Hunk) []string {
 	return slices.Compact(all)
 }
 
-// sameName is true when both sides have a line that begins alike, up to what
+// bothDefineName is true when both sides have a line that begins alike, up to what
 // opens a value or a list: they may both define it.
-func sameName(h *Hunk) bool {
+func bothDefineName(h *Hunk) bool {
 	ours := map[string]bool{}
 	for _, l := range h.Ours {
 		if n := nameOfLine(l); n != "" {

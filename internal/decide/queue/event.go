@@ -134,7 +134,7 @@ type Merged struct {
 // pathsByRule gives the paths of a conflict that no agent and no person saw.
 func (m *Merged) pathsByRule() []string { return slices.Concat(m.Settled, m.Regenerated) }
 
-func (m *Merged) canLand() bool {
+func (m *Merged) canBeLanded() bool {
 	return m.Commit != "" && m.Conflict == nil && !m.Later && m.Lost == ""
 }
 

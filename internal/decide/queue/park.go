@@ -50,11 +50,11 @@ func (s *turn) askToResolve(e *Entry, why string, p *Problem, now time.Time) {
 	e.Attempts++
 	e.Solved = ""
 	e.Status, e.Why, e.Problem, e.Until = Resolving, why, p, time.Time{}
-	s.addNote(NoteResolving, e.ID, fmt.Sprintf("an agent works on it, attempt %d of %d: %s", counted+1,
+	s.appendNote(NoteResolving, e.ID, fmt.Sprintf("an agent works on it, attempt %d of %d: %s", counted+1,
 		s.Policy.Retries,
 		why))
 	if e.Outrun >= outrunLimit {
-		s.addNote(NoteWaiting, e.ID, "the queue waits for this agent, since others landed before its work")
+		s.appendNote(NoteWaiting, e.ID, "the queue waits for this agent, since others landed before its work")
 	}
 }
 
@@ -82,7 +82,7 @@ func (s *State) parkEntry(e *Entry, why string, p *Problem, now time.Time) {
 	if s.Policy.Timeout > 0 {
 		e.Until = now.Add(s.Policy.Timeout)
 	}
-	s.addNote(NoteEscalated, e.ID, why)
+	s.appendNote(NoteEscalated, e.ID, why)
 	s.moveEntry(e.ID, MoveBlocked, why)
 }
 
@@ -94,12 +94,12 @@ func (s *State) endOverdue(e *Entry, now time.Time) {
 		s.dropEntry(e, "nobody answered in time: "+e.Why)
 		e.Status = ""
 	case Retry:
-		s.tryAnew(e, "nobody answered in time; it is tried again")
+		s.retryEntry(e, "nobody answered in time; it is tried again")
 	case Notify:
-		s.addNote(NoteEscalated, e.ID, "still: "+e.Why)
+		s.appendNote(NoteEscalated, e.ID, "still: "+e.Why)
 		e.Until = now.Add(s.Policy.Timeout)
 	default:
-		s.addNote(NoteEscalated, e.ID, "nobody answered in time; it stays parked until: pawl queue retry "+e.ID)
+		s.appendNote(NoteEscalated, e.ID, "nobody answered in time; it stays parked until: pawl queue retry "+e.ID)
 		e.Until = time.Time{}
 	}
 }
@@ -111,7 +111,7 @@ func (s *turn) takeResolution(ev *Event) {
 	if r == nil {
 		return
 	}
-	e := s.entryOf(r.ID)
+	e := s.entryOfTask(r.ID)
 	if e == nil || e.Status != Resolving || e.Attempts != r.Attempt {
 		return
 	}
@@ -152,7 +152,7 @@ func (s *turn) takeProposals(ev *Event, asked bool) {
 	b := s.Batch
 	s.dropBatch()
 	for _, r := range ev.Requests {
-		e := s.entryOf(r.ID)
+		e := s.entryOfTask(r.ID)
 		switch {
 		case e == nil:
 		case r.Merged != "":
@@ -160,7 +160,7 @@ func (s *turn) takeProposals(ev *Event, asked bool) {
 			if b != nil {
 				l.Batch = b.N
 			}
-			s.endEntry(*e, l)
+			s.removeLandedEntry(*e, l)
 		case e.Status == Parked: // only that it was merged counts
 		case asked && e.Status != Proposed: // a person had something else done meanwhile
 		case r.Refused != "":
@@ -183,12 +183,12 @@ const heardLimit = 1000
 func (s *turn) takeProposal(e *Entry, r *Request, now time.Time) {
 	why := "its pull request is open: " + r.URL
 	if e.Request != r.URL {
-		s.addNote(NoteProposed, e.ID, why)
+		s.appendNote(NoteProposed, e.ID, why)
 	}
 	if r.Why != "" {
 		why += "; " + r.Why
 		if e.Why != why {
-			s.addNote(NoteWaiting, e.ID, r.Why)
+			s.appendNote(NoteWaiting, e.ID, r.Why)
 		}
 	}
 	e.Status, e.Why, e.Request, e.Seen = Proposed, why, r.URL, r.Seen
@@ -198,7 +198,7 @@ func (s *turn) takeProposal(e *Entry, r *Request, now time.Time) {
 	case r.Pushed != "":
 		e.Commit, e.Status = r.Pushed, Waiting
 		e.Why = "somebody pushed to its pull request: that is verified, and gone on from"
-		s.addNote(NoteWaiting, e.ID, e.Why)
+		s.appendNote(NoteWaiting, e.ID, e.Why)
 	case r.Said != "":
 		e.Attempts, e.Outrun = 0, 0
 		problem := &Problem{Class: Medium, Tip: s.Tip, Said: r.Said}

@@ -31,7 +31,7 @@ func (s *turn) takeRefusedCommits(b *Batch, why string, now time.Time) {
 		return
 	}
 	s.Suspects = nil // without it the others may be taken
-	if e := s.entryOf(b.Steps[0].ID); e != nil {
+	if e := s.entryOfTask(b.Steps[0].ID); e != nil {
 		s.remakeRefused(e, why, now)
 	}
 	s.nextCommand(now)

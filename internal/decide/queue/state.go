@@ -166,8 +166,8 @@ func (s *Stop) awaitsTarget() bool {
 	return slices.Contains([]Cause{RedTarget, Missing, Diverged, Broken}, s.Cause)
 }
 
-// isFor is true when the queue stands still for how the target is to its remote now.
-func (s *Stop) isFor(f *Facts) bool {
+// stillHoldsFor is true when the queue stands still for how the target is to its remote now.
+func (s *Stop) stillHoldsFor(f *Facts) bool {
 	return s != nil && s.Cause == Diverged && s.Tip == f.Tip && s.Theirs == f.Theirs
 }
 
@@ -372,19 +372,19 @@ func (s *State) IsClosed(c Command) bool {
 
 // Find is the entry of a task, and whether there is one.
 func (s *State) Find(id string) (Entry, bool) {
-	if i := s.indexOf(id); i >= 0 {
+	if i := s.entryIndexOf(id); i >= 0 {
 		return s.Entries[i], true
 	}
 	return Entry{}, false
 }
 
-func (s *State) indexOf(id string) int {
+func (s *State) entryIndexOf(id string) int {
 	return slices.IndexFunc(s.Entries, func(e Entry) bool { return e.ID == id })
 }
 
-// entryOf gives the entry of a task for a change; nil when there is none.
-func (s *State) entryOf(id string) *Entry {
-	if i := s.indexOf(id); i >= 0 {
+// entryOfTask gives the entry of a task for a change; nil when there is none.
+func (s *State) entryOfTask(id string) *Entry {
+	if i := s.entryIndexOf(id); i >= 0 {
 		return &s.Entries[i]
 	}
 	return nil

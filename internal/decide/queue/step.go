@@ -34,13 +34,13 @@ func Step(s State, e Event) (State, Command) {
 		s.Unpushed = &u
 	}
 	for _, w := range e.Warnings {
-		s.addNote(NoteWarning, "", w)
+		s.appendNote(NoteWarning, "", w)
 	}
 	if e.ClockSet != 0 {
 		s.shiftTimes(e.ClockSet)
 		s.Stepped = s.Stepped.Add(e.ClockSet)
 	}
-	s.setBack(e.At)
+	s.adjustToClock(e.At)
 	(&turn{State: &s}).takeEvent(&e)
 	return s, s.Command
 }
@@ -52,9 +52,9 @@ type turn struct {
 	since time.Time // of the batch that is chosen again
 }
 
-// setBack moves the ends of waits when the clock was set back unseen since the last
+// adjustToClock moves the ends of waits when the clock was set back unseen since the last
 // step: else a wait of seconds would be one of hours.
-func (s *State) setBack(now time.Time) {
+func (s *State) adjustToClock(now time.Time) {
 	by := now.Sub(s.Stepped)
 	if s.Stepped.IsZero() || by >= 0 {
 		s.Stepped = now
@@ -163,14 +163,14 @@ func (s *turn) takeEvent(e *Event) {
 		s.takeForesight(e)
 		s.nextCommand(e.At)
 	case Pushed:
-		s.takePush(e)
+		s.applyPushResult(e)
 	case Resolved:
 		s.takeResolution(e)
 	case WaitOver:
 		s.doWhatIsDue(e.At)
 		s.nextCommand(e.At)
 	case Looked:
-		s.takeLook(e)
+		s.applyTargetFacts(e)
 	case Proposals:
 		s.takeProposals(e, answered == DoReview)
 	case Stumbled:
@@ -243,7 +243,7 @@ func (s *State) seeTarget(f *Facts, now time.Time) bool {
 	case f.Tip == "":
 		s.stopQueue(Missing, "there is no branch "+name+"; "+do+", and the queue continues", "", now)
 		return false
-	case diverged && s.Stop.isFor(f):
+	case diverged && s.Stop.stillHoldsFor(f):
 		return false
 	case diverged && s.Theirs == "":
 		s.stopQueue(Diverged, f.Diverged, f.Tip, now)
@@ -259,7 +259,7 @@ func (s *State) seeTarget(f *Facts, now time.Time) bool {
 		return false
 	default:
 		if len(s.Entries) > 0 {
-			s.addNote(NoteMoved, "", fmt.Sprintf("%s was moved from %s to %s; what waits is merged onto that", name,
+			s.appendNote(NoteMoved, "", fmt.Sprintf("%s was moved from %s to %s; what waits is merged onto that", name,
 				shortCommit(before), shortCommit(f.Tip)))
 		}
 		s.Green, s.Suspects = "", nil
@@ -268,9 +268,9 @@ func (s *State) seeTarget(f *Facts, now time.Time) bool {
 	if s.Stop != nil && s.Stop.awaitsTarget() {
 		switch {
 		case s.Stop.Cause == Diverged && !diverged:
-			s.goOn("the target and its remote have the same commits again")
+			s.resumeQueue("the target and its remote have the same commits again")
 		case s.Stop.Cause == Missing, s.Stop.Cause == Diverged, s.Stop.Tip != f.Tip:
-			s.goOn("the target has changed")
+			s.resumeQueue("the target has changed")
 		}
 	}
 	return s.Theirs == ""
@@ -353,7 +353,7 @@ func (s *turn) issueWait(now time.Time) {
 			soon(e.Until)
 		}
 	}
-	if u := s.Unpushed; u != nil && s.mayPush() {
+	if u := s.Unpushed; u != nil && s.mayPushTarget() {
 		soon(u.Until)
 	}
 	goesOn := s.Stop == nil || s.redTarget()
@@ -410,7 +410,7 @@ func (s *turn) takeOwnFailure(e *Event, over CommandKind) {
 		s.stopQueue(Broken, e.Why+"; fix that, then: pawl queue resume", s.Tip, e.At)
 		s.Rest = time.Time{}
 	case s.Stumbles == 1, s.Stumbles == triesOfLasting:
-		s.addNote(NoteTrouble, "", fmt.Sprintf("%s; the queue tries again in %s", e.Why, rest))
+		s.appendNote(NoteTrouble, "", fmt.Sprintf("%s; the queue tries again in %s", e.Why, rest))
 	}
 	if !s.isLanding() {
 		if s.Batch != nil && s.Batch.Theirs != "" {
@@ -430,30 +430,30 @@ func (s *State) stopQueue(cause Cause, why, tip string, now time.Time) {
 	case same && s.Stop.Tip == tip, same && cause == Diverged:
 		now = s.Stop.Since
 	default:
-		s.addNote(NoteStopped, "", why)
+		s.appendNote(NoteStopped, "", why)
 	}
 	s.Stop = &Stop{Cause: cause, Why: why, Tip: tip, Since: now}
 }
 
-func (s *State) goOn(why string) {
+func (s *State) resumeQueue(why string) {
 	s.Stop = nil
 	s.Stumbles, s.Stumbled, s.Rest = 0, "", time.Time{}
-	s.addNote(NoteResumed, "", "the queue continues: "+why)
+	s.appendNote(NoteResumed, "", "the queue continues: "+why)
 }
 
-func (s *State) addNote(kind NoteKind, id, text string) {
+func (s *State) appendNote(kind NoteKind, id, text string) {
 	s.Out.Notes = append(s.Out.Notes, Note{Kind: kind, ID: id, Text: text})
 }
 
-// takeLook takes the answer to a look at a target that stopped the queue, or that
+// applyTargetFacts takes the answer to a look at a target that stopped the queue, or that
 // somebody wants to be verified.
-func (s *turn) takeLook(e *Event) {
+func (s *turn) applyTargetFacts(e *Event) {
 	if s.seeTarget(e.Facts, e.At) && s.verifyTarget(e) {
 		return
 	}
 	s.nextCommand(e.At)
 }
 
-func idsOf(steps []Merged) []string {
+func taskIDsOf(steps []Merged) []string {
 	return lists.Each(steps, func(one Merged) string { return one.ID })
 }

@@ -57,7 +57,7 @@ func (s *turn) judgeTarget(v *Verdict, now time.Time) {
 		if s.Stop.Tip == b.Tip {
 			why += " at the same commit: a gate is flaky, or what it needs works again"
 		}
-		s.goOn(why)
+		s.resumeQueue(why)
 	}
 	if len(b.Steps) > 0 {
 		s.halveOrBlame(b, now)
@@ -118,14 +118,14 @@ func (s *State) repairsNothing(b *Batch) {
 	s.dropBatch()
 }
 
-// mayPush is false while a person has to say what becomes of the target.
-func (s *State) mayPush() bool {
+// mayPushTarget is false while a person has to say what becomes of the target.
+func (s *State) mayPushTarget() bool {
 	stands := s.Stop != nil && !s.redTarget()
 	return s.Policy.Push && !stands
 }
 
-// toPush has the target pushed, with the tasks that landed just now.
-func (s *State) toPush(landed []string) {
+// schedulePush has the target pushed, with the tasks that landed just now.
+func (s *State) schedulePush(landed []string) {
 	u := &Unpushed{IDs: landed}
 	if s.Unpushed != nil {
 		u.IDs = slices.Concat(s.Unpushed.IDs, landed)
@@ -136,7 +136,7 @@ func (s *State) toPush(landed []string) {
 // askToPush issues the push of what landed, when it is time for that.
 func (s *turn) askToPush(now time.Time) bool {
 	u := s.Unpushed
-	if u == nil || !s.mayPush() || s.Theirs != "" || now.Before(u.Until) {
+	if u == nil || !s.mayPushTarget() || s.Theirs != "" || now.Before(u.Until) {
 		return false
 	}
 	s.openCommand(Command{Kind: DoPush, Why: "the target has moved", To: s.Tip})
@@ -149,9 +149,9 @@ const (
 	lastPushWait  = 5 * time.Minute
 )
 
-// takePush takes in what came of a push. One that somebody else was quicker with is
+// applyPushResult takes in what came of a push. One that somebody else was quicker with is
 // tried again once what they pushed is here.
-func (s *turn) takePush(e *Event) {
+func (s *turn) applyPushResult(e *Event) {
 	p, u := e.Push, s.Unpushed
 	why := cmp.Or(p.Diverged, p.Failed)
 	if why == "" || u == nil {
@@ -160,7 +160,7 @@ func (s *turn) takePush(e *Event) {
 		return
 	}
 	if u.Why != why && p.Diverged == "" {
-		s.addNote(NoteWarning, "", "the landing is only here, and was not pushed: "+why)
+		s.appendNote(NoteWarning, "", "the landing is only here, and was not pushed: "+why)
 	}
 	u.Until = e.At.Add(min(firstPushWait<<min(u.Tries, 10), lastPushWait))
 	u.Tries++

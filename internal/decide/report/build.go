@@ -25,14 +25,14 @@ const (
 func New(in Input) *Report {
 	in.Executions = slices.Clone(in.Executions)
 	for i := range in.Executions {
-		in.Executions[i].Output = lastLine(in.Executions[i].Output)
+		in.Executions[i].Output = lastSpokenLine(in.Executions[i].Output)
 	}
 	r := &Report{Question: openQuestion(in)}
-	r.Input, _ = inLines(reflect.ValueOf(in), longText).Interface().(Input)
+	r.Input, _ = withTextsOnOneLine(reflect.ValueOf(in), longText).Interface().(Input)
 	in = r.Input
 	spent := in.State.Spent
 	r.Cost = cmp.Or(spent.Money(), "unknown")
-	if !spent.CostKnown && in.ofSteps() && spent.Calls == 0 && len(in.State.Policy.Agent) == 0 {
+	if !spent.CostKnown && in.isWorkflow() && spent.Calls == 0 && len(in.State.Policy.Agent) == 0 {
 		r.Cost = "none"
 	}
 	r.Iterations.Done, r.Iterations.Limit = in.State.Iteration, in.State.Limit
@@ -51,8 +51,8 @@ func New(in Input) *Report {
 	return r
 }
 
-// inLines copies a value and makes each text in it one line.
-func inLines(v reflect.Value, limit int) reflect.Value {
+// withTextsOnOneLine copies a value and makes each text in it one line.
+func withTextsOnOneLine(v reflect.Value, limit int) reflect.Value {
 	switch v.Kind() {
 	case reflect.String:
 		return reflect.ValueOf(Line(v.String(), limit)).Convert(v.Type())
@@ -61,12 +61,12 @@ func inLines(v reflect.Value, limit int) reflect.Value {
 			return v
 		}
 		out := reflect.New(v.Type().Elem())
-		out.Elem().Set(inLines(v.Elem(), limit))
+		out.Elem().Set(withTextsOnOneLine(v.Elem(), limit))
 		return out
 	case reflect.Slice:
 		out := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
 		for i := range v.Len() {
-			out.Index(i).Set(inLines(v.Index(i), limit))
+			out.Index(i).Set(withTextsOnOneLine(v.Index(i), limit))
 		}
 		return out
 	case reflect.Struct:
@@ -74,7 +74,7 @@ func inLines(v reflect.Value, limit int) reflect.Value {
 		out.Set(v)
 		for i := range v.NumField() {
 			if out.Field(i).CanSet() {
-				out.Field(i).Set(inLines(v.Field(i), limit))
+				out.Field(i).Set(withTextsOnOneLine(v.Field(i), limit))
 			}
 		}
 		return out
@@ -87,7 +87,7 @@ func openQuestion(in Input) *loop.Question {
 	if in.State.Question == nil || in.Status.Active() || in.Status == loop.Completed {
 		return nil
 	}
-	q, _ := inLines(reflect.ValueOf(in.State.Question), 2000).Interface().(*loop.Question)
+	q, _ := withTextsOnOneLine(reflect.ValueOf(in.State.Question), 2000).Interface().(*loop.Question)
 	return q
 }
 
@@ -251,9 +251,9 @@ func stepStatus(e Execution, active bool) (status string, tone Tone, mark string
 	return e.Status, Wait, "–"
 }
 
-// lastLine is the last line of an output that says something: not an empty one,
+// lastSpokenLine is the last line of an output that says something: not an empty one,
 // and an agent's signal only where there is nothing else.
-func lastLine(output string) string {
+func lastSpokenLine(output string) string {
 	signal := ""
 	for _, line := range slices.Backward(strings.Split(output, "\n")) {
 		line = strings.TrimSpace(line)
@@ -303,7 +303,7 @@ func (r *Report) addNotes() {
 // pawl's own.
 func (r *Report) addTimes() {
 	t := &r.Times
-	t.Stepped = r.ofSteps()
+	t.Stepped = r.isWorkflow()
 	worked := t.Agents + t.Gates + t.Reviews
 	t.Wall = max(r.State.Spent.Wall, worked)
 	if t.Going = r.State.Command.Kind == loop.Run; t.Going && r.Status.Active() { // what is under way is not spent yet
@@ -351,5 +351,5 @@ func (r *Report) sumWaits() (sum time.Duration) {
 	return sum
 }
 
-// ofSteps is true when the run is a workflow's.
-func (in *Input) ofSteps() bool { return len(in.Executions) > 0 || in.Kind == string(loop.Workflow) }
+// isWorkflow is true when the run is a workflow's.
+func (in *Input) isWorkflow() bool { return len(in.Executions) > 0 || in.Kind == string(loop.Workflow) }

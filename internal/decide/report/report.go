@@ -223,7 +223,7 @@ var functions = template.FuncMap{
 	"round":    func(n int) int { return (n + 50) / 100 },
 	"join":     strings.Join,
 	"labels":   listLabels,
-	"tone":     toneOf,
+	"tone":     toneOfValue,
 	"mark":     GateMark,
 	"tests":    testsOfGate,
 	"about":    noteOfGate,

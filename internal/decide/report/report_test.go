@@ -196,7 +196,7 @@ func TestLastLine(t *testing.T) {
 		"<promise>COMPLETE</promise>": "<promise>COMPLETE</promise>", "\n<promise>PROGRESS: 50</promise>\n\n<promise>COMPLETE</promise>": "<promise>COMPLETE</promise>",
 		"no <promise>COMPLETE</promise>": "no <promise>COMPLETE</promise>",
 	} {
-		if got := lastLine(output); got != want {
+		if got := lastSpokenLine(output); got != want {
 			t.Errorf("%q: %q, want %q", output, got, want)
 		}
 	}

@@ -91,8 +91,8 @@ var tones = sync.OnceValue(func() map[string]Tone {
 	}
 })
 
-// toneOf gives the tone of a status, an outcome, a verdict or a gate.
-func toneOf(of any) Tone {
+// toneOfValue gives the tone of a status, an outcome, a verdict or a gate.
+func toneOfValue(of any) Tone {
 	g, isGate := of.(loop.Gate)
 	if isGate {
 		of = g.Status

@@ -190,7 +190,7 @@ func isRandom(name, value string) bool {
 	for part := range strings.FieldsFuncSeq(value, func(c rune) bool { return strings.ContainsRune(" \t\n=:;,", c) }) {
 		word := randomWord().FindString(part)
 		isPath := strings.HasPrefix(part, "/") || strings.HasPrefix(part, "-")
-		if word != "" && !isPath && isMixed(word) && countDistinct(word) >= 10 {
+		if word != "" && !isPath && mixesLettersAndDigits(word) && countDistinct(word) >= 10 {
 			return true
 		}
 	}

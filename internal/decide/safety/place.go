@@ -9,10 +9,10 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// placeOf returns the place, one of those that commands.txt names, to which a word leads as a path,
+// placeOfWord returns the place, one of those that commands.txt names, to which a word leads as a path,
 // as far as its text shows; "" is not known. A pattern for everything in a folder stands for the
 // folder.
-func (s *shell) placeOf(text string) string {
+func (s *shell) placeOfWord(text string) string {
 	if s.contained || text == "" || strings.ContainsRune("-:", rune(text[0])) {
 		return ""
 	}
@@ -76,7 +76,7 @@ func (s *shell) placeOfPath(p string) string {
 		return "stream"
 	case p == root:
 		return "workspace"
-	case isBelow(p, root):
+	case isBelowFolder(p, root):
 		switch rest := p[len(root)+1:]; {
 		case rest == ".git", isWithinOne(rest, namedList("git data")):
 			return "git"
@@ -84,9 +84,9 @@ func (s *shell) placeOfPath(p string) string {
 			return "env"
 		}
 		return "inside"
-	case isBelow(root, p), p == home, isBelow(home, p):
+	case isBelowFolder(root, p), p == home, isBelowFolder(home, p):
 		return "outside"
-	case isBelow(p, home):
+	case isBelowFolder(p, home):
 		rest := p[len(home)+1:]
 		if isWithinOne(rest, namedList("cache")) || isBelowOne(rest, namedList("agent folder")) {
 			return "temporary"
@@ -99,8 +99,8 @@ func (s *shell) placeOfPath(p string) string {
 	return "outside"
 }
 
-// isBelow is false for the folder itself.
-func isBelow(p, folder string) bool {
+// isBelowFolder is false for the folder itself.
+func isBelowFolder(p, folder string) bool {
 	if folder == "/" {
 		return len(p) > 1
 	}
@@ -108,7 +108,7 @@ func isBelow(p, folder string) bool {
 }
 
 func isBelowOne(p string, folders []string) bool {
-	return slices.ContainsFunc(folders, func(folder string) bool { return isBelow(p, folder) })
+	return slices.ContainsFunc(folders, func(folder string) bool { return isBelowFolder(p, folder) })
 }
 
 // isWithinOne counts the folders themselves, too.
@@ -123,5 +123,5 @@ func beginsWith(s string, beginnings []string) bool {
 // isSecretFile knows .env and its variants, which are rarely in git. Examples are no secrets.
 func isSecretFile(base string) bool {
 	isEnv := base == ".env" || strings.HasPrefix(base, ".env.")
-	return isEnv && !holdsOne(base, []string{"example", "sample", "template", "dist", "test"})
+	return isEnv && !containsOneOf(base, []string{"example", "sample", "template", "dist", "test"})
 }

@@ -33,7 +33,7 @@ func (s *shell) judgeCommand(cmd *command, words []string) {
 	if len(words) == 0 || !s.payBudget(1) {
 		return
 	}
-	s.goDeeper(func() {
+	s.runOneLevelDeeper(func() {
 		c := &call{name: baseName(words[0]), args: words[1:], words: words, cmd: cmd}
 		s.judgeByTable(c)
 		isShell := slices.Contains(namedList("shell"), c.name)
@@ -104,7 +104,7 @@ func (s *shell) judgeWrapped(c *call, w []string) {
 	if is("APPEND") {
 		rest = append(slices.Clip(rest), s.xargsWords(c.cmd)...)
 	}
-	text, isKnown := s.stdinOf(c.cmd)
+	text, isKnown := s.knownStdinOf(c.cmd)
 	switch {
 	case len(rest) == 1 && isCommandLine(rest[0]):
 		s.judgeText(rest[0])
@@ -137,7 +137,7 @@ func skipOptions(args, takes []string) []string {
 
 // xargsWords returns the words that xargs adds to its command, as far as they are known.
 func (s *shell) xargsWords(c *command) []string {
-	if text, isKnown := s.stdinOf(c); isKnown {
+	if text, isKnown := s.knownStdinOf(c); isKnown {
 		return strings.Fields(text)
 	}
 	if text := s.outputOf(c.from); text != fetched {
@@ -151,15 +151,15 @@ func (s *shell) xargsWords(c *command) []string {
 func (s *shell) judgeInterpreter(c *call, isShell bool) {
 	rest := skipOptions(c.args, namedList("shell option"))
 	options := c.args[:len(c.args)-len(rest)]
-	isTold := isShell && s.fitsOne([]string{"-s+"}, options)
+	isTold := isShell && s.anyArgumentFits([]string{"-s+"}, options)
 	readsInput := isTold || len(rest) == 0 || slices.Contains([]string{"-", "/dev/stdin"}, rest[0])
 	switch {
-	case len(rest) > 0 && s.fitsOne([]string{"-m"}, options): // python -m twine upload
+	case len(rest) > 0 && s.anyArgumentFits([]string{"-m"}, options): // python -m twine upload
 		s.judgeCommand(c.cmd, rest)
-	case isShell && len(rest) > 0 && s.fitsOne([]string{"-c+|--command"}, options):
+	case isShell && len(rest) > 0 && s.anyArgumentFits([]string{"-c+|--command"}, options):
 		s.judgeText(rest[0])
 	case readsInput:
-		text, isKnown := s.stdinOf(c.cmd)
+		text, isKnown := s.knownStdinOf(c.cmd)
 		from := c.cmd.from
 		switch {
 		case isKnown && isShell:
@@ -174,7 +174,7 @@ func (s *shell) judgeInterpreter(c *call, isShell bool) {
 
 // judgeFind judges what find runs on what it finds.
 func (s *shell) judgeFind(c *call) {
-	roots := foundBy(c.args)
+	roots := pathsFoundBy(c.args)
 	for i, a := range c.args {
 		if !slices.Contains(namedList("find runs"), a) || !s.payBudget(len(c.args)) {
 			continue
@@ -197,8 +197,8 @@ func (s *shell) judgeFind(c *call) {
 	}
 }
 
-// foundBy stands for what find finds: where it looks, or something below if it chooses.
-func foundBy(args []string) []string {
+// pathsFoundBy stands for what find finds: where it looks, or something below if it chooses.
+func pathsFoundBy(args []string) []string {
 	end := slices.IndexFunc(args, func(a string) bool { return a != "" && strings.ContainsRune("-(!", rune(a[0])) })
 	if end < 0 {
 		end = len(args)

@@ -82,13 +82,13 @@ func (r Rules) Tool(tool, command string, files []string) (Finding, bool) {
 	if !found && changesFiles(tool) {
 		f, found = r.judgeFiles(tool, files)
 	}
-	if !found && r.Level == Paranoid && isWeb(tool) {
+	if !found && r.Level == Paranoid && isWebTool(tool) {
 		f, found = Finding{
 			Operation: External, Pattern: "web-tool", Why: "it talks to the network",
 			Danger: High, Command: tool, Level: r.Level,
 		}, true
 	}
-	f.Tool = oneLine(tool, 100)
+	f.Tool = cutToLine(tool, 100)
 	return f, found
 }
 
@@ -97,37 +97,37 @@ var toolWord = lazy.Regexp(`[A-Z]*[a-z0-9]+|[A-Z]+`)
 // toolWords are the words of a tool's name, in lower case: MultiEdit,
 // str_replace_editor and write-file have two or three.
 func toolWords(tool string) []string {
-	return lists.Each(toolWord().FindAllString(oneLine(tool, 200), -1), strings.ToLower)
+	return lists.Each(toolWord().FindAllString(cutToLine(tool, 200), -1), strings.ToLower)
 }
 
-func anyOf(words []string, of ...string) bool {
+func hasWord(words []string, of ...string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(of, w) })
 }
 
 // runsShell is false for tools whose "command" is no shell's, such as an editor's.
 func runsShell(tool string) bool {
 	w := toolWords(tool)
-	return !anyOf(w, "edit", "editor", "replace", "write", "view", "read", "search", "grep", "glob")
+	return !hasWord(w, "edit", "editor", "replace", "write", "view", "read", "search", "grep", "glob")
 }
 
 // changesFiles reports whether a tool writes, moves or deletes files.
 func changesFiles(tool string) bool {
 	w := toolWords(tool)
-	return !anyOf(w, "todo", "todos", "plan", "memory", "task", "tasks") && anyOf(w, namedList("changing tool")...)
+	return !hasWord(w, "todo", "todos", "plan", "memory", "task", "tasks") && hasWord(w, namedList("changing tool")...)
 }
 
-func isWeb(tool string) bool {
+func isWebTool(tool string) bool {
 	w := toolWords(tool)
-	if anyOf(w, "webfetch", "websearch", "browser") {
+	if hasWord(w, "webfetch", "websearch", "browser") {
 		return true
 	}
-	return anyOf(w, "web", "internet", "google") && anyOf(w, "fetch", "search", "browse")
+	return hasWord(w, "web", "internet", "google") && hasWord(w, "fetch", "search", "browse")
 }
 
 func (r Rules) judgeFiles(tool string, files []string) (Finding, bool) {
 	s := r.newShell(1 << 15)
 	programs := []string{">"}
-	if anyOf(toolWords(tool), "delete", "remove") {
+	if hasWord(toolWords(tool), "delete", "remove") {
 		programs = []string{"rm", ">"}
 	}
 	for _, f := range files {
@@ -166,7 +166,7 @@ func (s *shell) reportFinding(f finding, words []string) {
 	}
 	s.found = &Finding{
 		Operation: f.operation, Pattern: f.pattern, Why: f.why, Danger: f.danger, Level: s.rules.Level,
-		Command: oneLine(shownWords(words), 200),
+		Command: cutToLine(shownWords(words), 200),
 	}
 }
 
@@ -185,8 +185,8 @@ func shownWords(words []string) string {
 	return b.String()
 }
 
-// oneLine makes text one line of at most n bytes.
-func oneLine(text string, n int) string {
+// cutToLine makes text one line of at most n bytes.
+func cutToLine(text string, n int) string {
 	if len(text) > 2*n {
 		text = text[:2*n]
 	}

@@ -84,7 +84,7 @@ func secretKind(file, line string) string {
 	kind, value := knownSecret(line)
 	if kind != "" {
 		forTests := isTestFile(file) && strings.Contains(strings.ToLower(value), "test")
-		if isMadeUp(value) || forTests {
+		if isExampleKey(value) || forTests {
 			return ""
 		}
 		return kind
@@ -105,7 +105,7 @@ func isGenerated(file string) bool {
 
 // isTestFile counts fixtures, examples and documentation as tests, too.
 func isTestFile(file string) bool {
-	return holdsOne(strings.ToLower(file), namedList("test"))
+	return containsOneOf(strings.ToLower(file), namedList("test"))
 }
 
 // format is a key that shows what it is.
@@ -134,8 +134,8 @@ var knownFormats = sync.OnceValue(func() []format {
 	return out
 })
 
-// findKey returns the first key of the format in a line.
-func (f format) findKey(line string) string {
+// findSecretKey returns the first key of the format in a line.
+func (f format) findSecretKey(line string) string {
 	if !strings.Contains(line, f.prefix) {
 		return ""
 	}
@@ -159,7 +159,7 @@ func knownSecret(line string) (kind, value string) {
 		return "private key", "-----BEGIN"
 	}
 	for _, f := range knownFormats() {
-		if value := f.findKey(line); value != "" {
+		if value := f.findSecretKey(line); value != "" {
 			return f.kind, value
 		}
 	}
@@ -188,7 +188,7 @@ func assignedSecret(file, line string) string {
 	if value == "" && isSettingsFile(file) {
 		value = bare
 	}
-	if value == "" || value[0] == '=' || isPlaceholder(value) || !isMixed(value) {
+	if value == "" || value[0] == '=' || isPlaceholder(value) || !mixesLettersAndDigits(value) {
 		return ""
 	}
 	if kind == "password" && len(value) >= 8 && countDistinct(value) >= 6 {
@@ -221,25 +221,25 @@ func isSettingsFile(file string) bool {
 // isPlaceholder reports whether a value stands for a secret, or gets one elsewhere.
 func isPlaceholder(v string) bool {
 	odd := strings.ContainsAny(v, " ()[]{},;\\") || beginsWith(v, []string{"$", "#"})
-	return odd || holdsOne(strings.ToLower(v), namedList("placeholder")) || isMadeUp(v)
+	return odd || containsOneOf(strings.ToLower(v), namedList("placeholder")) || isExampleKey(v)
 }
 
-// isMadeUp reports whether a key cannot be a real one: it is one of documentation, has few
+// isExampleKey reports whether a key cannot be a real one: it is one of documentation, has few
 // characters, or counts up.
-func isMadeUp(v string) bool {
+func isExampleKey(v string) bool {
 	if v == "-----BEGIN" {
 		return false
 	}
-	return holdsOne(strings.ToLower(v), namedList("made up")) || countDistinct(v) < 5
+	return containsOneOf(strings.ToLower(v), namedList("made up")) || countDistinct(v) < 5
 }
 
-func holdsOne(s string, parts []string) bool {
+func containsOneOf(s string, parts []string) bool {
 	return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(s, p) })
 }
 
-// isMixed reports whether v has digits and letters, and is no word, date, version or UUID-like
+// mixesLettersAndDigits reports whether v has digits and letters, and is no word, date, version or UUID-like
 // name.
-func isMixed(v string) bool {
+func mixesLettersAndDigits(v string) bool {
 	if isIdentifier(v) {
 		return false
 	}

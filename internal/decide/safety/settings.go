@@ -70,22 +70,22 @@ func WithoutSecrets(text string) string {
 		}
 		if empty := quotedValue().ReplaceAllString(line, `$1""`); empty != line {
 			out.WriteString(empty)
-		} else if end := strings.TrimRight(line, " \t\r\n+-"); strings.ContainsAny(lastOf(end), ":|>=[") {
+		} else if end := strings.TrimRight(line, " \t\r\n+-"); strings.ContainsAny(lastCharacter(end), ":|>=[") {
 			below = indent
 		}
 	}
 	return out.String()
 }
 
-// lastOf is the last character of a text.
-func lastOf(text string) string { return text[max(0, len(text)-1):] }
+// lastCharacter is the last character of a text.
+func lastCharacter(text string) string { return text[max(0, len(text)-1):] }
 
 // plainAddress is an address without what may be secret in it.
 func plainAddress(url string) string {
 	url = addressUser().ReplaceAllString(url, "$1$2")
 	url = addressToken().ReplaceAllString(addressQuery().ReplaceAllString(url, ""), "/")
 	return addressPart().ReplaceAllStringFunc(url, func(part string) string {
-		if isMixed(part[1:]) && countDistinct(part) >= 10 {
+		if mixesLettersAndDigits(part[1:]) && countDistinct(part) >= 10 {
 			return ""
 		}
 		return part

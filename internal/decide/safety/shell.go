@@ -64,8 +64,8 @@ func (s *shell) payBudget(n int) bool {
 	return !s.tangled
 }
 
-// goDeeper calls do one level deeper, if that is allowed.
-func (s *shell) goDeeper(do func()) {
+// runOneLevelDeeper calls do one level deeper, if that is allowed.
+func (s *shell) runOneLevelDeeper(do func()) {
 	s.tangled = s.tangled || s.depth >= maxDepth
 	if s.tangled || s.found != nil {
 		return
@@ -76,7 +76,7 @@ func (s *shell) goDeeper(do func()) {
 }
 
 func (s *shell) judgeText(text string) {
-	s.goDeeper(func() {
+	s.runOneLevelDeeper(func() {
 		if countBrackets(text) > maxNesting || !s.payBudget(len(text)+perText) {
 			s.tangled = true
 			return
@@ -198,7 +198,7 @@ func (s *shell) judgeChain(c *syntax.BinaryCmd, from *command, kept bool) (last 
 
 // judgeCompound judges a command that contains others.
 func (s *shell) judgeCompound(c syntax.Command, from *command, kept bool) (last *command) {
-	s.goDeeper(func() {
+	s.runOneLevelDeeper(func() {
 		switch c := c.(type) {
 		case *syntax.Subshell:
 			last = s.judgeSubshell(c.Stmts, from, kept)
@@ -245,7 +245,7 @@ func (s *shell) judgeCompound(c syntax.Command, from *command, kept bool) (last 
 
 // judgeSubshell judges commands in a subshell, which has a working folder of its own.
 func (s *shell) judgeSubshell(list []*syntax.Stmt, from *command, kept bool) (last *command) {
-	s.goDeeper(func() {
+	s.runOneLevelDeeper(func() {
 		cwd := s.cwd
 		last = s.judgeStatements(list, from, kept)
 		s.cwd = cwd
@@ -269,7 +269,7 @@ func (s *shell) readAssignments(list []*syntax.Assign) (set []string) {
 				value = s.vars[a.Name.Value] + value
 			}
 			s.setVariable(a.Name.Value, value)
-			set = append(set, a.Name.Value+"="+oneLine(value, 200))
+			set = append(set, a.Name.Value+"="+cutToLine(value, 200))
 		}
 	}
 	return set

@@ -93,7 +93,7 @@ type call struct {
 func (s *shell) judgeByTable(c *call) {
 	of := patterns()[c.name]
 	asksHelp := len(c.args) > 0 && c.args[0] == "help"
-	if len(of) == 0 || asksHelp || !s.payBudget(len(c.args)) || s.fitsOne(namedList("asks only"), c.args) {
+	if len(of) == 0 || asksHelp || !s.payBudget(len(c.args)) || s.anyArgumentFits(namedList("asks only"), c.args) {
 		return
 	}
 	options := withValues(c.args)
@@ -116,7 +116,7 @@ func (s *shell) judgeByTable(c *call) {
 			} else if not[0] == '@' {
 				among = withoutValues(rest)
 			}
-			return s.fitsOne([]string{not}, among)
+			return s.anyArgumentFits([]string{not}, among)
 		}
 		isText := p.text == nil || slices.ContainsFunc(texts, p.text.MatchString)
 		if isText && !slices.ContainsFunc(p.unless, isUnless) {
@@ -189,7 +189,7 @@ func (s *shell) matchPattern(p pattern, args, options []string) (rest []string, 
 	rest = args
 	for i, w := range p.words {
 		if strings.HasPrefix(w, "-") {
-			if !s.fitsOne([]string{w}, options) {
+			if !s.anyArgumentFits([]string{w}, options) {
 				return nil, false
 			}
 			continue
@@ -232,8 +232,8 @@ func isVerbAt(args []string, at int) bool {
 	return true
 }
 
-// fitsOne reports whether one of the arguments fits one of the alternatives.
-func (s *shell) fitsOne(alternatives, args []string) bool {
+// anyArgumentFits reports whether one of the arguments fits one of the alternatives.
+func (s *shell) anyArgumentFits(alternatives, args []string) bool {
 	return slices.ContainsFunc(alternatives, func(of string) bool {
 		if last, ok := strings.CutSuffix(of, "$"); ok {
 			at := lastOperand(args)
@@ -290,17 +290,17 @@ func (s *shell) isOfClass(class, text string) bool {
 	case "fetched":
 		return strings.Contains(text, fetched)
 	case "elsewhere":
-		return isURL(text) && !isLoopback(text)
+		return looksLikeURL(text) && !isLoopback(text)
 	case "secret":
 		return secretVariable().MatchString(text)
 	case "test":
 		return namesTest(text)
 	}
-	return s.placeOf(text) == class
+	return s.placeOfWord(text) == class
 }
 
-// isURL accepts addresses without a scheme, too.
-func isURL(s string) bool {
+// looksLikeURL accepts addresses without a scheme, too.
+func looksLikeURL(s string) bool {
 	isBare := len(s) > 3 && strings.IndexByte("-/.", s[0]) < 0 && strings.Contains(s, ".") && strings.Contains(s, "/")
 	return isBare || beginsWith(s, []string{"http://", "https://", "ftp://"})
 }
@@ -343,7 +343,7 @@ var noStatement = lazy.Regexp("(?is)'[^']*(?:'|$)|\"[^\"]*(?:\"|$)|`[^`]*(?:`|$)
 // arguments or on stdin.
 func (s *shell) statementsIn(c *call) (all []string) {
 	given := c.args
-	if text, isKnown := s.stdinOf(c.cmd); isKnown {
+	if text, isKnown := s.knownStdinOf(c.cmd); isKnown {
 		given = append(slices.Clip(given), text)
 	}
 	for _, text := range given {

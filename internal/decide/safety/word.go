@@ -25,27 +25,27 @@ type builder struct {
 	words []string
 }
 
-func (b *builder) addText(s string) {
+func (b *builder) appendText(s string) {
 	b.has = true
 	b.cur.WriteString(s)
 }
 
 // addFields adds text that splits at blanks, as an expansion without quotes does.
 func (b *builder) addFields(s string) {
-	for i, field := range strings.FieldsFunc(s, isBlank) {
-		if i > 0 || isBlank(rune(s[0])) {
-			b.endWord()
+	for i, field := range strings.FieldsFunc(s, isBlankRune) {
+		if i > 0 || isBlankRune(rune(s[0])) {
+			b.finishWord()
 		}
-		b.addText(field)
+		b.appendText(field)
 	}
-	if s != "" && isBlank(rune(s[len(s)-1])) {
-		b.endWord()
+	if s != "" && isBlankRune(rune(s[len(s)-1])) {
+		b.finishWord()
 	}
 }
 
-func isBlank(c rune) bool { return c == ' ' || c == '\t' || c == '\n' }
+func isBlankRune(c rune) bool { return c == ' ' || c == '\t' || c == '\n' }
 
-func (b *builder) endWord() {
+func (b *builder) finishWord() {
 	if b.has {
 		b.words = append(b.words, b.cur.String())
 	}
@@ -66,7 +66,7 @@ func (s *shell) expandWords(list []*syntax.Word) []string {
 				break
 			}
 			b.addParts(one.Parts, unquoted, b.addFields)
-			b.endWord()
+			b.finishWord()
 		}
 	}
 	return b.words
@@ -92,7 +92,7 @@ const (
 // expandText expands a word that stays one.
 func (s *shell) expandText(w *syntax.Word) string {
 	b := &builder{shell: s}
-	b.addParts(w.Parts, unquoted, b.addText)
+	b.addParts(w.Parts, unquoted, b.appendText)
 	return b.cur.String()
 }
 
@@ -103,7 +103,7 @@ func (s *shell) expandDocument(r *syntax.Redirect) string {
 		return r.Hdoc.Lit()
 	}
 	b := &builder{shell: s}
-	b.addParts(r.Hdoc.Parts, inDocument, b.addText)
+	b.addParts(r.Hdoc.Parts, inDocument, b.appendText)
 	return b.cur.String()
 }
 
@@ -115,30 +115,30 @@ func (b *builder) addParts(list []syntax.WordPart, escapes string, add func(stri
 		}
 		switch p := part.(type) {
 		case *syntax.Lit:
-			b.addText(withoutBackslashes(p.Value, escapes))
+			b.appendText(withoutBackslashes(p.Value, escapes))
 		case *syntax.SglQuoted:
 			text := p.Value
 			if p.Dollar { // without arguments nothing can be wrong
 				text, _, _ = expand.Format(&expand.Config{}, text, nil)
 			}
-			b.addText(text)
+			b.appendText(text)
 		case *syntax.DblQuoted:
-			b.addText("")
-			b.addParts(p.Parts, inQuotes, b.addText)
+			b.appendText("")
+			b.addParts(p.Parts, inQuotes, b.appendText)
 		case *syntax.ParamExp:
 			b.addParameter(p, add)
 		case *syntax.CmdSubst:
 			add(b.outputOf(b.judgeSubshell(p.Stmts, nil, true)))
 		case *syntax.ProcSubst:
-			b.addText("/dev/fd/63")
+			b.appendText("/dev/fd/63")
 			if b.outputOf(b.judgeSubshell(p.Stmts, nil, true)) == fetched {
-				b.addText(fetched)
+				b.appendText(fetched)
 			}
 		case *syntax.ArithmExp:
 			b.judgeSubstitutions(p)
-			b.addText("0")
+			b.appendText("0")
 		case *syntax.ExtGlob:
-			b.addText(p.Op.String() + p.Pattern.Value + ")")
+			b.appendText(p.Op.String() + p.Pattern.Value + ")")
 		}
 	}
 }
@@ -166,14 +166,14 @@ func (b *builder) addParameter(p *syntax.ParamExp, add func(string)) {
 	value, known := b.vars[name]
 	switch {
 	case p.Length || p.Excl || name == "":
-		b.addText("0")
+		b.appendText("0")
 	case p.Exp != nil:
 		b.addExpansion(name, p.Exp, add)
 	case p.Index != nil || p.Slice != nil || p.Repl != nil:
 		b.judgeSubstitutions(p)
-		b.addText("$+" + name)
+		b.appendText("$+" + name)
 	case !known:
-		b.addText("$" + name)
+		b.appendText("$" + name)
 	case !b.payBudget(len(value)):
 	case b.loops[name]: // the variable of a loop stands for all its values
 		b.addFields(value)
@@ -186,7 +186,7 @@ func (b *builder) addParameter(p *syntax.ParamExp, add func(string)) {
 func (b *builder) addExpansion(name string, e *syntax.Expansion, add func(string)) {
 	other := ""
 	if e.Word != nil {
-		b.goDeeper(func() { other = b.expandText(e.Word) })
+		b.runOneLevelDeeper(func() { other = b.expandText(e.Word) })
 	}
 	switch e.Op {
 	case syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull:
@@ -199,7 +199,7 @@ func (b *builder) addExpansion(name string, e *syntax.Expansion, add func(string
 	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
 		add(other)
 	default: // with :? it is never empty
-		b.addText("$+" + name)
+		b.appendText("$+" + name)
 	}
 }
 
@@ -227,7 +227,7 @@ func (s *shell) outputOf(last *command) string {
 	case matchesGlob("docker * -*q", line):
 		return "$all"
 	case strings.HasPrefix(line, "find "):
-		return strings.Join(foundBy(last.words[1:]), " ")
+		return strings.Join(pathsFoundBy(last.words[1:]), " ")
 	}
 	return "$()"
 }
@@ -251,8 +251,8 @@ func printedText(c *command) (text string, isKnown bool) {
 	return "", false
 }
 
-// stdinOf returns the input of a command, as far as it is known.
-func (s *shell) stdinOf(c *command) (text string, isKnown bool) {
+// knownStdinOf returns the input of a command, as far as it is known.
+func (s *shell) knownStdinOf(c *command) (text string, isKnown bool) {
 	text, isKnown = c.text, c.fed
 	if !isKnown && c.from != nil {
 		text, isKnown = printedText(c.from)

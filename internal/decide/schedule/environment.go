@@ -158,8 +158,8 @@ type Halt struct {
 	Past bool   `json:"past,omitempty"` // another task's agent worked since
 }
 
-// noteHalt takes in that the agent of a task was stopped by what only a person can set right.
-func (s *State) noteHalt(id string, end *Outcome) {
+// noteHaltedAgent takes in that the agent of a task was stopped by what only a person can set right.
+func (s *State) noteHaltedAgent(id string, end *Outcome) {
 	s.removeBench(id)
 	s.Bench = append(s.Bench, Bench{Case: id, Until: s.At.Add(boardPause), Why: end.Why})
 	second := s.Halt.Case != "" && !s.Halt.Past

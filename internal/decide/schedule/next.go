@@ -15,7 +15,7 @@ func (s *State) nextCommand() Command {
 		return Command{Kind: Rest, Why: "nothing has started, or all has ended"}
 	}
 	for _, step := range []func() (Command, bool){
-		s.settleEndedRun, s.alertPerson, s.sayNotes, s.instructRuns, s.fillFreeSlot, s.verifyTarget, s.endSession,
+		s.settleEndedRun, s.alertPerson, s.issueNextNote, s.instructRuns, s.fillFreeSlot, s.verifyTarget, s.endSession,
 	} {
 		if c, ok := step(); ok {
 			return c
@@ -59,7 +59,7 @@ func (s *State) alertPerson() (Command, bool) {
 	return Command{Kind: Alert, Why: text}, true
 }
 
-func (s *State) sayNotes() (Command, bool) {
+func (s *State) issueNextNote() (Command, bool) {
 	if len(s.Tells) == 0 {
 		return Command{}, false
 	}
@@ -161,7 +161,7 @@ func (s *State) endSession() (Command, bool) {
 		s.Stale = false
 		return Command{Kind: Count, Why: "looking for what is left"}, true
 	}
-	if s.onItsWay() || s.awaitsTarget() {
+	if s.isQueueAtWork() || s.awaitsTarget() {
 		return Command{}, false
 	}
 	if why := s.reasonTargetReached(); why != "" {
@@ -177,8 +177,8 @@ func (s *State) endSession() (Command, bool) {
 	return s.finishSession(why), true
 }
 
-// onItsWay is true while the queue works on what is verified.
-func (s *State) onItsWay() bool { return s.Counts.Queued > 0 && s.Counts.QueueHeld == "" }
+// isQueueAtWork is true while the queue works on what is verified.
+func (s *State) isQueueAtWork() bool { return s.Counts.Queued > 0 && s.Counts.QueueHeld == "" }
 
 // waitsForTime is true when tasks are kept out for a time only.
 func (s *State) waitsForTime() bool {

@@ -214,8 +214,8 @@ func (s State) cloneLists() State {
 	return s
 }
 
-// slotOf gives the slot of a task; nil when it has none.
-func (s *State) slotOf(id string) *Slot {
+// slotOfTask gives the slot of a task; nil when it has none.
+func (s *State) slotOfTask(id string) *Slot {
 	for i := range s.Slots {
 		if s.Slots[i].Case == id {
 			return &s.Slots[i]
@@ -232,8 +232,8 @@ func (s *State) freeSlot(id string) {
 // lookAtBoardAgain has the board looked at again.
 func (s *State) lookAtBoardAgain() { s.Dry, s.Stale, s.Again = "", true, time.Time{} }
 
-// benchOf gives the entry of a task; nil when it is not kept out.
-func (s *State) benchOf(id string) *Bench {
+// benchEntryOf gives the entry of a task; nil when it is not kept out.
+func (s *State) benchEntryOf(id string) *Bench {
 	for i := range s.Bench {
 		if s.Bench[i].Case == id {
 			return &s.Bench[i]

@@ -36,7 +36,7 @@ func (s *State) takeEvent(e *Event) {
 	case NotStarted:
 		s.notStarted(e)
 	case Ended:
-		if l := s.slotOf(e.Case); l != nil && l.End == nil {
+		if l := s.slotOfTask(e.Case); l != nil && l.End == nil {
 			end := e.Outcome
 			l.End = &end
 		}
@@ -52,7 +52,7 @@ func (s *State) takeEvent(e *Event) {
 		s.Tally.Landed++
 		s.lookAtBoardAgain()
 	case Gone:
-		if l := s.slotOf(e.Case); l != nil && l.Gone == "" {
+		if l := s.slotOfTask(e.Case); l != nil && l.Gone == "" {
 			l.Gone = cmp.Or(e.Why, "it is no longer active")
 			s.Alerts = append(s.Alerts, fmt.Sprintf("%s: %s; its run is ended", e.Case, l.Gone))
 		}
@@ -88,8 +88,8 @@ func (s *State) takeSlot(e *Event) {
 	case e.Repairs != s.allowsRepairsOnly() && !assigned: // the target is another than was thought: once more
 	case e.Case == "", !assigned && s.allowsRepairsOnly() && s.Counts.Target.Health == Unknown:
 		s.Dry, s.Again = cmp.Or(s.reasonTargetAwaited(), e.Why, "no task is ready"), e.Again
-	case s.Phase != Running || len(s.Slots) >= s.Settings.MaxParallel || s.slotOf(e.Case) != nil:
-	case s.overWIP() && !assigned:
+	case s.Phase != Running || len(s.Slots) >= s.Settings.MaxParallel || s.slotOfTask(e.Case) != nil:
+	case s.isOverReviewLimit() && !assigned:
 		s.Dry = fmt.Sprintf("%d wait for review, and wip_limit is %d", s.Counts.Review, s.Settings.WIPLimit)
 	default:
 		s.Slots = append(s.Slots, Slot{Case: e.Case, Since: e.At, Why: reasonChosen(e, assigned)})
@@ -103,13 +103,13 @@ func reasonChosen(e *Event, assigned bool) string {
 	return cmp.Or(e.Why, "it is the best ready task")
 }
 
-func (s *State) overWIP() bool {
+func (s *State) isOverReviewLimit() bool {
 	return s.Settings.WIPLimit > 0 && s.Counts.Review >= s.Settings.WIPLimit
 }
 
 // notStarted takes a start that failed by whose fault it was.
 func (s *State) notStarted(e *Event) {
-	l := s.slotOf(e.Case)
+	l := s.slotOfTask(e.Case)
 	if l == nil || l.End != nil {
 		return
 	}
@@ -173,7 +173,7 @@ func (s *State) releaseWhatIsOver() {
 
 // countSettled counts what became of a task, and frees its slot.
 func (s *State) countSettled(e *Event) {
-	l := s.slotOf(e.Case)
+	l := s.slotOfTask(e.Case)
 	if l == nil || l.End == nil {
 		return
 	}
@@ -197,7 +197,7 @@ func (s *State) countSettled(e *Event) {
 		s.removeBench(e.Case)
 		s.Bench = append(s.Bench, Bench{Case: e.Case, Until: s.Until.Add(boardPause), Why: end.Why})
 	case end.Person != "" && v.Action == board.Stop:
-		s.noteHalt(e.Case, &end)
+		s.noteHaltedAgent(e.Case, &end)
 	case !v.Later.IsZero():
 		s.removeBench(e.Case)
 		s.Bench = append(s.Bench, Bench{Case: e.Case, Until: v.Later, Why: v.Why})
@@ -224,7 +224,7 @@ func (s *State) benchForStart(id, why string) {
 
 // startsFailed counts how often the start of a task has failed until now.
 func (s *State) startsFailed(id string) int {
-	if b := s.benchOf(id); b != nil {
+	if b := s.benchEntryOf(id); b != nil {
 		return b.Tries
 	}
 	return 0
@@ -325,7 +325,7 @@ func (s *State) takeRequest(e *Event) {
 		s.resumeWork()
 		s.Environment.Again = false
 	case AskStop:
-		s.stopFor(e)
+		s.beginStopping(e)
 	case AskMode:
 		if e.Mode == Auto || e.Mode == SemiAuto {
 			s.Mode = e.Mode
@@ -335,7 +335,7 @@ func (s *State) takeRequest(e *Event) {
 		s.Settings.MaxParallel = max(1, e.Settings.MaxParallel)
 		s.lookAtBoardAgain()
 	case AskStart:
-		if s.slotOf(e.Case) == nil && !slices.Contains(s.Assigned, e.Case) {
+		if s.slotOfTask(e.Case) == nil && !slices.Contains(s.Assigned, e.Case) {
 			s.removeBench(e.Case)
 			s.Assigned = append(s.Assigned, e.Case)
 		}
@@ -350,13 +350,13 @@ func (s *State) resumeWork() {
 	s.lookAtBoardAgain()
 }
 
-func (s *State) stopFor(e *Event) {
+func (s *State) beginStopping(e *Event) {
 	if s.Phase == Finished {
 		return
 	}
 	if s.Phase != Stopping {
 		s.WasPaused = s.Phase == Paused
-		s.Phase, s.Why, s.Cause = Stopping, cmp.Or(e.Why, whoAsked(e.Cause)), e.Cause
+		s.Phase, s.Why, s.Cause = Stopping, cmp.Or(e.Why, stopCauseText(e.Cause)), e.Cause
 	}
 	if e.Kill && !s.Killed {
 		s.Killed = true
@@ -368,8 +368,8 @@ func (s *State) stopFor(e *Event) {
 	}
 }
 
-// whoAsked names who wants the autopilot to stop.
-func whoAsked(cause loop.Cause) string {
+// stopCauseText names who wants the autopilot to stop.
+func stopCauseText(cause loop.Cause) string {
 	switch cause {
 	case loop.CauseTerminate:
 		return "it was terminated by the signal TERM"

@@ -49,7 +49,7 @@ type fence struct {
 func (b *blocks) placeLine(line string) (where place, sure bool) {
 	indent, text := cutIndent(line)
 	if b.until != "" {
-		b.endHTML(text)
+		b.leaveHTMLBlock(text)
 		return hidden, false
 	}
 	if isFence := b.stepFences(indent, text); isFence || b.fence.size > 0 {
@@ -70,7 +70,7 @@ func (b *blocks) placeLine(line string) (where place, sure bool) {
 	if startsBlock(text) {
 		b.span = span{}
 	}
-	inQuotes := b.span.isOpen()
+	inQuotes := b.span.isUnclosed()
 	b.span.readLine(text)
 	if b.startHTML(text) {
 		return hidden, false
@@ -216,15 +216,15 @@ func (b *blocks) startHTML(text string) bool {
 		return true
 	}
 	i := strings.LastIndex(text, "<!--")
-	if i < 0 || inCode(text, i) || strings.Contains(text[i:], "-->") {
+	if i < 0 || isInsideCode(text, i) || strings.Contains(text[i:], "-->") {
 		return false
 	}
 	b.until, b.inline = "-->", true
 	return true
 }
 
-// endHTML leaves the HTML block at its end.
-func (b *blocks) endHTML(text string) {
+// leaveHTMLBlock leaves the HTML block at its end.
+func (b *blocks) leaveHTMLBlock(text string) {
 	blank := b.inline && text == ""
 	if blank || strings.Contains(strings.ToLower(text), b.until) {
 		b.until = ""
@@ -232,9 +232,9 @@ func (b *blocks) endHTML(text string) {
 	b.span = span{}
 }
 
-// inCode is true when the byte at i stands behind an odd number of backticks
+// isInsideCode is true when the byte at i stands behind an odd number of backticks
 // in its line.
-func inCode(text string, i int) bool { return strings.Count(text[:i], "`")%2 == 1 }
+func isInsideCode(text string, i int) bool { return strings.Count(text[:i], "`")%2 == 1 }
 
 // span follows quotations and inline code over the lines of one paragraph.
 type span struct {
@@ -243,7 +243,7 @@ type span struct {
 	curly  int  // opening curly marks without their closing ones
 }
 
-func (s span) isOpen() bool { return s.ticks > 0 || s.double || s.curly > 0 }
+func (s span) isUnclosed() bool { return s.ticks > 0 || s.double || s.curly > 0 }
 
 // readLine takes one line of the paragraph.
 func (s *span) readLine(text string) {
@@ -307,7 +307,7 @@ func StripEcho(output, prompt string) string {
 	if len(want) == 0 || output == "" {
 		return output
 	}
-	e := newEcho(want)
+	e := newPromptEcho(want)
 	got := splitLines(output)
 	cut := e.markRuns(got)
 	e.markSignals(got, cut)
@@ -320,8 +320,8 @@ type textLine struct {
 	text       string // as it is compared
 }
 
-func (l textLine) hasTag() bool {
-	_, ok := findTag(l.text, 0)
+func (l textLine) containsTag() bool {
+	_, ok := findFirstTag(l.text, 0)
 	return ok
 }
 
@@ -333,13 +333,13 @@ type echo struct {
 	words map[string]bool    // windows of words that touch a tagged line
 }
 
-func newEcho(want []textLine) *echo {
+func newPromptEcho(want []textLine) *echo {
 	e := &echo{want: want, lines: map[string]bool{}, pairs: map[[2]string]bool{}, words: map[string]bool{}}
 	for i, line := range want {
 		if i > 0 {
 			e.pairs[[2]string{want[i-1].text, line.text}] = true
 		}
-		if line.hasTag() {
+		if line.containsTag() {
 			e.lines[line.text] = true
 			for _, window := range windowsAround(want, i) {
 				e.words[window] = true
@@ -349,9 +349,9 @@ func newEcho(want []textLine) *echo {
 	return e
 }
 
-// isPair reports whether line i of a text and the one behind it follow one another in the
+// isPairOfPrompt reports whether line i of a text and the one behind it follow one another in the
 // prompt too.
-func (e *echo) isPair(got []textLine, i int) bool {
+func (e *echo) isPairOfPrompt(got []textLine, i int) bool {
 	return i >= 0 && i+1 < len(got) && e.pairs[[2]string{got[i].text, got[i+1].text}]
 }
 
@@ -361,7 +361,7 @@ func (e *echo) markRuns(got []textLine) []bool {
 	once := false
 	for i := 0; i < len(got); {
 		n := 1
-		for e.isPair(got, i+n-1) {
+		for e.isPairOfPrompt(got, i+n-1) {
 			n++
 		}
 		// A prompt of one line is its own echo once; the agent may say the
@@ -386,7 +386,7 @@ func (e *echo) markSignals(got []textLine, cut []bool) {
 		if cut[i] || !e.lines[line.text] {
 			continue
 		}
-		cut[i] = e.isPair(got, i-1) || e.isPair(got, i) ||
+		cut[i] = e.isPairOfPrompt(got, i-1) || e.isPairOfPrompt(got, i) ||
 			slices.ContainsFunc(windowsAround(got, i), func(window string) bool { return e.words[window] })
 	}
 }

@@ -57,7 +57,7 @@ type parsed struct {
 // parseLine reads a line that holds one signal and nothing else. The line
 // comes without its surrounding white space.
 func parseLine(line string) (parsed, bool) {
-	body, ok := cutTags(line)
+	body, ok := bodyBetweenTags(line)
 	if !ok {
 		return parsed{}, false
 	}
@@ -70,9 +70,9 @@ func parseLine(line string) (parsed, bool) {
 	return p, fault == ""
 }
 
-// cutTags returns what stands between an exact opening tag and the closing
+// bodyBetweenTags returns what stands between an exact opening tag and the closing
 // tag of the same name that ends the line. Further tags in it are refused.
-func cutTags(line string) (string, bool) {
+func bodyBetweenTags(line string) (string, bool) {
 	for _, name := range tagNames {
 		body, ok := strings.CutPrefix(line, "<"+name+">")
 		if !ok {
@@ -82,7 +82,7 @@ func cutTags(line string) (string, bool) {
 		if !ok {
 			return "", false
 		}
-		_, more := findTag(body, 0)
+		_, more := findFirstTag(body, 0)
 		return body, !more
 	}
 	return "", false
@@ -175,9 +175,9 @@ type tag struct {
 // tags finds tags in any case and with a few stray spaces.
 var tags = lazy.Regexp(`(?i)<[ \t]{0,3}(/?)[ \t]{0,3}(promise|pawl)[ \t]{0,3}>`)
 
-// findTag finds the first tag in s at or behind the offset from, in any case
+// findFirstTag finds the first tag in s at or behind the offset from, in any case
 // and with stray spaces.
-func findTag(s string, from int) (tag, bool) {
+func findFirstTag(s string, from int) (tag, bool) {
 	bracket := strings.IndexByte(s[from:], '<')
 	if bracket < 0 {
 		return tag{}, false
@@ -204,7 +204,7 @@ func Neutralise(text string) string {
 		return mapVisible(r)
 	}, strings.ToValidUTF8(text, "\uFFFD"))
 	return tags().ReplaceAllStringFunc(text, func(found string) string {
-		t, _ := findTag(found, 0)
+		t, _ := findFirstTag(found, 0)
 		if t.close {
 			return "[/" + t.name + "]"
 		}
@@ -226,9 +226,9 @@ func (r *reader) warnOfNearSignal(text string) {
 		return
 	}
 	text = strings.Map(mapVisible, text[:min(len(text), 2*maxPayload)]) // what cannot be seen may break a tag
-	t, ok := findTag(text, 0)
+	t, ok := findFirstTag(text, 0)
 	for ok && t.close {
-		t, ok = findTag(text, t.end)
+		t, ok = findFirstTag(text, t.end)
 	}
 	if !ok {
 		return
@@ -237,7 +237,7 @@ func (r *reader) warnOfNearSignal(text string) {
 	name, payload, colon := strings.Cut(body, ":")
 	w, known := wordBehind(body)
 	switch {
-	case known && !isAlone(text[:t.start], behind):
+	case known && !standsAlone(text[:t.start], behind):
 		r.addMention("within a sentence")
 	case known:
 		if _, fault := w.readPayload(payload, colon); fault != "" && name == w.name {
@@ -246,7 +246,7 @@ func (r *reader) warnOfNearSignal(text string) {
 		}
 		r.addWarning("%s did not count. Print it bare and alone on its line: in upper case, directly between an "+
 			"opening and a closing tag that are alike, with nothing around it.", w.name)
-	case closed && isAlone(text[:t.start], behind):
+	case closed && standsAlone(text[:t.start], behind):
 		r.addWarning("the tags hold no signal word; use %s.", wordList)
 	}
 }
@@ -272,7 +272,7 @@ func (r *reader) addWarning(format string, args ...any) {
 // cutClosing splits what follows an opening tag at the next tag: the content, and
 // what stands behind.
 func cutClosing(s string) (body, behind string, closed bool) {
-	t, ok := findTag(s, 0)
+	t, ok := findFirstTag(s, 0)
 	if !ok {
 		return s, "", false
 	}
@@ -285,7 +285,7 @@ func cutClosing(s string) (body, behind string, closed bool) {
 // decoration is the punctuation that Markdown and typography put around a word.
 const decoration = "\x00\u00a0\u200b\u200c\u200d\u2060\ufeff \t*_`~#>|+-.:!,;\"'“”‘’«»()[]{}0123456789✅✔️☑🎉•"
 
-// isAlone is true when only decoration stands before and behind.
-func isAlone(before, behind string) bool {
+// standsAlone is true when only decoration stands before and behind.
+func standsAlone(before, behind string) bool {
 	return strings.Trim(before, decoration) == "" && strings.Trim(behind, decoration) == ""
 }

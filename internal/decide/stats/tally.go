@@ -40,8 +40,8 @@ type Counts struct {
 	TokensOut int64 `json:"tokens_out"`
 }
 
-// addEach adds each of the numbers.
-func (c *Counts) addEach(o Counts) {
+// addCounts adds each of the numbers.
+func (c *Counts) addCounts(o Counts) {
 	sum, other := reflect.ValueOf(c).Elem(), reflect.ValueOf(o)
 	for i := range sum.NumField() {
 		sum.Field(i).SetInt(sum.Field(i).Int() + other.Field(i).Int())
@@ -74,7 +74,7 @@ type Tally struct {
 
 // Add adds what another tally counted. The key stays.
 func (t *Tally) Add(o Tally) {
-	t.addEach(o.Counts)
+	t.addCounts(o.Counts)
 	t.Elapsed += o.Elapsed
 	t.Fastest, t.Slowest = leastNonZero(t.Fastest, o.Fastest), max(t.Slowest, o.Slowest)
 	t.Cost += o.Cost
@@ -107,12 +107,12 @@ func Sum(list []Tally) Tally {
 // MeanIterations is how many iterations a task took that a loop worked on and
 // that landed; ok is false without one.
 func (t Tally) MeanIterations() (mean float64, ok bool) {
-	return ratioOf(t.TaskIterations, t.Worked)
+	return ratioOfCounts(t.TaskIterations, t.Worked)
 }
 
 // RetrySuccess is the share of the iterations after a failed one that
 // succeeded, 0 to 1; ok is false when there was none.
-func (t Tally) RetrySuccess() (share float64, ok bool) { return ratioOf(t.Cured, t.Retries) }
+func (t Tally) RetrySuccess() (share float64, ok bool) { return ratioOfCounts(t.Cured, t.Retries) }
 
 // MeanElapsed is how long an iteration took; ok is false when there was none.
 func (t Tally) MeanElapsed() (mean time.Duration, ok bool) {
@@ -122,7 +122,7 @@ func (t Tally) MeanElapsed() (mean time.Duration, ok bool) {
 	return t.Elapsed / time.Duration(t.Iterations), true
 }
 
-func ratioOf(part, of int) (float64, bool) {
+func ratioOfCounts(part, of int) (float64, bool) {
 	if of == 0 {
 		return 0, false
 	}

@@ -61,18 +61,18 @@ func Next(s *Situation) Choice {
 	made, others, not := s.listCandidates()
 	for i := range made {
 		if c := &made[i]; !s.hasFailed(c.Name) {
-			return s.choiceOf(c, "made for ", s.untriedText(c), not, c.Priority)
+			return s.explainChoice(c, "made for ", s.untriedText(c), not, c.Priority)
 		}
 	}
 	if c := s.nextUntried(others); c != nil {
 		if len(made) > 0 {
 			all := map[bool]string{true: "the strategy for ", false: "every strategy for "}[len(made) == 1]
-			return s.choiceOf(c, all, " was tried; trying another one", not, lowest)
+			return s.explainChoice(c, all, " was tried; trying another one", not, lowest)
 		}
 		if len(not) > 0 {
-			return s.choiceOf(c, "what is made for ", " has no effect here; trying another one", not, lowest)
+			return s.explainChoice(c, "what is made for ", " has no effect here; trying another one", not, lowest)
 		}
-		return s.choiceOf(c, "no strategy is meant for ", "; trying another one", nil, lowest)
+		return s.explainChoice(c, "no strategy is meant for ", "; trying another one", nil, lowest)
 	}
 	if len(made) == 0 {
 		return Choice{s.Current, "no other strategy helps against " + string(s.Class) + reasonsPassedOver(not, lowest)}
@@ -84,15 +84,15 @@ func Next(s *Situation) Choice {
 		}
 	}
 	if len(made) == 1 {
-		return s.choiceOf(next, "the only strategy for ", " with an effect here was tried; trying it again", not,
+		return s.explainChoice(next, "the only strategy for ", " with an effect here was tried; trying it again", not,
 			lowest)
 	}
-	return s.choiceOf(next, "every strategy for ", " was tried; trying them again", not, lowest)
+	return s.explainChoice(next, "every strategy for ", " was tried; trying them again", not, lowest)
 }
 
-// choiceOf explains why c is taken: two pieces around the class, what was learned of
+// explainChoice explains why c is taken: two pieces around the class, what was learned of
 // it, and what was passed over of a priority above that one.
-func (s *Situation) choiceOf(c *ranked, before, after string, not []passed, above int) Choice {
+func (s *Situation) explainChoice(c *ranked, before, after string, not []passed, above int) Choice {
 	return Choice{c.Name, before + string(s.Class) + after + c.learnedText(s) + reasonsPassedOver(not, above)}
 }
 
@@ -124,7 +124,7 @@ type passed struct {
 // its kind, and those made for it that have no effect here.
 func (s *Situation) listCandidates() (made, others []ranked, not []passed) {
 	for _, c := range append(toPointers(builtin[1:]), toPointers(s.Own)...) {
-		fits := s.madeFor(c)
+		fits := s.isMadeFor(c)
 		if !fits && !s.servesKind(c) {
 			continue
 		}
@@ -134,9 +134,9 @@ func (s *Situation) listCandidates() (made, others []ranked, not []passed) {
 			not = append(not, passed{c, why})
 		case why != "":
 		case fits:
-			made = append(made, ranked{c, s.rankOf(c)})
+			made = append(made, ranked{c, s.rankOfStrategy(c)})
 		default:
-			others = append(others, ranked{c, s.rankOf(c)})
+			others = append(others, ranked{c, s.rankOfStrategy(c)})
 		}
 	}
 	slices.SortStableFunc(made, bestFirst)
@@ -152,9 +152,9 @@ func toPointers(list []Strategy) []*Strategy {
 	return all
 }
 
-// madeFor reports whether the strategy names the class. The built-in ones for work are not for
+// isMadeFor reports whether the strategy names the class. The built-in ones for work are not for
 // a failure that the same again may cure, e.g. a flaky test.
-func (s *Situation) madeFor(c *Strategy) bool {
+func (s *Situation) isMadeFor(c *Strategy) bool {
 	if s.Optional {
 		return c.SkipOptional
 	}
@@ -277,15 +277,15 @@ func (s *Situation) reasonNoLonger(c *Strategy) string {
 	return "its timeout is not above iteration_timeout"
 }
 
-// rankOf is a strategy's place in the order of the mode; higher is first.
-func (s *Situation) rankOf(c *Strategy) int {
+// rankOfStrategy is a strategy's place in the order of the mode; higher is first.
+func (s *Situation) rankOfStrategy(c *Strategy) int {
 	switch s.Mode {
 	case Conservative:
 		return c.Priority
 	case Aggressive:
-		return tallyOf(s.Learned, s.Class, c.Name).Wins
+		return tallyOfStrategy(s.Learned, s.Class, c.Name).Wins
 	default:
-		return successChance(tallyOf(s.Learned, s.Class, c.Name), c.Priority) / c.costFactor()
+		return successChance(tallyOfStrategy(s.Learned, s.Class, c.Name), c.Priority) / c.costFactor()
 	}
 }
 
@@ -322,7 +322,7 @@ func (r *ranked) learnedText(s *Situation) string {
 	if s.Mode == Conservative || len(s.Learned) == 0 {
 		return ""
 	}
-	return tallyOf(s.Learned, s.Class, r.Name).recordText()
+	return tallyOfStrategy(s.Learned, s.Class, r.Name).recordText()
 }
 
 const lowest = -1 << 30
@@ -349,7 +349,7 @@ func Patience(m Mode, class failure.Class, learned []Tally) int {
 		return 1
 	default:
 	}
-	if t := tallyOf(learned, class, FallbackProviders); t.totalWeight() >= 2*one && t.Rate() >= 700 {
+	if t := tallyOfStrategy(learned, class, FallbackProviders); t.totalWeight() >= 2*one && t.Rate() >= 700 {
 		return 1
 	}
 	return 3

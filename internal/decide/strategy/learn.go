@@ -50,7 +50,7 @@ func Learn(list []Tally, c Credit, day int) []Tally {
 		if t.Class != c.Class {
 			continue
 		}
-		t.fadeTo(day)
+		t.fadeUntilDay(day)
 		t.Wins -= (t.Wins + fade - 1) / fade
 		t.Losses -= (t.Losses + fade - 1) / fade
 		if t.Strategy == c.Strategy {
@@ -74,7 +74,7 @@ func Learn(list []Tally, c Credit, day int) []Tally {
 func Faded(list []Tally, day int) []Tally {
 	out := make([]Tally, 0, len(list))
 	for _, t := range list {
-		t.fadeTo(day)
+		t.fadeUntilDay(day)
 		if t.Wins+t.Losses > 0 {
 			out = append(out, t)
 		}
@@ -91,9 +91,9 @@ func dropLightest(list []Tally) []Tally {
 	return list
 }
 
-// fadeTo lets evidence fade with the days that passed. A clock that was set back
+// fadeUntilDay lets evidence fade with the days that passed. A clock that was set back
 // changes nothing.
-func (t *Tally) fadeTo(day int) {
+func (t *Tally) fadeUntilDay(day int) {
 	// A hand in the database: nothing ever counts more than fade.
 	t.Wins, t.Losses = min(max(t.Wins, 0), fade*one), min(max(t.Losses, 0), fade*one)
 	halves := (day - t.Day) / halfLife
@@ -115,9 +115,9 @@ func (t Tally) Rate() int {
 	return t.Wins * 1000 / t.totalWeight()
 }
 
-// tallyOf returns the tally of a strategy for a class; the zero one when nothing
+// tallyOfStrategy returns the tally of a strategy for a class; the zero one when nothing
 // was learned.
-func tallyOf(list []Tally, class failure.Class, name string) Tally {
+func tallyOfStrategy(list []Tally, class failure.Class, name string) Tally {
 	for i := range list {
 		if list[i].Class == class && list[i].Strategy == name {
 			return list[i]

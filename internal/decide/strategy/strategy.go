@@ -46,7 +46,7 @@ func (b Backoff) Wait(n int, seed uint64) time.Duration {
 		d = min(minBackoff<<(n-1), MaxBackoff)
 	}
 	half := d / 2
-	return max(d-time.Duration(mixBits(seed)%uint64(half+1)), minBackoff)
+	return max(d-time.Duration(spreadSeedBits(seed)%uint64(half+1)), minBackoff)
 }
 
 // outageFactor is how much longer an outage is waited for than what a little
@@ -67,8 +67,8 @@ func (b Backoff) WaitAfter(class failure.Class, n int, seed uint64) time.Duratio
 	return d
 }
 
-// mixBits spreads the bits of a seed (splitmix64).
-func mixBits(x uint64) uint64 {
+// spreadSeedBits spreads the bits of a seed (splitmix64).
+func spreadSeedBits(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb

@@ -115,7 +115,7 @@ func (r Report) solvedAt(t Task) string {
 	solved, all := 0, 0
 	for _, a := range r.Attempts {
 		if a.Task == t.Commit {
-			solved, all = solved+countIf(a.Solved), all+1
+			solved, all = solved+oneIfTrue(a.Solved), all+1
 		}
 	}
 	return fmt.Sprintf("%d of %d", solved, all)

@@ -97,15 +97,15 @@ func Summarize(attempts []Attempt) []Result {
 			}
 			tasks[a.Task] = true
 			r.Attempts++
-			r.Solved += countIf(a.Solved)
-			r.False += countIf(a.Completed && !a.Solved)
+			r.Solved += oneIfTrue(a.Solved)
+			r.False += oneIfTrue(a.Completed && !a.Solved)
 			r.CostUSD += float64(a.Cost) / 1e6
 			r.CostKnown = r.CostKnown && a.CostKnown
 			r.Iterations += a.Iterations
 			r.Seconds += float64(a.Millis) / 1000
 			for _, name := range a.Strategies {
 				u := cmp.Or(used[name], &Used{Name: name})
-				u.Attempts, u.Solved = u.Attempts+1, u.Solved+countIf(a.Solved)
+				u.Attempts, u.Solved = u.Attempts+1, u.Solved+oneIfTrue(a.Solved)
 				used[name] = u
 			}
 		}
@@ -123,7 +123,7 @@ func variantsOf(attempts []Attempt) []Variant {
 	return lists.Union(nil, lists.Each(attempts, func(a Attempt) Variant { return a.Variant })...)
 }
 
-func countIf(is bool) int {
+func oneIfTrue(is bool) int {
 	if is {
 		return 1
 	}
@@ -164,18 +164,18 @@ type onTask struct {
 
 func comparePair(attempts []Attempt, a, b Variant) Pair {
 	p := Pair{A: a, B: b}
-	ofA, ofB := byTask(attempts, a), byTask(attempts, b)
+	ofA, ofB := attemptsByTask(attempts, a), attemptsByTask(attempts, b)
 	for _, task := range slices.Sorted(maps.Keys(ofA)) {
 		x, y := ofA[task], ofB[task]
 		if y.tries == 0 {
 			continue
 		}
 		p.Tasks++
-		p.Better += countIf(x.solved/x.tries > y.solved/y.tries)
-		p.Worse += countIf(x.solved/x.tries < y.solved/y.tries)
+		p.Better += oneIfTrue(x.solved/x.tries > y.solved/y.tries)
+		p.Worse += oneIfTrue(x.solved/x.tries < y.solved/y.tries)
 		if !x.unknown && !y.unknown {
-			p.Cheaper += countIf(x.cost/x.tries < y.cost/y.tries)
-			p.Dearer += countIf(x.cost/x.tries > y.cost/y.tries)
+			p.Cheaper += oneIfTrue(x.cost/x.tries < y.cost/y.tries)
+			p.Dearer += oneIfTrue(x.cost/x.tries > y.cost/y.tries)
 		}
 	}
 	p.P, p.CostP = SignTest(p.Better, p.Worse), SignTest(p.Cheaper, p.Dearer)
@@ -183,7 +183,7 @@ func comparePair(attempts []Attempt, a, b Variant) Pair {
 	return p
 }
 
-func byTask(attempts []Attempt, v Variant) map[string]onTask {
+func attemptsByTask(attempts []Attempt, v Variant) map[string]onTask {
 	tasks := map[string]onTask{}
 	for _, a := range attempts {
 		if a.Variant != v {
@@ -192,7 +192,7 @@ func byTask(attempts []Attempt, v Variant) map[string]onTask {
 		t := tasks[a.Task]
 		t.unknown = t.unknown || !a.CostKnown
 		t.tries++
-		t.solved += float64(countIf(a.Solved))
+		t.solved += float64(oneIfTrue(a.Solved))
 		t.cost += float64(a.Cost)
 		tasks[a.Task] = t
 	}

@@ -100,14 +100,14 @@ func TestTrialsOfKnownAgents(t *testing.T) {
 				rates := map[string]float64{"now": rate, "same": rate, "strong": 1 - (1-rate)/10, "weak": rate / 3}
 				attempts := play(r, 60, repeats, rates, "now", "same")
 				result := Summarize(attempts)[0]
-				within += countIf(result.Low <= rate && rate <= result.High)
+				within += oneIfTrue(result.Low <= rate && rate <= result.High)
 				if _, why := Propose(attempts, Variant{"now", AsIs}); why == "" {
 					wrong++
 				}
 				attempts = play(r, 60, repeats, rates, "now", "weak", "strong")
 				best, _ := Propose(attempts, Variant{"now", AsIs})
-				found += countIf(best.Agent == "strong")
-				wrong += countIf(best.Agent == "weak")
+				found += oneIfTrue(best.Agent == "strong")
+				wrong += oneIfTrue(best.Agent == "weak")
 			}
 			if within < trials*91/100 || wrong > trials*8/100 {
 				t.Errorf("rate %.2f, %d repeats: in the interval %d times of %d; wrongly proposed %d times", rate, repeats, within,

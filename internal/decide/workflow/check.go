@@ -45,7 +45,7 @@ func (c *checker) checkIDs() {
 			c.faults.addFault(Fault{Path: s.Where + ".id", Message: fmt.Sprintf("the id %q is taken", s.ID),
 				First: c.file.Steps[first].Where + ".id"})
 			continue
-		case !validID(s.ID):
+		case !isValidStepID(s.ID):
 			c.addFault(s.Where+".id", "an id has at most 100 characters, without quotes, brackets and line ends: "+
 				"not %q", s.ID)
 			continue
@@ -55,7 +55,7 @@ func (c *checker) checkIDs() {
 	}
 }
 
-func validID(id string) bool {
+func isValidStepID(id string) bool {
 	return len(id) <= 100 && !strings.ContainsFunc(id, func(r rune) bool {
 		return r < ' ' || strings.ContainsRune("'\"{}[]", r)
 	})
@@ -87,7 +87,7 @@ func (c *checker) resolveNeeds() bool {
 	if cycle := c.g.sortSteps(); cycle != nil {
 		at := c.file.Steps[cycle[0]]
 		k := slices.Index(at.Needs, c.g.ids[cycle[1]])
-		c.addFault(fmt.Sprintf("%s.needs[%d]", at.Where, k), "Dependency cycle detected: %s", c.g.pathOf(cycle))
+		c.addFault(fmt.Sprintf("%s.needs[%d]", at.Where, k), "Dependency cycle detected: %s", c.g.pathOfSteps(cycle))
 		return false
 	}
 	return true
@@ -147,31 +147,31 @@ func (c *checker) compileStep(i int) *Planned {
 	}
 	at := where{step: i, path: s.Where}
 	for _, v := range c.file.Env {
-		p.Environment = append(p.Environment, Named{v.Name, c.compileText(at.inPath("env."+v.Name, true), v.Value)})
+		p.Environment = append(p.Environment, Named{v.Name, c.compileText(at.atPath("env."+v.Name, true), v.Value)})
 		at.env = append(at.env, v.Name)
 	}
 	for _, v := range s.Env {
-		text := c.compileText(at.inPath(s.Where+".env."+v.Name, false), v.Value)
+		text := c.compileText(at.atPath(s.Where+".env."+v.Name, false), v.Value)
 		p.Environment = append(p.Environment, Named{v.Name, text})
 	}
 	at.env = append(at.env, lists.Each(s.Env, func(v Pair) string { return v.Name })...)
 	p.Condition = c.compileCondition(at, s.If)
-	content := at.inPath(s.Where+"."+contentKey(s.Kind), false)
+	content := at.atPath(s.Where+"."+contentKey(s.Kind), false)
 	content.prompt = s.Kind == Agent || s.Kind == Ask
 	p.Content = c.compileText(content, s.Content)
-	p.Title = c.compileText(at.inPath(s.Where+".name", false), s.Title)
-	p.WorkingDirectory = c.compileText(at.inPath(s.Where+".working_directory", false), s.WorkingDirectory)
+	p.Title = c.compileText(at.atPath(s.Where+".name", false), s.Title)
+	p.WorkingDirectory = c.compileText(at.atPath(s.Where+".working_directory", false), s.WorkingDirectory)
 	for k, v := range s.Verify {
-		p.Verify = append(p.Verify, c.compileText(at.inPath(fmt.Sprintf("%s.verify[%d]", s.Where, k), false), v))
+		p.Verify = append(p.Verify, c.compileText(at.atPath(fmt.Sprintf("%s.verify[%d]", s.Where, k), false), v))
 	}
 	for k, w := range s.Alternatives {
-		alt := at.inPath(fmt.Sprintf("%s.alternatives[%d].%s", s.Where, k, contentKey(w.Kind)), false)
+		alt := at.atPath(fmt.Sprintf("%s.alternatives[%d].%s", s.Where, k, contentKey(w.Kind)), false)
 		alt.prompt = w.Kind == Agent
 		p.Alternatives = append(p.Alternatives, c.compileText(alt, w.Content))
 	}
 	at.outputs = true
 	for _, v := range s.Outputs {
-		text := c.compileText(at.inPath(s.Where+".outputs."+v.Name, false), v.Value)
+		text := c.compileText(at.atPath(s.Where+".outputs."+v.Name, false), v.Value)
 		p.Outputs = append(p.Outputs, Named{v.Name, text})
 	}
 	return p
@@ -185,7 +185,7 @@ func contentKey(k Kind) string {
 	return string(k)
 }
 
-func (w where) inPath(path string, workflow bool) where {
+func (w where) atPath(path string, workflow bool) where {
 	w.path = path
 	if workflow {
 		w.step, w.env = -1, nil

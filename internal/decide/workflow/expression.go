@@ -225,10 +225,10 @@ var functions = []function{
 	{"_not", "", func(a ...any) (any, error) { return !isTruthy(a[0]), nil }, new(func(any) bool)},
 	{"_contains", "contains", containsLoose, new(func(any, any) bool)},
 	{"_startsWith", "startsWith", func(a ...any) (any, error) {
-		return strings.HasPrefix(strings.ToLower(asText(a[0])), strings.ToLower(asText(a[1]))), nil
+		return strings.HasPrefix(strings.ToLower(formatValue(a[0])), strings.ToLower(formatValue(a[1]))), nil
 	}, new(func(any, any) bool)},
 	{"_endsWith", "endsWith", func(a ...any) (any, error) {
-		return strings.HasSuffix(strings.ToLower(asText(a[0])), strings.ToLower(asText(a[1]))), nil
+		return strings.HasSuffix(strings.ToLower(formatValue(a[0])), strings.ToLower(formatValue(a[1]))), nil
 	}, new(func(any, any) bool)},
 	{"_format", "format", formatText, new(func(string, ...any) string)},
 	{"_join", "join", joinList, new(func(any, ...string) string)},
@@ -238,7 +238,7 @@ var functions = []function{
 	}, new(func(any) string)},
 	{"_fromJSON", "fromJSON", func(a ...any) (any, error) {
 		var v any
-		if err := json.Unmarshal([]byte(asText(a[0])), &v); err != nil {
+		if err := json.Unmarshal([]byte(formatValue(a[0])), &v); err != nil {
 			return nil, fmt.Errorf("fromJSON: the text is not JSON: %v", err)
 		}
 		return v, nil
@@ -307,8 +307,8 @@ func asNumber(v any) (n float64, ok bool) {
 	return 0, false
 }
 
-// asText is how a value stands in a text.
-func asText(v any) string {
+// formatValue is how a value stands in a text.
+func formatValue(v any) string {
 	switch v := v.(type) {
 	case nil:
 		return ""
@@ -334,12 +334,12 @@ func containsLoose(a ...any) (any, error) {
 		}
 		return false, nil
 	}
-	return strings.Contains(strings.ToLower(asText(a[0])), strings.ToLower(asText(a[1]))), nil
+	return strings.Contains(strings.ToLower(formatValue(a[0])), strings.ToLower(formatValue(a[1]))), nil
 }
 
 // formatText puts its arguments for {0}, {1} …; {{ and }} are braces.
 func formatText(a ...any) (any, error) {
-	text := asText(a[0])
+	text := formatValue(a[0])
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {
 		if pair := text[i:min(i+2, len(text))]; pair == "{{" || pair == "}}" {
@@ -359,7 +359,7 @@ func formatText(a ...any) (any, error) {
 		if err != nil || n < 0 || n+1 >= len(a) {
 			return nil, fmt.Errorf("format: there is no argument for %s", text[i:i+end+1])
 		}
-		b.WriteString(asText(a[n+1]))
+		b.WriteString(formatValue(a[n+1]))
 		i += end
 	}
 	return b.String(), nil
@@ -368,12 +368,12 @@ func formatText(a ...any) (any, error) {
 func joinList(a ...any) (any, error) {
 	separator := ","
 	if len(a) > 1 {
-		separator = asText(a[1])
+		separator = formatValue(a[1])
 	}
 	list, ok := a[0].([]any)
 	if !ok {
-		return asText(a[0]), nil
+		return formatValue(a[0]), nil
 	}
-	words := lists.Each(list, asText)
+	words := lists.Each(list, formatValue)
 	return strings.Join(words, separator), nil
 }

@@ -250,7 +250,7 @@ func (g *graph) sortSteps() (cycle []int) {
 	return nil
 }
 
-func (g *graph) pathOf(steps []int) string {
+func (g *graph) pathOfSteps(steps []int) string {
 	words := lists.Each(steps, func(s int) string { return g.ids[s] })
 	if len(words) > 12 {
 		words = append(append(words[:6:6], "…"), words[len(words)-5:]...)

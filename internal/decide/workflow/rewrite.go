@@ -23,11 +23,11 @@ type rewriter struct {
 
 func (r *rewriter) emitText(text string, at int) {
 	for _, c := range text {
-		r.putRune(c, at)
+		r.appendRune(c, at)
 	}
 }
 
-func (r *rewriter) putRune(c rune, at int) {
+func (r *rewriter) appendRune(c rune, at int) {
 	r.out = append(r.out, c)
 	r.from = append(r.from, at)
 }
@@ -55,7 +55,7 @@ func (r *rewriter) rewriteAll() error {
 		case unicode.IsDigit(c):
 			r.readNumber()
 		default:
-			r.putRune(c, r.at)
+			r.appendRune(c, r.at)
 			r.at++
 		}
 		if err != nil {
@@ -79,7 +79,7 @@ func (r *rewriter) readNumber() {
 		return point || c == '_' || unicode.IsDigit(c) || unicode.IsLetter(c)
 	}
 	for r.at < len(r.in) && sticks(r.in[r.at]) {
-		r.putRune(r.in[r.at], r.at)
+		r.appendRune(r.in[r.at], r.at)
 		r.at++
 	}
 }
@@ -174,7 +174,7 @@ func (r *rewriter) readName() error {
 	for i, p := range path[1:] {
 		ofStep := slices.Contains([]string{"steps", "needs"}, path[0])
 		if i == 1 && ofStep && !strings.ContainsFunc(p, notLetter) {
-			r.putRune('.', ends[i+1])
+			r.appendRune('.', ends[i+1])
 			r.emitText(p, ends[i+1])
 			continue
 		}

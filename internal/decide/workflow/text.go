@@ -83,7 +83,7 @@ func (t Text) Fill(v Values) (string, error) {
 			if err != nil {
 				return "", err
 			}
-			text = asText(value)
+			text = formatValue(value)
 		}
 		if b.Len()+len(text) > maxText {
 			return "", fmt.Errorf("cannot fill in the text: it is over %d MiB", maxText>>20)

@@ -63,7 +63,7 @@ func (c *Collector) Add(e Event) {
 	case Session:
 		c.setSession(e)
 	case Text:
-		c.addText(e)
+		c.addSaidText(e)
 	case ToolStart:
 		c.out.Tools++
 		c.retry = nil
@@ -73,7 +73,7 @@ func (c *Collector) Add(e Event) {
 	case UsageSeen:
 		c.addUsage(e)
 	case CostSeen:
-		c.setCost(e.Cost)
+		c.raiseCost(e.Cost)
 	case Retry:
 		c.out.Retries++
 		c.retry = e.Error
@@ -82,7 +82,7 @@ func (c *Collector) Add(e Event) {
 	case RateLimit, Error:
 		c.addError(e.Error)
 	case End:
-		c.endRun(e)
+		c.recordEnd(e)
 	case Unknown:
 		c.out.Unknown++
 	case Thinking, ToolEnd:
@@ -147,7 +147,7 @@ func (c *Collector) setSession(e Event) {
 	}
 }
 
-func (c *Collector) addText(e Event) {
+func (c *Collector) addSaidText(e Event) {
 	c.retry = nil
 	if !e.Sub {
 		c.said.Add(e.Text)
@@ -162,7 +162,7 @@ func (c *Collector) addUsage(e Event) {
 	c.reports++
 	switch {
 	case e.Cumulative:
-		c.reported = c.reported.atLeast(u)
+		c.reported = c.reported.raisedTo(u)
 		c.guessed = Usage{}
 	case e.Estimate:
 		c.guessed = c.guessed.Plus(u)
@@ -171,14 +171,14 @@ func (c *Collector) addUsage(e Event) {
 		c.retry = nil
 	}
 	if e.Cost > 0 {
-		c.setCost(e.Cost)
+		c.raiseCost(e.Cost)
 	}
 }
 
 func (c *Collector) totalUsage() Usage { return c.reported.Plus(c.guessed) }
 
-// setCost takes the run's total so far. A smaller one than before is ignored.
-func (c *Collector) setCost(total loop.MicroUSD) {
+// raiseCost takes the run's total so far. A smaller one than before is ignored.
+func (c *Collector) raiseCost(total loop.MicroUSD) {
 	if total < 0 || total > absurdCost {
 		return
 	}
@@ -216,7 +216,7 @@ func (c *Collector) addError(err *failure.APIError) {
 	c.out.Errors = keepLast(c.out.Errors, boundError(*err))
 }
 
-func (c *Collector) endRun(e Event) {
+func (c *Collector) recordEnd(e Event) {
 	c.out.Terminal = e.Terminal
 	if e.Final || e.Text != "" {
 		c.said.Reset()
@@ -245,8 +245,8 @@ func (u Usage) Plus(v Usage) Usage {
 	}
 }
 
-// atLeast raises each count to v's.
-func (u Usage) atLeast(v Usage) Usage {
+// raisedTo raises each count to v's.
+func (u Usage) raisedTo(v Usage) Usage {
 	return Usage{
 		Input:      max(u.Input, v.Input),
 		Output:     max(u.Output, v.Output),

@@ -80,7 +80,7 @@ func (g *Guard) Add(e Event, at time.Time) (Trip, bool) {
 		g.resetRetries()
 		return Trip{}, false
 	}
-	news := g.isNews(e)
+	news := g.isNewAction(e)
 	if news {
 		g.resetRetries()
 	}
@@ -122,9 +122,9 @@ func (g *Guard) Deadline() time.Time {
 // Forgive forgets what repeated itself, since something changed meanwhile.
 func (g *Guard) Forgive() { g.actions, g.same = 0, [longestTurn + 1]int{} }
 
-// isNews reports whether e is an action of the model or the program, other than the same text
+// isNewAction reports whether e is an action of the model or the program, other than the same text
 // again.
-func (g *Guard) isNews(e Event) bool {
+func (g *Guard) isNewAction(e Event) bool {
 	switch e.Kind {
 	case ToolStart, ToolEnd:
 		return true
@@ -171,17 +171,17 @@ func (g *Guard) countRetry(e Event, at time.Time) (Trip, bool) {
 func (g *Guard) retryTrip(how string) Trip {
 	const advice = "see whether the provider can be reached from here, or raise loop.retry_timeout or loop.max_retries"
 	why := "the program tried a failed model call again " + how + " without any change"
-	return Trip{Ended: loop.EndedRetries, Why: why + reasonOf(g.refusal) + "; " + advice}
+	return Trip{Ended: loop.EndedRetries, Why: why + bracketedReason(g.refusal) + "; " + advice}
 }
 
 func (g *Guard) requestLoop() Trip {
 	const advice = "make the task or its context smaller, use another model, or raise loop.max_empty_calls"
 	why := fmt.Sprintf("%d model calls in a row brought nothing new", g.empty)
-	return Trip{Ended: loop.EndedRequests, Why: why + reasonOf(g.lastError) + "; " + advice}
+	return Trip{Ended: loop.EndedRequests, Why: why + bracketedReason(g.lastError) + "; " + advice}
 }
 
-// reasonOf returns the provider's message, in brackets.
-func reasonOf(err *failure.APIError) string {
+// bracketedReason returns the provider's message, in brackets.
+func bracketedReason(err *failure.APIError) string {
 	if err == nil {
 		return ""
 	}

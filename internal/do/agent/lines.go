@@ -40,7 +40,7 @@ func (l *Lines) Write(p []byte) (int, error) {
 		piece, behind, ended := bytes.Cut(rest, []byte{'\n'})
 		l.holdPiece(piece)
 		if ended {
-			l.endLine()
+			l.finishLine()
 		}
 		rest = behind
 	}
@@ -50,14 +50,14 @@ func (l *Lines) Write(p []byte) (int, error) {
 // Flush ends the stream: a last line without a newline is a line too.
 func (l *Lines) Flush() {
 	if len(l.rest) > 0 || l.cut {
-		l.endLine()
+		l.finishLine()
 	}
 	l.rest = nil
 }
 
-// endLine hands on the line that is whole now. The buffer of a long line is given back, so that one
+// finishLine hands on the line that is whole now. The buffer of a long line is given back, so that one
 // of them does not cost its size for the rest of a run.
-func (l *Lines) endLine() {
+func (l *Lines) finishLine() {
 	whole, cut := l.rest, l.cut
 	if !cut {
 		whole = bytes.TrimSuffix(whole, []byte{'\r'})

@@ -78,13 +78,13 @@ func (p Price) For(prompt int64) Price {
 	if p.LongFrom == 0 || prompt <= p.LongFrom {
 		return p
 	}
-	long := p.scaleBy(p.LongInput)
+	long := p.scaleByPercent(p.LongInput)
 	long.Output = percentOf(p.Output, p.LongOutput)
 	return long
 }
 
-// scaleBy returns the price at so many percent.
-func (p Price) scaleBy(by int64) Price {
+// scaleByPercent returns the price at so many percent.
+func (p Price) scaleByPercent(by int64) Price {
 	p.Input, p.Output = percentOf(p.Input, by), percentOf(p.Output, by)
 	p.CacheRead, p.CacheWrite = percentOf(p.CacheRead, by), percentOf(p.CacheWrite, by)
 	return p
@@ -98,10 +98,10 @@ func (p Price) At(tier string) (Price, bool) {
 	case "", "default", "standard", "auto":
 		return p, true
 	case "flex", "batch":
-		return p.scaleBy(50), true
+		return p.scaleByPercent(50), true
 	case "fast", "priority":
 		if p.Fast > 0 {
-			return p.scaleBy(p.Fast), true
+			return p.scaleByPercent(p.Fast), true
 		}
 	}
 	return p, false
@@ -250,10 +250,10 @@ func FromLiteLLM(list []byte) (Prices, error) {
 		var m tokenPrices
 		known := json.Unmarshal(models[name], &m) == nil
 		chats := known && slices.Contains([]string{"chat", "responses"}, m.Mode)
-		if !chats || strings.ContainsAny(name, " \t\n#") || m.asPrice() == (Price{Listed: true}) {
+		if !chats || strings.ContainsAny(name, " \t\n#") || m.toPrice() == (Price{Listed: true}) {
 			continue
 		}
-		all[name] = m.asPrice()
+		all[name] = m.toPrice()
 	}
 	if len(all) == 0 {
 		return nil, errors.New("it has no model with a price for each token (input_cost_per_token)")
@@ -279,7 +279,7 @@ func withoutVersion(name string) string {
 	return name
 }
 
-func (m *tokenPrices) asPrice() Price {
+func (m *tokenPrices) toPrice() Price {
 	million := func(usd float64) loop.MicroUSD { return max(0, Dollars(usd*1e6)) }
 	p := Price{Input: million(m.Input), Output: million(m.Output), Listed: true}
 	p.CacheRead, p.CacheWrite = p.Input, p.Input

@@ -115,9 +115,9 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	adopt, err := p.prepareAll(ctx, landing)
 	if err != nil {
 		if o.GoOn {
-			p.handOn(ctx)
+			p.releaseAutopilot(ctx)
 		} else {
-			p.storeEnd(ctx, schedule.Command{Why: err.Error(), Exit: 1})
+			p.storeAutopilotEnd(ctx, schedule.Command{Why: err.Error(), Exit: 1})
 		}
 		return Result{}, err
 	}
@@ -139,7 +139,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	if p.left {
 		p.quit()
 		p.working.Wait()
-		p.handOn(ctx)
+		p.releaseAutopilot(ctx)
 		return Result{Why: "another process has taken over the autopilot"}, p.lost
 	}
 	p.working.Wait()
@@ -418,12 +418,12 @@ func controlEvent(r store.AutopilotControl) schedule.Event {
 	e := schedule.Event{Kind: schedule.Asked}
 	switch r.Kind {
 	case store.AutopilotPause:
-		e.Ask, e.Why = schedule.AskPause, whoDid("paused", r.Who)
+		e.Ask, e.Why = schedule.AskPause, actionByPerson("paused", r.Who)
 	case store.AutopilotResume:
 		e.Ask = schedule.AskResume
 	case store.AutopilotStop:
 		e = stopEvent(loop.CauseStop, false)
-		e.Why = whoDid("stopped", r.Who)
+		e.Why = actionByPerson("stopped", r.Who)
 	case store.AutopilotMode:
 		e.Ask, e.Mode = schedule.AskMode, schedule.Mode(r.Text)
 	case store.AutopilotSlots:
@@ -435,8 +435,8 @@ func controlEvent(r store.AutopilotControl) schedule.Event {
 	return e
 }
 
-// whoDid says who did something to the autopilot; "" is not known.
-func whoDid(what, who string) string {
+// actionByPerson says who did something to the autopilot; "" is not known.
+func actionByPerson(what, who string) string {
 	if who == "" {
 		return ""
 	}
@@ -469,12 +469,12 @@ func (p *reporter) warnAbout(id, text string) { p.notify(Notice{Kind: Warning, C
 // finishSession gives the autopilot up, and returns its result.
 func (p *pilot) finishSession(ctx context.Context, c schedule.Command) Result {
 	p.endSprint(ctx)
-	p.storeEnd(ctx, c)
+	p.storeAutopilotEnd(ctx, c)
 	p.notify(Notice{Kind: Over, Text: c.Why, Sprint: p.o.Sprint != nil})
 	return Result{Exit: c.Exit, Why: c.Why, Tally: p.state.Tally, Sprint: p.sprint}
 }
 
-func (p *pilot) storeEnd(ctx context.Context, c schedule.Command) {
+func (p *pilot) storeAutopilotEnd(ctx context.Context, c schedule.Command) {
 	ctx = context.WithoutCancel(ctx)
 	now := time.Now()
 	p.row.Phase, p.row.Why, p.row.Exit, p.row.UpdatedAt, p.row.EndedAt = string(schedule.Finished), c.Why,

@@ -23,7 +23,7 @@ import (
 
 // collectWork makes of a complete run what can land.
 func (p *reporter) collectWork(ctx context.Context, l *slot, w pool.Workspace, s loop.State, o *schedule.Outcome) {
-	run := l.runID()
+	run := l.idOfRun()
 	commit, err := p.o.Pool.Collect(ctx, w, commitMessage(l.task, run))
 	if err == nil {
 		o.Secrets, err = p.secretsIn(ctx, run)
@@ -86,8 +86,8 @@ type ReviewWhen struct {
 	Unproved     bool // a criterion that no check names
 }
 
-// reason to have a person see the work of a task; "" where there is none.
-func (w *ReviewWhen) reason(task *board.Case, paths []string, lines int) string {
+// reasonToReview to have a person see the work of a task; "" where there is none.
+func (w *ReviewWhen) reasonToReview(task *board.Case, paths []string, lines int) string {
 	isNamed := func(path string) bool {
 		return slices.ContainsFunc(w.Paths, func(p string) bool { return gate.Match(p, path) })
 	}
@@ -126,14 +126,14 @@ func (p *reporter) reasonToConfirm(ctx context.Context, task *board.Case, base, 
 	case len(found) > 0:
 		return "it changes " + deliver.Some(found) + ", which your own programs run by themselves"
 	}
-	return p.o.ReviewWhen.reason(task, paths, size.Added+size.Deleted)
+	return p.o.ReviewWhen.reasonToReview(task, paths, size.Added+size.Deleted)
 }
 
 // blameOthers looks what the task of a run that failed is not to blame for: a disk that was full, or
 // what only a person can set right for an agent. An agent that an earlier pawl began may have ended on a disk that has
 // room now.
 func (p *reporter) blameOthers(ctx context.Context, l *slot, o *schedule.Outcome) {
-	end, by, began := lastEnd(ctx, p.o.Store, l.runID())
+	end, by, began := endOfAgent(ctx, p.o.Store, l.idOfRun())
 	room, _ := p.o.Pool.Room()
 	switch {
 	case end == loop.EndedDisk && began.Before(l.since) && room < pool.RoomClean:

@@ -43,7 +43,7 @@ func (p *workspaces) earlierAttempts(ctx context.Context, t Task, past schedule.
 	if past.Run == nil {
 		return items, nil
 	}
-	if hint := hintOf(past.History); hint != "" {
+	if hint := lastRetryHint(past.History); hint != "" {
 		items = append(items, prompt.Item{Source: "What a person said when it was to be tried again", Text: hint})
 	}
 	records, err := p.o.Store.LastIterations(ctx, last.ID, 1)
@@ -53,8 +53,8 @@ func (p *workspaces) earlierAttempts(ctx context.Context, t Task, past schedule.
 	return append(items, prompt.Item{Source: "What an earlier attempt left", Text: attemptText(t, past, records)}), nil
 }
 
-// hintOf finds a person's hint with the last retry; "" for none.
-func hintOf(history []board.Entry) string {
+// lastRetryHint finds a person's hint with the last retry; "" for none.
+func lastRetryHint(history []board.Entry) string {
 	for _, e := range slices.Backward(history) {
 		if e.Action == board.Retry {
 			return strings.TrimSpace(strings.TrimPrefix(e.Why, board.RetryWithout))
@@ -67,7 +67,7 @@ func hintOf(history []board.Entry) string {
 func attemptText(t Task, past schedule.Past, records []loop.Record) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "This task was worked on before, in %s. ", fault.Numbered(past.Run.Iteration, "iteration"))
-	b.WriteString(endingOf(past))
+	b.WriteString(describeEnding(past))
 	if t.Workspace.Kept {
 		b.WriteString(" The files are as it left them: look at `git status` and `git log` before you begin.")
 	} else {
@@ -90,7 +90,7 @@ func attemptText(t Task, past schedule.Past, records []loop.Record) string {
 	return b.String()
 }
 
-func endingOf(past schedule.Past) string {
+func describeEnding(past schedule.Past) string {
 	for i := len(past.History) - 1; i >= 0; i-- {
 		switch e := past.History[i]; e.Action {
 		case board.Crash:
@@ -128,19 +128,19 @@ func activityOf(n engine.Notice) string {
 func agentActivity(e agent.Event) string {
 	switch {
 	case e.Kind == agent.ToolStart && e.Command != "":
-		return oneLine(e.Tool + ": " + e.Command)
+		return lastLineCut(e.Tool + ": " + e.Command)
 	case e.Kind == agent.ToolStart && len(e.Files) > 0:
-		return oneLine(e.Tool + ": " + strings.Join(e.Files, ", "))
+		return lastLineCut(e.Tool + ": " + strings.Join(e.Files, ", "))
 	case e.Kind == agent.ToolStart:
-		return oneLine(e.Tool)
+		return lastLineCut(e.Tool)
 	case e.Kind == agent.Text:
-		return oneLine(e.Text)
+		return lastLineCut(e.Text)
 	}
 	return ""
 }
 
-// oneLine is the last line of a text, cut.
-func oneLine(text string) string {
+// lastLineCut is the last line of a text, cut.
+func lastLineCut(text string) string {
 	const most = 200
 	text = strings.TrimSpace(text)
 	if i := strings.LastIndexByte(text, '\n'); i >= 0 {

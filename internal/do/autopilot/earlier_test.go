@@ -48,7 +48,7 @@ func TestHintOf(t *testing.T) {
 		{[]board.Entry{retry("three digits"), {Action: board.Fail, Why: "red"}}, "three digits"},
 		{[]board.Entry{retry("three digits"), retry(board.RetryWithout)}, ""},
 	} {
-		if got := hintOf(c.history); got != c.want {
+		if got := lastRetryHint(c.history); got != c.want {
 			t.Errorf("of %+v: %q, want %q", c.history, got, c.want)
 		}
 	}
@@ -57,7 +57,7 @@ func TestHintOf(t *testing.T) {
 // What an agent does in quick succession is stored once a second, and the last
 // of it is not lost.
 func TestDoes(t *testing.T) {
-	l := newSlot(board.Case{ID: "task-001"}, false)
+	l := newSlotOfTask(board.Case{ID: "task-001"}, false)
 	at := time.Date(2026, 2, 6, 10, 0, 0, 0, time.UTC)
 	says := func(after time.Duration, text string) string {
 		return l.activityToSave(engine.Notice{Kind: engine.AgentEvent, At: at.Add(after), Event: agent.Event{Kind: agent.Text, Text: text}})

@@ -134,7 +134,7 @@ func (p *attempts) orderWork(ctx context.Context, l *slot) (o schedule.Outcome, 
 		}
 		o, l.result, err = p.o.Elsewhere.Work(ctx, task, base, run, p.o.Asked)
 		if last, err := p.o.Store.Latest(ctx, p.o.Root, id); err == nil {
-			l.setRun(loop.State{Iteration: last.Iteration}, last.ID)
+			l.setRunAndCount(loop.State{Iteration: last.Iteration}, last.ID)
 		}
 	}
 	if o.Taken { // by a worker that lost the task to the engine, and so to the next worker
@@ -198,12 +198,12 @@ func Work(ctx context.Context, o Options, id, run, base string, k engine.Kernel)
 	}
 	p := newAttempts(o, 0)
 	p.kernel = k
-	l, err := p.slotFor(ctx, id, run)
+	l, err := p.slotForRemoteTask(ctx, id, run)
 	if errors.Is(err, errTurnOver) {
 		return schedule.Outcome{Taken: true, Why: err.Error()}, queue.Entry{}
 	}
 	if err != nil {
-		return notBegun(err), queue.Entry{}
+		return outcomeNotBegun(err), queue.Entry{}
 	}
 	heard, stop := context.WithCancel(ctx)
 	var discarding sync.WaitGroup
@@ -220,8 +220,8 @@ func Work(ctx context.Context, o Options, id, run, base string, k engine.Kernel)
 // errTurnOver is that a task is not to be worked.
 var errTurnOver = errors.New("the autopilot that started it no longer drives the board")
 
-// slotFor is the slot of a task whose autopilot is elsewhere.
-func (p *attempts) slotFor(ctx context.Context, id, run string) (*slot, error) {
+// slotForRemoteTask is the slot of a task whose autopilot is elsewhere.
+func (p *attempts) slotForRemoteTask(ctx context.Context, id, run string) (*slot, error) {
 	var err error
 	if p.queue, err = p.o.Queue(ctx, func(queue.Note) {}); err != nil {
 		return nil, err
@@ -241,7 +241,7 @@ func (p *attempts) slotFor(ctx context.Context, id, run string) (*slot, error) {
 			err = nil
 		}
 	}
-	return newSlot(c, adopt), err
+	return newSlotOfTask(c, adopt), err
 }
 
 // discardInbox takes what a slot sends to its owner, which is elsewhere.

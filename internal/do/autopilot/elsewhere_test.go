@@ -43,7 +43,7 @@ func TestARunThatAnotherWorkerTook(t *testing.T) {
 	}
 	defer func() { _ = db.Close() }()
 	p := newAttempts(Options{Store: db, Machines: Machines{Elsewhere: answers{outcome: schedule.Outcome{Taken: true, Why: "another has it"}}}}, 0)
-	o, err := p.orderWork(t.Context(), newSlot(board.Case{ID: "task-001"}, false))
+	o, err := p.orderWork(t.Context(), newSlotOfTask(board.Case{ID: "task-001"}, false))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestTheEndOfARunWasLost(t *testing.T) {
 		}
 		running(t, db)
 		p := newAttempts(Options{Store: db, Machines: Machines{Elsewhere: answers{works: c.works}}}, 0)
-		err = errors.Join(err, p.endLost(t.Context(), []store.Worker{{PID: 1}}))
+		err = errors.Join(err, p.endLostRuns(t.Context(), []store.Worker{{PID: 1}}))
 		r, rerr := db.Run(t.Context(), "r1")
 		if err := errors.Join(err, rerr); err != nil || r.Status != string(c.want) {
 			t.Errorf("%+v: the run is %s: %s (%v)", c, r.Status, r.Why, err)
@@ -169,7 +169,7 @@ func TestLimitsRaisedOnAnotherMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := newAttempts(Options{Store: db}, 0)
-	l := newSlot(board.Case{ID: "task-001"}, false)
+	l := newSlotOfTask(board.Case{ID: "task-001"}, false)
 	for n, skew := range []time.Duration{-10 * time.Minute, 10 * time.Minute} {
 		if _, err := p.readLimits(t.Context(), l); err != nil {
 			t.Fatal(err)

@@ -45,8 +45,8 @@ func (p *pilot) commitToJudge(ctx context.Context) (string, error) {
 	return landed[0].To, nil
 }
 
-// askLate begins what is due, and reports whether it is not over.
-func (p *pilot) askLate(ctx context.Context) bool {
+// beginLateJudging begins what is due, and reports whether it is not over.
+func (p *pilot) beginLateJudging(ctx context.Context) bool {
 	if p.judgesLate.Load() {
 		return true
 	}
@@ -126,7 +126,7 @@ func (p *pilot) blameLanding(ctx context.Context, commit string, rep gate.Report
 	}
 	text = fmt.Sprintf("the gate %s is red since %.10s (%s): %s", spec.Name, found.Commit, found.Title, rep.Summary)
 	if p.o.Late.Revert && len(found.Tasks) == 1 {
-		if err = p.takeBack(ctx, found.Tasks[0], text); err == nil {
+		if err = p.takeBackLandedWork(ctx, found.Tasks[0], text); err == nil {
 			needing, err := p.queue.DoneNeeding(ctx, found.Tasks[0])
 			p.warnAbout(found.Tasks[0], text+"; it is reverted."+needing)
 			return err
@@ -136,9 +136,9 @@ func (p *pilot) blameLanding(ctx context.Context, commit string, rep gate.Report
 	return p.askAboutLanding(ctx, spec, found, text)
 }
 
-// takeBack has the queue take back what a task landed. A second time that is for a person: work that
+// takeBackLandedWork has the queue take back what a task landed. A second time that is for a person: work that
 // comes again as it was would land and be paid for without end.
-func (p *pilot) takeBack(ctx context.Context, id, why string) error {
+func (p *pilot) takeBackLandedWork(ctx context.Context, id, why string) error {
 	history, err := p.o.Store.CaseHistory(ctx, id)
 	if err != nil {
 		return err

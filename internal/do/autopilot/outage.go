@@ -25,9 +25,9 @@ type agents struct {
 	usual    string            // who works on a task that does not say
 }
 
-// addPlan records a plan's agent. Where another agent takes over when one is limited, no
+// recordPlanAgent records a plan's agent. Where another agent takes over when one is limited, no
 // task waits for one.
-func (a *agents) addPlan(t Task, p *runplan.Plan) {
+func (a *agents) recordPlanAgent(t Task, p *runplan.Plan) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	name := p.Policy.Agent
@@ -63,7 +63,7 @@ func (p *attempts) planTask(ctx, ready context.Context, task Task) (runplan.Plan
 		plan, tree, err = p.o.Plan(ctx, task)
 	}
 	if err == nil {
-		p.agents.addPlan(task, &plan)
+		p.agents.recordPlanAgent(task, &plan)
 	}
 	return plan, tree, err
 }

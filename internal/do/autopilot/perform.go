@@ -63,7 +63,7 @@ func (p *pilot) countBoard(ctx context.Context) schedule.Counts {
 	left, qerr := overview.ReadQueue(ctx, p.o.Store, p.queue.Target(), time.Now())
 	if qerr == nil {
 		n.Queued, n.QueueHeld, n.Target, p.green = left.Queued, left.Held, left.Target, left.Green
-		if left.Queued == 0 && p.askLate(ctx) {
+		if left.Queued == 0 && p.beginLateJudging(ctx) {
 			n.Queued = 1 // what it finds may have to be taken back
 		}
 	}
@@ -87,7 +87,7 @@ func (p *pilot) pickTask(ctx context.Context, c schedule.Command) schedule.Event
 		case err != nil:
 			e.Why = err.Error()
 		case !one.IsReady():
-			e.Why = notReady(one)
+			e.Why = reasonNotReady(one)
 		default:
 			e.Case = one.ID
 		}
@@ -151,7 +151,7 @@ func (p *pilot) compareBase(ctx context.Context, t *schedule.Target) {
 	}
 }
 
-func notReady(c board.Case) string {
+func reasonNotReady(c board.Case) string {
 	if c.Status != board.Pending {
 		return "it is " + c.Status.Phrase()
 	}
@@ -170,7 +170,7 @@ func (p *pilot) startTask(ctx context.Context, c schedule.Command) schedule.Even
 		return schedule.Event{Kind: schedule.NotStarted, Case: c.Case, Why: err.Error(), Fault: fault}
 	}
 	one.ID = c.Case // also where the board could not be read
-	l := newSlot(one, c.Adopt)
+	l := newSlotOfTask(one, c.Adopt)
 	p.slots[c.Case] = l
 	if err != nil { // the slot ends like any other: the change may have been stored all the same
 		return schedule.Event{Kind: schedule.NotStarted, Case: c.Case, Why: err.Error(), Fault: fault}
@@ -237,7 +237,7 @@ func (p *pilot) stopSlot(c schedule.Command) {
 	if cause == loop.NoCause || cause == loop.CauseStop {
 		cause = loop.CauseAutopilot
 	}
-	l.askStop(cause, c.Kill)
+	l.askRunsToStop(cause, c.Kill)
 }
 
 // storeOutcome stores the decision about a task whose run ended. The order counts: what
@@ -264,8 +264,8 @@ func (p *pilot) storeOutcome(ctx context.Context, c schedule.Command) schedule.E
 		p.o.Log.Warn(err.Error())
 	}
 	p.addEvent(ctx, journal.Autopilot, journal.TaskSettled,
-		journal.Task{Case: c.Case, Title: l.task.Title, Run: l.runID(), Action: string(v.Action), Why: v.Why})
-	p.notify(Notice{Kind: TaskEnded, Case: c.Case, Title: l.task.Title, Run: l.runID(), Settlement: v})
+		journal.Task{Case: c.Case, Title: l.task.Title, Run: l.idOfRun(), Action: string(v.Action), Why: v.Why})
+	p.notify(Notice{Kind: TaskEnded, Case: c.Case, Title: l.task.Title, Run: l.idOfRun(), Settlement: v})
 	return e
 }
 
@@ -276,7 +276,7 @@ func (p *workspaces) storeSettlement(ctx context.Context, l *slot, v schedule.Se
 	var err error
 	switch {
 	case v.Review:
-		r := store.CaseReview{Case: l.task.ID, Run: l.runID(), Why: v.Why, AskedAt: change.At}
+		r := store.CaseReview{Case: l.task.ID, Run: l.idOfRun(), Why: v.Why, AskedAt: change.At}
 		r.Work = encodeJSON(l.result)
 		err = p.o.Store.AskReview(ctx, r, change)
 	case v.Queue:
@@ -325,7 +325,7 @@ func (p *reporter) saveSlot(ctx context.Context, l *slot, activity string) {
 		activity = who + ": " + activity
 	}
 	row := store.Slot{
-		Case: l.task.ID, Run: cmp.Or(l.lead, l).runID(), Since: l.since, Activity: activity, ActivityAt: time.Now(),
+		Case: l.task.ID, Run: cmp.Or(l.lead, l).idOfRun(), Since: l.since, Activity: activity, ActivityAt: time.Now(),
 	}
 	if err := p.o.Store.SaveSlot(ctx, row); err != nil {
 		p.o.Log.Warn(err.Error())

@@ -37,7 +37,7 @@ type racer struct {
 	absent bool // it could not begin
 }
 
-func (r *racer) hasWon() bool { return r.err == nil && r.state.Status == loop.Completed }
+func (r *racer) hasWonRace() bool { return r.err == nil && r.state.Status == loop.Completed }
 
 // racersFor are the agents that are to race for the task of a slot; one that works
 // alone is the winner of an earlier race.
@@ -59,7 +59,7 @@ func (p *attempts) racersFor(ctx context.Context, l *slot) ([]string, error) {
 	}
 	over := schedule.RacedFor(history)
 	if !over && last.Status == string(loop.Completed) {
-		if over, err = p.allEnded(ctx, l); err != nil {
+		if over, err = p.haveRacersEnded(ctx, l); err != nil {
 			return nil, err
 		}
 	}
@@ -77,9 +77,9 @@ func (p *attempts) racersFor(ctx context.Context, l *slot) ([]string, error) {
 	return nil, nil
 }
 
-// allEnded reports whether no racer is to be waited for, now that the task's own run is
+// haveRacersEnded reports whether no racer is to be waited for, now that the task's own run is
 // complete: a crash may have come before the best was picked.
-func (p *attempts) allEnded(ctx context.Context, l *slot) (bool, error) {
+func (p *attempts) haveRacersEnded(ctx context.Context, l *slot) (bool, error) {
 	if !p.picksBest(l) {
 		return true, nil
 	}
@@ -99,10 +99,10 @@ func (p *reporter) picksBest(l *slot) bool { return schedule.PicksBest(l.task.Ta
 
 // endRacer ends what the last run of a name still has running, when no process drives it.
 func (p *attempts) endRacer(ctx context.Context, name string) error {
-	return endLeft(ctx, p.o.Store, p.o.Root, p.o.StateDir, name)
+	return endLeftRun(ctx, p.o.Store, p.o.Root, p.o.StateDir, name)
 }
 
-func endLeft(ctx context.Context, db *store.Store, root, stateDir, name string) error {
+func endLeftRun(ctx context.Context, db *store.Store, root, stateDir, name string) error {
 	run, err := db.Latest(ctx, root, name)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil
@@ -110,28 +110,28 @@ func endLeft(ctx context.Context, db *store.Store, root, stateDir, name string) 
 	if err != nil || !loop.Status(run.Status).Active() || storedrun.Alive(run.Owner) {
 		return err
 	}
-	return lanes.EndUnattended(ctx, runDir(stateDir, run.ID), run.ID)
+	return lanes.EndUnattended(ctx, runFolderBelow(stateDir, run.ID), run.ID)
 }
 
-// runRace has several agents work on a task, and gives it what the winner made.
-func (p *attempts) runRace(ctx, ready context.Context, l *slot, agents []string) schedule.Outcome {
-	all, err := p.lineUp(ctx, l, agents)
+// runRaceOfAgents has several agents work on a task, and gives it what the winner made.
+func (p *attempts) runRaceOfAgents(ctx, ready context.Context, l *slot, agents []string) schedule.Outcome {
+	all, err := p.makeRacers(ctx, l, agents)
 	if err != nil {
-		return notBegun(err)
+		return outcomeNotBegun(err)
 	}
-	winner, err := p.runAll(ctx, ready, l, all)
+	winner, err := p.runAllRacers(ctx, ready, l, all)
 	l.setOthers(nil)
 	if err != nil {
-		return notBegun(err)
+		return outcomeNotBegun(err)
 	}
 	if winner == nil {
-		return p.noWinner(ctx, all)
+		return p.outcomeWithoutWinner(ctx, all)
 	}
 	if err := p.adoptWinner(ctx, l, all[0], winner); err != nil {
 		for _, r := range all {
 			p.releaseRacer(ctx, r, pool.Keep("its race could not be ended"))
 		}
-		return notBegun(err)
+		return outcomeNotBegun(err)
 	}
 	for _, r := range all {
 		if r != winner {
@@ -140,7 +140,7 @@ func (p *attempts) runRace(ctx, ready context.Context, l *slot, agents []string)
 	}
 	won := winner.racerLabel()
 	l.hold, l.closed, l.allow, l.racers = winner.hold, winner.closed, winner.allow, 0
-	l.setRun(winner.state, winner.runID())
+	l.setRunAndCount(winner.state, winner.idOfRun())
 	o := p.endAttempt(ctx, l, winner.w, winner.state, nil)
 	how, n := "was the first", 0
 	if p.picksBest(l) {
@@ -159,8 +159,8 @@ func (p *attempts) runRace(ctx, ready context.Context, l *slot, agents []string)
 	return o
 }
 
-// lineUp makes the racers of a task.
-func (p *attempts) lineUp(ctx context.Context, l *slot, agents []string) ([]*racer, error) {
+// makeRacers makes the racers of a task.
+func (p *attempts) makeRacers(ctx context.Context, l *slot, agents []string) ([]*racer, error) {
 	history, err := p.o.Store.CaseHistory(ctx, l.task.ID)
 	if err != nil {
 		return nil, err
@@ -169,7 +169,7 @@ func (p *attempts) lineUp(ctx context.Context, l *slot, agents []string) ([]*rac
 	for i, name := range agents {
 		r := &racer{slot: l}
 		if i > 0 {
-			r.slot = newSlot(l.task, false)
+			r.slot = newSlotOfTask(l.task, false)
 			r.name, r.lead = board.RacerName(l.task.ID, i+1), l
 		}
 		r.agent, r.racers = name, len(agents)
@@ -180,7 +180,7 @@ func (p *attempts) lineUp(ctx context.Context, l *slot, agents []string) ([]*rac
 		case err != nil:
 			return nil, err
 		default:
-			if err := p.pastRun(ctx, run, &past); err != nil {
+			if err := p.readPastRun(ctx, run, &past); err != nil {
 				return nil, err
 			}
 		}
@@ -193,9 +193,9 @@ func (p *attempts) lineUp(ctx context.Context, l *slot, agents []string) ([]*rac
 	return all, nil
 }
 
-// runAll lets the racers run until one has won, or all have ended. It returns when
+// runAllRacers lets the racers run until one has won, or all have ended. It returns when
 // all have ended. Where the first had won before a crash, the others do not start again.
-func (p *attempts) runAll(ctx, ready context.Context, l *slot, all []*racer) (*racer, error) {
+func (p *attempts) runAllRacers(ctx, ready context.Context, l *slot, all []*racer) (*racer, error) {
 	start, best := all, p.picksBest(l)
 	won := slices.IndexFunc(all, func(r *racer) bool { return r.past != nil && r.past.Status == loop.Completed })
 	if won >= 0 && !best {
@@ -227,10 +227,10 @@ func (p *attempts) runAll(ctx, ready context.Context, l *slot, all []*racer) (*r
 			r.absent = true
 			p.warnAbout(l.task.ID, r.racerLabel()+" does not race: "+r.err.Error())
 		}
-		if winner == nil && !best && r.hasWon() {
+		if winner == nil && !best && r.hasWonRace() {
 			winner = r
 			for _, r := range start {
-				r.stopRun(loop.CauseRaced)
+				r.askRunToStop(loop.CauseRaced)
 				r.cancel()
 			}
 		}
@@ -249,11 +249,11 @@ func (p *attempts) runAll(ctx, ready context.Context, l *slot, all []*racer) (*r
 // it is the one that is named first.
 func (p *attempts) bestRacer(ctx context.Context, all []*racer) (best *racer) {
 	for _, r := range all {
-		if !r.hasWon() {
+		if !r.hasWonRace() {
 			continue
 		}
 		var err error
-		if r.merit, err = p.meritOf(ctx, r); err != nil {
+		if r.merit, err = p.meritOfRacer(ctx, r); err != nil {
 			p.warnAbout(r.task.ID, "cannot judge the work of "+r.racerLabel()+": "+err.Error())
 		}
 		if best == nil || r.merit.Beats(best.merit) {
@@ -263,10 +263,10 @@ func (p *attempts) bestRacer(ctx context.Context, all []*racer) (best *racer) {
 	return best
 }
 
-// meritOf what the last iteration of a racer left.
-func (p *attempts) meritOf(ctx context.Context, r *racer) (schedule.Merit, error) {
+// meritOfRacer what the last iteration of a racer left.
+func (p *attempts) meritOfRacer(ctx context.Context, r *racer) (schedule.Merit, error) {
 	m := schedule.Merit{Score: -1}
-	last, err := p.o.Store.LastIterations(ctx, r.runID(), 1)
+	last, err := p.o.Store.LastIterations(ctx, r.idOfRun(), 1)
 	if err != nil || len(last) == 0 || last[0].TreeAfter == "" {
 		return m, err
 	}
@@ -294,9 +294,9 @@ func (p *attempts) adoptWinner(ctx context.Context, l *slot, first, r *racer) er
 	return nil
 }
 
-// noWinner is the outcome of a race in which no work was verified. Where a run
+// outcomeWithoutWinner is the outcome of a race in which no work was verified. Where a run
 // resumes later, so does the race; else it is the outcome of the first racer.
-func (p *attempts) noWinner(ctx context.Context, all []*racer) schedule.Outcome {
+func (p *attempts) outcomeWithoutWinner(ctx context.Context, all []*racer) schedule.Outcome {
 	first, rests := all[0], all[0]
 	for _, r := range all {
 		if r.err == nil && r.state.Status == loop.Paused && r.state.Question == nil {

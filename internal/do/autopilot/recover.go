@@ -36,7 +36,7 @@ func (p *attempts) recoverActive(ctx context.Context) (adopt []string, err error
 	var workers []store.Worker
 	if p.o.Elsewhere != nil {
 		if workers, err = p.o.Store.Workers(ctx); err == nil {
-			err = p.endLost(ctx, workers)
+			err = p.endLostRuns(ctx, workers)
 		}
 		if err != nil {
 			return nil, err
@@ -45,11 +45,11 @@ func (p *attempts) recoverActive(ctx context.Context) (adopt []string, err error
 	found := make([]schedule.Found, 0, len(active))
 	runs := map[string]string{}
 	for _, c := range active {
-		f, run, err := p.findLast(ctx, c)
+		f, run, err := p.findLastRun(ctx, c)
 		if err != nil {
 			return nil, err
 		}
-		if !f.Alive && !f.Ordered && byHand(run.Owner, workers) {
+		if !f.Alive && !f.Ordered && isDrivenByPerson(run.Owner, workers) {
 			continue
 		}
 		found, runs[c.ID] = append(found, f), run.ID
@@ -57,7 +57,7 @@ func (p *attempts) recoverActive(ctx context.Context) (adopt []string, err error
 	for _, r := range schedule.Recover(found, p.o.Settings.MaxParallel) {
 		if r.Adopt {
 			adopt = append(adopt, r.Case)
-		} else if err := p.giveBack(ctx, r, runs[r.Case]); err != nil {
+		} else if err := p.returnTaskToBoard(ctx, r, runs[r.Case]); err != nil {
 			return nil, err
 		}
 		p.notify(Notice{Kind: Recovered, Case: r.Case, Text: r.Why})
@@ -65,22 +65,22 @@ func (p *attempts) recoverActive(ctx context.Context) (adopt []string, err error
 	return adopt, nil
 }
 
-// byHand reports whether the owner of the run is alive, and no worker.
-func byHand(o store.Owner, workers []store.Worker) bool {
+// isDrivenByPerson reports whether the owner of the run is alive, and no worker.
+func isDrivenByPerson(o store.Owner, workers []store.Worker) bool {
 	return o.PID != 0 && storedrun.Alive(o) && !slices.ContainsFunc(workers, func(w store.Worker) bool {
 		return w.PID == o.PID && w.Host == o.Host
 	})
 }
 
-// endLost ends the runs whose end the database has lost: their tasks are decided, and they
+// endLostRuns ends the runs whose end the database has lost: their tasks are decided, and they
 // do not resume.
-func (p *attempts) endLost(ctx context.Context, workers []store.Worker) error {
+func (p *attempts) endLostRuns(ctx context.Context, workers []store.Worker) error {
 	runs, err := p.o.Store.Runs(ctx, store.RunQuery{Active: true})
 	if err != nil {
 		return err
 	}
 	for _, r := range runs {
-		if r.Kind != string(loop.Task) || !loop.Status(r.Status).Active() || byHand(r.Owner, workers) {
+		if r.Kind != string(loop.Task) || !loop.Status(r.Status).Active() || isDrivenByPerson(r.Owner, workers) {
 			continue
 		}
 		task := board.TaskOf(r.Name)
@@ -117,34 +117,34 @@ func (p *attempts) endStrays(ctx context.Context, active []board.Case) error {
 		if err != nil || byHand {
 			continue // err: it is forgotten
 		}
-		if err := lanes.EndUnattended(ctx, p.runDir(l.Run), l.Run); err != nil {
+		if err := lanes.EndUnattended(ctx, p.folderOfRun(l.Run), l.Run); err != nil {
 			return fmt.Errorf("cannot end what %s left running: %v", l.Case, err)
 		}
 	}
 	return nil
 }
 
-// findLast looks at the last run of an active task. While an agent that races for it is
+// findLastRun looks at the last run of an active task. While an agent that races for it is
 // still running, it is that one's.
-func (p *attempts) findLast(ctx context.Context, c board.Case) (schedule.Found, store.Run, error) {
+func (p *attempts) findLastRun(ctx context.Context, c board.Case) (schedule.Found, store.Run, error) {
 	f := schedule.Found{Case: c.ID}
 	history, err := p.o.Store.CaseHistory(ctx, c.ID)
 	if err != nil {
 		return f, store.Run{}, err
 	}
 	f.ActiveAt = schedule.Since(history, board.Active) // its texts may have been edited since
-	run, err := p.findRun(ctx, c.ID, &f)
+	run, err := p.addLastRun(ctx, c.ID, &f)
 	for n := 2; n <= board.MaxRacers && err == nil && p.o.Elsewhere == nil && !f.Alive; n++ {
 		raced := schedule.Found{Case: c.ID, ActiveAt: f.ActiveAt}
-		if _, err = p.findRun(ctx, board.RacerName(c.ID, n), &raced); raced.Alive {
+		if _, err = p.addLastRun(ctx, board.RacerName(c.ID, n), &raced); raced.Alive {
 			f = raced
 		}
 	}
 	return f, run, err
 }
 
-// findRun adds the last run of a name.
-func (p *attempts) findRun(ctx context.Context, name string, f *schedule.Found) (store.Run, error) {
+// addLastRun adds the last run of a name.
+func (p *attempts) addLastRun(ctx context.Context, name string, f *schedule.Found) (store.Run, error) {
 	if p.o.Elsewhere != nil { // asked before the run is read, which may end just now
 		var err error
 		if f.Ordered, err = p.o.Elsewhere.Works(ctx, f.Case); err != nil {
@@ -159,12 +159,12 @@ func (p *attempts) findRun(ctx context.Context, name string, f *schedule.Found) 
 		return run, err
 	}
 	s, err := storedrun.StateOf(run)
-	if err != nil || p.wentDark(run, s) {
+	if err != nil || p.diedWithMachine(run, s) {
 		return run, err
 	}
 	f.Run, f.TouchedAt = &s, run.UpdatedAt
 	if p.o.Elsewhere == nil && s.Status.Active() {
-		st, err := supervisor.Probe(ctx, p.runDir(run.ID))
+		st, err := supervisor.Probe(ctx, p.folderOfRun(run.ID))
 		f.Alive = err == nil && st.Job != nil
 	}
 	return run, err
@@ -183,7 +183,7 @@ func (p *attempts) beginRun(
 		return engine.Resume(ctx, o, last.ID, e)
 	}
 	if past.Run != nil && past.Run.Status.Active() {
-		if err := lanes.EndUnattended(ctx, p.runDir(last.ID), last.ID); err != nil {
+		if err := lanes.EndUnattended(ctx, p.folderOfRun(last.ID), last.ID); err != nil {
 			return nil, err
 		}
 	}
@@ -208,10 +208,10 @@ func (p *attempts) resumption(ctx context.Context, run string, mode schedule.Sta
 	return e, err
 }
 
-// wentDark reports whether a run was under way, or had just ended, when the
+// diedWithMachine reports whether a run was under way, or had just ended, when the
 // machine did: what it says of its files may not be true any more, since those were
 // not synced. Its task is begun anew. Other machines have what they need elsewhere.
-func (p *reporter) wentDark(run store.Run, s loop.State) bool {
+func (p *reporter) diedWithMachine(run store.Run, s loop.State) bool {
 	under := s.Status.Active() || s.Status == loop.Completed
 	if p.o.Remote != "" || !under {
 		return false
@@ -219,19 +219,19 @@ func (p *reporter) wentDark(run store.Run, s loop.State) bool {
 	return run.UpdatedAt.Before(process.Booted())
 }
 
-func (p *reporter) runDir(run string) string { return runDir(p.o.StateDir, run) }
+func (p *reporter) folderOfRun(run string) string { return runFolderBelow(p.o.StateDir, run) }
 
-func runDir(stateDir, run string) string { return filepath.Join(stateDir, "runs", run) }
+func runFolderBelow(stateDir, run string) string { return filepath.Join(stateDir, "runs", run) }
 
-// giveBack ends what is left of a task's run, and puts the task back.
-func (p *attempts) giveBack(ctx context.Context, r schedule.Recovery, run string) error {
+// returnTaskToBoard ends what is left of a task's run, and puts the task back.
+func (p *attempts) returnTaskToBoard(ctx context.Context, r schedule.Recovery, run string) error {
 	for n := 2; n <= board.MaxRacers; n++ {
 		if err := p.endRacer(ctx, board.RacerName(r.Case, n)); err != nil {
 			return fmt.Errorf("cannot end what %s left running: %v", r.Case, err)
 		}
 	}
 	if run != "" {
-		if err := lanes.EndUnattended(ctx, p.runDir(run), run); err != nil {
+		if err := lanes.EndUnattended(ctx, p.folderOfRun(run), run); err != nil {
 			return fmt.Errorf("cannot end what %s left running: %v", r.Case, err)
 		}
 	}

@@ -115,7 +115,7 @@ func (r *Resolver) runAgent(ctx context.Context, w pool.Workspace, p merge.Probl
 		return "", err
 	}
 	plan.Name = w.ID
-	if err := endLeft(ctx, r.Store, plan.Project, r.StateDir, w.ID); err != nil { // by a pawl that was killed
+	if err := endLeftRun(ctx, r.Store, plan.Project, r.StateDir, w.ID); err != nil { // by a pawl that was killed
 		return "", err
 	}
 	plan.Policy.Review, plan.Policy.Reviewer, plan.Prompt.Reviewer = false, "", ""
@@ -165,16 +165,16 @@ func (r *Resolver) reasonUnfinished(ctx context.Context, run string, s *loop.Sta
 	case s.Status == loop.Paused && s.Command.Limited:
 		return &merge.LaterError{Until: s.Command.Until, Why: why}
 	case failed:
-		if end, by, _ := lastEnd(ctx, r.Store, run); end == loop.EndedDisk || by != "" {
+		if end, by, _ := endOfAgent(ctx, r.Store, run); end == loop.EndedDisk || by != "" {
 			return &merge.LaterError{Why: why}
 		}
 	}
 	return &unmergedError{why}
 }
 
-// lastEnd is how the last agent of a run ended, what stopped it that only a person can set right for every task, ""
+// endOfAgent is how the last agent of a run ended, what stopped it that only a person can set right for every task, ""
 // for nothing, and when it began.
-func lastEnd(ctx context.Context, db *store.Store, run string) (end loop.Ended, by failure.Class, began time.Time) {
+func endOfAgent(ctx context.Context, db *store.Store, run string) (end loop.Ended, by failure.Class, began time.Time) {
 	list, err := db.LastIterations(ctx, run, 1)
 	if err != nil || len(list) == 0 {
 		return "", "", began

@@ -35,9 +35,9 @@ func (p *reporter) takesLong(task, what string) (end func()) {
 	return func() { timer.Stop() }
 }
 
-// setUp runs the commands that a new workspace needs, in the sandbox of gates,
+// setUpWorkspace runs the commands that a new workspace needs, in the sandbox of gates,
 // under a supervisor of their own.
-func (p *workspaces) setUp(ctx context.Context, w pool.Workspace, plan runplan.Plan) error {
+func (p *workspaces) setUpWorkspace(ctx context.Context, w pool.Workspace, plan runplan.Plan) error {
 	for _, note := range w.Notes {
 		p.warnAbout(w.ID, note)
 	}

@@ -54,7 +54,7 @@ type slot struct {
 	savedAt time.Time // when its activity was stored last
 }
 
-func newSlot(c board.Case, adopt bool) *slot {
+func newSlotOfTask(c board.Case, adopt bool) *slot {
 	return &slot{
 		task: c, name: c.ID, adopt: adopt, since: time.Now(),
 		stops: make(chan loop.Cause, 1), kill: make(chan struct{}), pauses: make(chan struct{}, 1),
@@ -84,12 +84,12 @@ func (l *slot) forgetAsks() {
 	}
 }
 
-// askStop asks the run to end, at once with kill.
-func (l *slot) askStop(cause loop.Cause, kill bool) {
+// askRunsToStop asks the run to end, at once with kill.
+func (l *slot) askRunsToStop(cause loop.Cause, kill bool) {
 	for _, r := range l.otherRacers() {
-		r.askStop(cause, kill)
+		r.askRunsToStop(cause, kill)
 	}
-	l.stopRun(cause)
+	l.askRunToStop(cause)
 	if l.cancel != nil {
 		l.cancel()
 	}
@@ -98,15 +98,15 @@ func (l *slot) askStop(cause loop.Cause, kill bool) {
 	}
 }
 
-// stopRun asks the run alone to end.
-func (l *slot) stopRun(cause loop.Cause) {
+// askRunToStop asks the run alone to end.
+func (l *slot) askRunToStop(cause loop.Cause) {
 	select {
 	case l.stops <- cause:
 	default:
 	}
 }
 
-func (l *slot) runID() string {
+func (l *slot) idOfRun() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.run
@@ -118,7 +118,7 @@ func (l *slot) iterationCount() int {
 	return l.count
 }
 
-func (l *slot) setRun(s loop.State, run string) {
+func (l *slot) setRunAndCount(s loop.State, run string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.run, l.count = run, s.Iteration
@@ -135,10 +135,10 @@ func (p *attempts) workSlot(ctx, ready context.Context, l *slot) schedule.Outcom
 	}
 	racers, err := p.racersFor(ctx, l)
 	if err != nil {
-		return notBegun(err)
+		return outcomeNotBegun(err)
 	}
 	if len(racers) > 1 {
-		return p.runRace(ctx, ready, l, racers)
+		return p.runRaceOfAgents(ctx, ready, l, racers)
 	}
 	w, state, err := p.attemptRun(ctx, ready, l)
 	return p.endAttempt(ctx, l, w, state, err)
@@ -164,16 +164,16 @@ func (p *attempts) endAttempt(ctx context.Context, l *slot, w pool.Workspace, s 
 ) schedule.Outcome {
 	switch {
 	case err != nil && w.ID == "":
-		return notBegun(err)
+		return outcomeNotBegun(err)
 	case errors.Is(err, engine.ErrTaken):
 		p.releaseWorkspace(ctx, w, pool.Keep("another process uses it"))
 		return schedule.Outcome{Taken: true, Why: err.Error()}
 	case errors.Is(err, engine.ErrWaits):
 		p.releaseWorkspace(ctx, w, pool.Keep("its run waits"))
-		return notBegun(err)
+		return outcomeNotBegun(err)
 	case err != nil:
 		p.releaseWorkspace(ctx, w, pool.Keep("its run could not be started"))
-		return notBegun(err)
+		return outcomeNotBegun(err)
 	}
 	l.adopt = false
 	o := schedule.Outcome{
@@ -197,7 +197,7 @@ func (p *attempts) endAttempt(ctx context.Context, l *slot, w pool.Workspace, s 
 	return o
 }
 
-func notBegun(err error) schedule.Outcome {
+func outcomeNotBegun(err error) schedule.Outcome {
 	return schedule.Outcome{
 		NotStarted: true, Machine: faultOf(err) == schedule.OfMachine, Setup: errors.Is(err, errSetup),
 		Why:   err.Error(),
@@ -314,7 +314,7 @@ func (p *attempts) driveRun(ctx, ready context.Context, l *slot, w pool.Workspac
 	rests := past.Run != nil && !past.Run.Status.Active()
 	if l.adopt && w.Kept && rests {
 		l.noteLevel(task.Level)
-		l.setRun(*past.Run, last.ID)
+		l.setRunAndCount(*past.Run, last.ID)
 		return *past.Run, nil
 	}
 	plan, tree, err := p.planTask(ctx, ready, task)
@@ -329,7 +329,7 @@ func (p *attempts) driveRun(ctx, ready context.Context, l *slot, w pool.Workspac
 	plan.Landing = slices.ContainsFunc(past.History, wasQueued) // it did not land, or was taken back
 	l.allow = plan.Protect.Allow
 	l.noteLevel(plan.Safety)
-	err = p.setUp(ready, w, plan)
+	err = p.setUpWorkspace(ready, w, plan)
 	switch {
 	case ready.Err() != nil:
 		stopped := loop.State{Status: loop.Interrupted, Why: "it was stopped before its run started"}
@@ -358,14 +358,14 @@ func (p *attempts) driveRun(ctx, ready context.Context, l *slot, w pool.Workspac
 		mode = schedule.GoOn
 	}
 	if mode == schedule.Accept {
-		l.setRun(*past.Run, last.ID)
+		l.setRunAndCount(*past.Run, last.ID)
 		return *past.Run, nil
 	}
 	d, err := p.beginRun(ctx, l, o, mode, past, last)
 	if err != nil {
 		return loop.State{}, fmt.Errorf("%w (%s: %s)", err, mode, why)
 	}
-	l.setRun(d.State(), d.ID())
+	l.setRunAndCount(d.State(), d.ID())
 	return d.State(), nil
 }
 
@@ -407,7 +407,7 @@ func (p *attempts) gatherTask(ctx context.Context, l *slot, w pool.Workspace) (T
 	case errors.Is(err, store.ErrNotFound):
 		err = nil
 	case err == nil:
-		err = p.pastRun(ctx, last, &past)
+		err = p.readPastRun(ctx, last, &past)
 	}
 	if err == nil {
 		t.Earlier, err = p.earlierAttempts(ctx, t, past, last)
@@ -415,13 +415,13 @@ func (p *attempts) gatherTask(ctx context.Context, l *slot, w pool.Workspace) (T
 	return t, past, last, err
 }
 
-// pastRun reads the result of the task's last run, and whether a person answered.
-func (p *reporter) pastRun(ctx context.Context, last store.Run, past *schedule.Past) error {
+// readPastRun reads the result of the task's last run, and whether a person answered.
+func (p *reporter) readPastRun(ctx context.Context, last store.Run, past *schedule.Past) error {
 	s, err := storedrun.StateOf(last)
 	if err != nil {
 		return err
 	}
-	if p.wentDark(last, s) {
+	if p.diedWithMachine(last, s) {
 		return nil
 	}
 	past.Run = &s
@@ -440,7 +440,7 @@ const saveEvery = time.Second
 
 // onNotice passes on a notice of the engine, and stores what the slot does.
 func (p *reporter) onNotice(ctx context.Context, l *slot, w pool.Workspace, n engine.Notice) {
-	l.setRun(n.State, n.Run)
+	l.setRunAndCount(n.State, n.Run)
 	if text := l.activityToSave(n); text != "" {
 		p.saveSlot(context.WithoutCancel(ctx), l, text)
 	}

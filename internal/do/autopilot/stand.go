@@ -53,11 +53,11 @@ type opener = func(context.Context) (o Options, leave func(), err error)
 // it on when ctx is done. wait returns after that.
 func StandBy(ctx context.Context, db *store.Store, log *slog.Logger, open opener) (wait func()) {
 	var standing sync.WaitGroup
-	standing.Go(func() { standBy(ctx, db, log, open) })
+	standing.Go(func() { waitToTakeOver(ctx, db, log, open) })
 	return standing.Wait
 }
 
-func standBy(ctx context.Context, db *store.Store, log *slog.Logger, open opener) {
+func waitToTakeOver(ctx context.Context, db *store.Store, log *slog.Logger, open opener) {
 	self, _ := process.Self() // none, where that is not known
 	for ctx.Err() == nil {
 		wait := standEvery
@@ -68,7 +68,7 @@ func standBy(ctx context.Context, db *store.Store, log *slog.Logger, open opener
 		a, _, err := db.Autopilot(ctx)
 		driven := storedrun.Alive(a.Owner) && a.Owner != storedrun.OwnerOf(self)
 		if err == nil && a.On() && !driven && !overview.IsBetterElsewhere(ctx, db) {
-			err = goOn(ctx, db, log, open)
+			err = driveUntilEnd(ctx, db, log, open)
 		}
 		if err != nil && ctx.Err() == nil {
 			log.Warn("this worker does not take over the autopilot: " + err.Error())
@@ -78,8 +78,8 @@ func standBy(ctx context.Context, db *store.Store, log *slog.Logger, open opener
 	}
 }
 
-// goOn drives the autopilot until it ends, or another worker can do it and this one cannot.
-func goOn(ctx context.Context, db *store.Store, log *slog.Logger, open opener) error {
+// driveUntilEnd drives the autopilot until it ends, or another worker can do it and this one cannot.
+func driveUntilEnd(ctx context.Context, db *store.Store, log *slog.Logger, open opener) error {
 	o, leave, err := open(ctx)
 	if err != nil {
 		return err
@@ -133,8 +133,8 @@ func (p *pilot) beginsAnew(ctx context.Context) bool {
 	return p.left
 }
 
-// handOn leaves the autopilot to another process. The tasks go on.
-func (p *pilot) handOn(ctx context.Context) {
+// releaseAutopilot leaves the autopilot to another process. The tasks go on.
+func (p *pilot) releaseAutopilot(ctx context.Context) {
 	p.row.Owner, p.row.State = store.Owner{}, encodeJSON(p.state)
 	err := p.o.Store.SaveAutopilot(context.WithoutCancel(ctx), p.row)
 	if err != nil && !errors.Is(err, store.ErrNotOwner) {

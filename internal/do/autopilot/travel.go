@@ -105,8 +105,8 @@ type whereabouts struct {
 	apart  bool         // they did so on another machine: no workspace has it as it is now
 }
 
-// whereIs finds a task's work. What was decided last may not be stored.
-func (p *attempts) whereIs(ctx context.Context, id string) (at whereabouts, err error) {
+// findWorkOf finds a task's work. What was decided last may not be stored.
+func (p *attempts) findWorkOf(ctx context.Context, id string) (at whereabouts, err error) {
 	run, err := p.o.Store.Latest(ctx, p.o.Root, id)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return at, err
@@ -128,7 +128,7 @@ func (p *attempts) whereIs(ctx context.Context, id string) (at whereabouts, err 
 		if d.Record != nil {
 			records = append(records, *d.Record)
 		}
-		at.begun = attemptdir.WasBegun(p.runDir(run.ID), d.Command)
+		at.begun = attemptdir.WasBegun(p.folderOfRun(run.ID), d.Command)
 	}
 	back, err := storedrun.TakenBack(ctx, p.o.Store, run.ID)
 	if err != nil {
@@ -165,10 +165,10 @@ func (p *attempts) takeToWork(ctx context.Context, l *slot) (pool.Workspace, err
 	if p.o.Remote != "" {
 		return p.bringWorkspace(ctx, l)
 	}
-	return p.takeHere(ctx, l)
+	return p.takeLocalWorkspace(ctx, l)
 }
 
-func (p *workspaces) takeHere(ctx context.Context, l *slot) (pool.Workspace, error) {
+func (p *workspaces) takeLocalWorkspace(ctx context.Context, l *slot) (pool.Workspace, error) {
 	defer p.takesLong(l.name, "its clone is being made")()
 	w, err := p.takeWorkspace(ctx, l.name)
 	if err != nil || !w.Kept || l.adopt {
@@ -232,7 +232,7 @@ var lacksFile = lazy.Regexp(`(?i)no such file|not found|cannot (?:open|find)|can
 // is kept if it has what the last iteration left.
 func (p *attempts) bringWorkspace(ctx context.Context, l *slot) (pool.Workspace, error) {
 	id := l.task.ID
-	at, err := p.whereIs(ctx, id)
+	at, err := p.findWorkOf(ctx, id)
 	base, found := "", false
 	if err == nil && at.pushed != nil {
 		base = at.pushed.Base
@@ -258,12 +258,12 @@ func (p *attempts) bringWorkspace(ctx context.Context, l *slot) (pool.Workspace,
 		why = "its work was rolled back"
 	}
 	if !here || at.landed {
-		if err := p.giveUp(ctx, id, base, why); err != nil {
+		if err := p.removeWorkspace(ctx, id, base, why); err != nil {
 			return pool.Workspace{}, err
 		}
 	}
 	if !found {
-		return p.takeHere(ctx, l)
+		return p.takeLocalWorkspace(ctx, l)
 	}
 	w, err := p.o.Pool.TakeAt(ctx, id, base, at.pushed.Commit)
 	w.Kept = w.Kept || at.whole // one of older work was given up above
@@ -294,9 +294,9 @@ func (p *attempts) decidedComplete() bool {
 // task any more, and was not pushed.
 var errAway = errors.New("it was complete, but its work never left its machine; it is done again")
 
-// giveUp removes the workspace of a task that is not gone on with here, for the reason. What is in it goes to a
-// recovery ref.
-func (p *attempts) giveUp(ctx context.Context, id, base, why string) error {
+// removeWorkspace removes the workspace of a task that is not gone on with here, for the reason. What is in it goes to
+// a recovery ref.
+func (p *attempts) removeWorkspace(ctx context.Context, id, base, why string) error {
 	row, ok, err := p.o.Store.Workspace(ctx, id)
 	if err != nil || !ok {
 		return err
@@ -339,7 +339,7 @@ func (p *workspaces) dropTravelled(ctx context.Context) error {
 			continue
 		}
 		if err == nil || errors.Is(err, store.ErrNoCase) {
-			refs, err = p.ourRefs(ctx, task, refs, base)
+			refs, err = p.refsOfThisBoard(ctx, task, refs, base)
 		}
 		if err != nil {
 			return err
@@ -349,8 +349,8 @@ func (p *workspaces) dropTravelled(ctx context.Context) error {
 	return p.o.Repo.DropWork(ctx, p.o.Remote, over)
 }
 
-// ourRefs of a task: the commits were sent by this board, or are on the target.
-func (p *workspaces) ourRefs(ctx context.Context, task string, refs []string, base string) ([]string, error) {
+// refsOfThisBoard of a task: the commits were sent by this board, or are on the target.
+func (p *workspaces) refsOfThisBoard(ctx context.Context, task string, refs []string, base string) ([]string, error) {
 	sent, err := p.o.Store.Sent(ctx, task)
 	if err != nil {
 		return nil, err

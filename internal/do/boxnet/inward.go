@@ -39,7 +39,7 @@ func dialBoxes(ctx context.Context, folder string, port int) (net.Conn, error) {
 		if first, err := strconv.Atoi(text); err != nil || port < first || port >= first+PortsIn {
 			continue
 		}
-		c, err := dialBox(ctx, folder, e.Name(), port)
+		c, err := dialBoxPort(ctx, folder, e.Name(), port)
 		switch {
 		case err == nil:
 			return c, nil
@@ -52,8 +52,8 @@ func dialBoxes(ctx context.Context, folder string, port int) (net.Conn, error) {
 	return nil, none
 }
 
-// dialBox asks the init of a box, which passes the connection out.
-func dialBox(ctx context.Context, folder, name string, port int) (net.Conn, error) {
+// dialBoxPort asks the init of a box, which passes the connection out.
+func dialBoxPort(ctx context.Context, folder, name string, port int) (net.Conn, error) {
 	dir, err := os.Open(folder)
 	if err != nil {
 		return nil, err

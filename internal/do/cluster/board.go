@@ -74,7 +74,7 @@ func (p Program) Work(
 		Engine: b.client, Repo: repo, Offer: f, Dir: filepath.Join(o.StateDir, "worker"), Log: o.Log,
 		Heartbeat: cmp.Or(p.Heartbeat, flow.Heartbeat),
 	}
-	if o.Worker, err = nameOf(w.Dir); err != nil {
+	if o.Worker, err = workerNameOf(w.Dir); err != nil {
 		return err
 	}
 	host, _ := os.Hostname()
@@ -83,7 +83,7 @@ func (p Program) Work(
 		w.Warn(text)
 	}}
 	w.Look = func(ctx context.Context) bool { return lacks.lookAround(ctx, b.client, at, &o) }
-	w.Seen = seenIn(o, f, lacks)
+	w.Seen = newWorkerSaver(o, f, lacks)
 	w.Waits = func(why error) { w.Warn(why.Error() + "; waits up to half a minute to see whether it has ended") }
 	plan := o.Plan
 	o.Plan = func(ctx context.Context, task autopilot.Task) (runplan.Plan, *workspace.Checkout, error) {
@@ -107,7 +107,7 @@ func (p Program) Work(
 		o := o
 		o.Asked = placed.Asked
 		out, entry := autopilot.Work(ctx, o, d.Case, d.Run, placed.Base, k)
-		if isUnfit(out) && ctx.Err() == nil {
+		if isMachineUnfit(out) && ctx.Err() == nil {
 			out.Why = host + ": " + out.Why
 			text := out.Why + "; this worker takes no new task for a minute"
 			if out.Lacks {
@@ -132,8 +132,8 @@ func (p Program) Work(
 	return Run(ctx, w)
 }
 
-// seenIn stores in the database what a worker has. While that is away it is not seen.
-func seenIn(o autopilot.Options, f autopilot.Offer, lacks *lacking) func(context.Context, int, bool) error {
+// newWorkerSaver stores in the database what a worker has. While that is away it is not seen.
+func newWorkerSaver(o autopilot.Options, f autopilot.Offer, lacks *lacking) func(context.Context, int, bool) error {
 	host, _ := os.Hostname()
 	return func(ctx context.Context, used int, drains bool) error {
 		ctx, cancel := context.WithTimeout(ctx, seenEvery)

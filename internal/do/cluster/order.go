@@ -44,7 +44,7 @@ func (b *Board) Work(
 	for range mostEnds {
 		var o store.Order
 		var said, is flow.Result
-		if o, err = b.orderOf(ctx, task, base, last, asked); err == nil {
+		if o, err = b.orderOfTask(ctx, task, base, last, asked); err == nil {
 			said, err = b.awaitEnd(ctx, o)
 		}
 		if err != nil {
@@ -87,8 +87,8 @@ func (b *Board) runSince(ctx context.Context, task string, at time.Time) (string
 	return run.ID, err
 }
 
-// orderOf is the order that the board has for a task, or a new one.
-func (b *Board) orderOf(
+// orderOfTask is the order that the board has for a task, or a new one.
+func (b *Board) orderOfTask(
 	ctx context.Context, task board.Case, base, last string, asked map[string]string,
 ) (store.Order, error) {
 	o, err := b.store.Order(ctx, task.ID)
@@ -227,7 +227,7 @@ func believeOrder(ctx context.Context, db *store.Store, placed store.Order, o *f
 		return err
 	}
 	e := o.Decision.Event
-	isProved := e.Kind == loop.WaitOver || hmac.Equal([]byte(o.Proof), []byte(proofOf(placed, e)))
+	isProved := e.Kind == loop.WaitOver || hmac.Equal([]byte(o.Proof), []byte(signEvent(placed, e)))
 	is := loop.Decision{Event: e, State: s, Command: s.Command}
 	if o.Decision.State.Seq > s.Seq && isProved {
 		if next := loop.Decide(s, e); next.State.Seq > s.Seq {
@@ -238,8 +238,8 @@ func believeOrder(ctx context.Context, db *store.Store, placed store.Order, o *f
 	return nil
 }
 
-// proofOf an event is that its sender knows the board's secret.
-func proofOf(placed store.Order, e loop.Event) string {
+// signEvent an event is that its sender knows the board's secret.
+func signEvent(placed store.Order, e loop.Event) string {
 	sum := hmac.New(sha256.New, []byte(placed.Secret))
 	sum.Write([]byte(placed.Workflow))
 	sum.Write(encodeJSON(e))

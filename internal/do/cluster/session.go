@@ -88,8 +88,8 @@ func (a *asked) answeredBy(o flow.Order) bool {
 	return o.Decision != nil && o.Decision.Event.At.Equal(a.event)
 }
 
-// isAgain reports whether the event was the answer to that order, and did not reach the engine.
-func (a *asked) isAgain(o flow.Order) bool {
+// isSameOrder reports whether the event was the answer to that order, and did not reach the engine.
+func (a *asked) isSameOrder(o flow.Order) bool {
 	if o.Decision == nil {
 		return a.seq < 0
 	}
@@ -113,7 +113,7 @@ func (s *session) workSession() {
 		a.Result = &flow.Result{Outcome: outcome, Entry: entry}
 		s.storeResult(a.Result)
 	}
-	if isUnfit(outcome) && !s.waits && s.ctx.Err() == nil {
+	if isMachineUnfit(outcome) && !s.waits && s.ctx.Err() == nil {
 		rest := unfitFor
 		if outcome.Lacks { // others need another agent
 			rest = lacksFor
@@ -140,8 +140,8 @@ func (s *session) storeResult(r *flow.Result) {
 	}
 }
 
-// isUnfit reports whether the task could not be begun here, and may be on another machine.
-func isUnfit(o schedule.Outcome) bool {
+// isMachineUnfit reports whether the task could not be begun here, and may be on another machine.
+func isMachineUnfit(o schedule.Outcome) bool {
 	ofMachine := o.Machine || o.Lacks
 	return ofMachine && o.NotStarted
 }
@@ -176,7 +176,7 @@ func (s *session) Step(ctx context.Context, run string, st loop.State, e loop.Ev
 	}
 	switch e.Kind {
 	case loop.StopAsked, loop.PauseAsked, loop.Raised:
-		return s.forwardRequest(ctx, st, flow.Request{Run: run, State: before, Event: e, Proof: proofOf(s.placed, e)})
+		return s.forwardRequest(ctx, st, flow.Request{Run: run, State: before, Event: e, Proof: signEvent(s.placed, e)})
 	}
 	if e.Record != nil && s.w.o.Push != nil {
 		r := *e.Record
@@ -191,7 +191,7 @@ func (s *session) Step(ctx context.Context, run string, st loop.State, e loop.Ev
 			a.seq = -1
 		}
 		s.w.setAsked(s, &a)
-		s.answerOrder(flow.Answer{Worker: s.w.name, Run: run, Event: &e, State: before, Proof: proofOf(s.placed, e)})
+		s.answerOrder(flow.Answer{Worker: s.w.name, Run: run, Event: &e, State: before, Proof: signEvent(s.placed, e)})
 		o, err := s.nextOrder()
 		switch {
 		case err != nil:
@@ -283,8 +283,8 @@ type slots struct {
 
 func newSlots(most int) *slots { return &slots{most: most, freed: make(chan struct{})} }
 
-// tunerOf the poller limits it to the slots.
-func (s *slots) tunerOf() (worker.WorkerTuner, error) {
+// newWorkerTuner the poller limits it to the slots.
+func (s *slots) newWorkerTuner() (worker.WorkerTuner, error) {
 	other, err := worker.NewFixedSizeSlotSupplier(1)
 	if err != nil {
 		return nil, err
@@ -386,8 +386,8 @@ func noteOwner(dir string) error {
 	return files.ReplaceJSON(filepath.Join(dir, owner), self, false)
 }
 
-// ownerOf is the process that was the worker of a folder last.
-func ownerOf(dir string) (id process.Identity, err error) {
+// lastOwnerOf is the process that was the worker of a folder last.
+func lastOwnerOf(dir string) (id process.Identity, err error) {
 	err = files.ReadJSON(filepath.Join(dir, owner), &id)
 	return id, err
 }
@@ -397,7 +397,7 @@ func ownerOf(dir string) (id process.Identity, err error) {
 // another worker's when this one has been silent for [flow.Heartbeat].
 func (p Program) Kill(ctx context.Context, stateDir string) (worked bool, tasks []string, err error) {
 	dir := filepath.Join(stateDir, "worker")
-	id, err := ownerOf(dir)
+	id, err := lastOwnerOf(dir)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 	case err != nil:

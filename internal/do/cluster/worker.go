@@ -73,15 +73,15 @@ type Options struct {
 // agentLease is how long an agent works without its worker: 90 seconds of 120.
 func (o *Options) agentLease() time.Duration { return o.Heartbeat * 3 / 4 }
 
-// cutOff is how long a worker works at an order without an answer of the engine: 150
+// engineSilenceLimit is how long a worker works at an order without an answer of the engine: 150
 // seconds of 120. The engine waits for it half of a heartbeat longer than that is.
-func (o *Options) cutOff() time.Duration { return o.Heartbeat * 5 / 4 }
+func (o *Options) engineSilenceLimit() time.Duration { return o.Heartbeat * 5 / 4 }
 
 // beatEvery is the time between two heartbeats of an order: 5 seconds of 120.
 func (o *Options) beatEvery() time.Duration { return o.Heartbeat / 24 }
 
-// nameOf names the worker that has a folder.
-func nameOf(dir string) (string, error) {
+// workerNameOf names the worker that has a folder.
+func workerNameOf(dir string) (string, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return "", fmt.Errorf("cannot name the worker: %v", err)
@@ -136,7 +136,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := o.announceWorker(ctx); err != nil {
 		return err
 	}
-	name, err := nameOf(o.Dir)
+	name, err := workerNameOf(o.Dir)
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func refuseTwin(t *store.TwinError) error {
 // pollQueues takes orders from the queues until ctx is done.
 func (w *Worker) pollQueues(ctx context.Context) error {
 	q := flow.QueuesOf(w.o.Repo)
-	limited, err := w.slots.tunerOf()
+	limited, err := w.slots.newWorkerTuner()
 	if err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func lockFolder(ctx context.Context, dir string) (*os.File, error) {
 	lock, err := files.Lock(ctx, filepath.Join(dir, "lock"))
 	if errors.Is(err, context.DeadlineExceeded) {
 		by := "another process"
-		if id, err := ownerOf(dir); err == nil {
+		if id, err := lastOwnerOf(dir); err == nil {
 			by = fmt.Sprintf("process %d", id.PID)
 		}
 		return nil, fault.Refuse("a worker of this repository is already running here: %s", by).
@@ -234,15 +234,15 @@ func lockFolder(ctx context.Context, dir string) (*os.File, error) {
 
 // performOrder is the activity: it carries one order out, if there is room for its task.
 func (w *Worker) performOrder(ctx context.Context, o flow.Order) (flow.Answer, error) {
-	return w.carryOut(ctx, orderOf(ctx, o), true)
+	return w.carryOut(ctx, newOpenOrder(ctx, o), true)
 }
 
 // performOwn is the same for an order that is for this worker.
 func (w *Worker) performOwn(ctx context.Context, o flow.Order) (flow.Answer, error) {
-	return w.carryOut(ctx, orderOf(ctx, o), false)
+	return w.carryOut(ctx, newOpenOrder(ctx, o), false)
 }
 
-func orderOf(ctx context.Context, o flow.Order) openOrder {
+func newOpenOrder(ctx context.Context, o flow.Order) openOrder {
 	i := activity.GetInfo(ctx)
 	return openOrder{Token: i.TaskToken, Workflow: i.WorkflowExecution.ID, Of: i.WorkflowExecution.RunID, Order: o}
 }
@@ -317,7 +317,7 @@ func (w *Worker) orderPath(task string) string {
 // order comes, or waits for another one, was lost to the engine: it ends first.
 func (w *Worker) sessionFor(ctx context.Context, o openOrder, limited bool) (*session, *carrier) {
 	for {
-		s, c, mine := w.handOver(ctx, o, limited)
+		s, c, mine := w.assignOrder(ctx, o, limited)
 		switch {
 		case mine:
 			return s, c
@@ -331,9 +331,9 @@ func (w *Worker) sessionFor(ctx context.Context, o openOrder, limited bool) (*se
 	}
 }
 
-// handOver returns the session that takes the order, and who waits for its answer. Without
+// assignOrder returns the session that takes the order, and who waits for its answer. Without
 // taken it returns who waits for the same order, or else a session that has to end before.
-func (w *Worker) handOver(ctx context.Context, given openOrder, limited bool) (s *session, c *carrier, taken bool) {
+func (w *Worker) assignOrder(ctx context.Context, given openOrder, limited bool) (s *session, c *carrier, taken bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	o := given.Order
@@ -345,7 +345,7 @@ func (w *Worker) handOver(ctx context.Context, given openOrder, limited bool) (s
 		case same:
 			c = s.carryOrder(o)
 			return s, c, true
-		case a == nil, !a.answeredBy(o) && !a.isAgain(o):
+		case a == nil, !a.answeredBy(o) && !a.isSameOrder(o):
 			return s, nil, false
 		}
 		s.asks = nil
@@ -406,7 +406,7 @@ func (w *Worker) beatOrder(ctx context.Context, s *session, o openOrder) {
 	accepted := time.Now()
 	for {
 		asked := time.Now()
-		call, cancel := context.WithTimeout(ctx, min(w.o.agentLease()/3, w.o.cutOff()-time.Since(accepted)))
+		call, cancel := context.WithTimeout(ctx, min(w.o.agentLease()/3, w.o.engineSilenceLimit()-time.Since(accepted)))
 		err := w.o.Engine.RecordActivityHeartbeat(call, o.Token)
 		ended := fault.Is[*serviceerror.NotFound](err) && !w.mayComeAgain(call, o)
 		cancel()
@@ -415,7 +415,7 @@ func (w *Worker) beatOrder(ctx context.Context, s *session, o openOrder) {
 			return
 		case err == nil:
 			accepted = asked
-		case ended, time.Since(accepted) >= w.o.cutOff():
+		case ended, time.Since(accepted) >= w.o.engineSilenceLimit():
 			w.o.Log.Warn("the order is dropped", "task", s.task, "error", err)
 			s.abandon(errLost)
 			return

@@ -35,16 +35,16 @@ func (w *Workspace) listLooseChanges(ctx context.Context, commit, tree string) (
 
 // changesSince are the changes from a commit, or from none, to a tree.
 func (w *Workspace) changesSince(ctx context.Context, commit, tree string) ([]git.Change, error) {
-	from, err := treeOf(ctx, w.o.Person.Store, commit)
+	from, err := treeOfCommit(ctx, w.o.Person.Store, commit)
 	if err != nil {
 		return nil, err
 	}
 	return w.tree.TreeChanges(ctx, from, tree)
 }
 
-// alone is the tree of the agent's commits, with what the person has not committed, and the
+// treeOfCommitsOnly is the tree of the agent's commits, with what the person has not committed, and the
 // changes that it left uncommitted.
-func (w *Workspace) alone(ctx context.Context, u Undelivered) (tree string, loose []git.Change, err error) {
+func (w *Workspace) treeOfCommitsOnly(ctx context.Context, u Undelivered) (tree string, loose []git.Change, err error) {
 	loose, err = w.listLooseChanges(ctx, u.Head.Commit, u.Tree)
 	if err != nil || len(loose) == 0 {
 		return u.Tree, nil, err
@@ -56,7 +56,7 @@ func (w *Workspace) alone(ctx context.Context, u Undelivered) (tree string, loos
 // listLoosePaths lists what the agent left uncommitted; nothing where its commits alone
 // are green.
 func (w *Workspace) listLoosePaths(ctx context.Context, u Undelivered) ([]string, error) {
-	tree, loose, err := w.alone(ctx, u)
+	tree, loose, err := w.treeOfCommitsOnly(ctx, u)
 	if err != nil || tree == w.agreed.Green {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func (w *Workspace) SetAside(ctx context.Context, iteration int) ([]string, erro
 	if err != nil || u.Commits <= 0 {
 		return nil, err
 	}
-	tree, loose, err := w.alone(ctx, u)
+	tree, loose, err := w.treeOfCommitsOnly(ctx, u)
 	if err != nil || len(loose) == 0 || tree == w.agreed.Green {
 		return nil, err
 	}
@@ -84,14 +84,14 @@ func (w *Workspace) SetAside(ctx context.Context, iteration int) ([]string, erro
 	if err := w.storeAgreed(next); err != nil {
 		return nil, err
 	}
-	err = w.putBack(ctx, tree)
+	err = w.restoreTree(ctx, tree)
 	return lists.Each(loose, func(ch git.Change) string { return ch.Path }), err
 }
 
 // TakeBack has the workspace be as it was before [Workspace.SetAside]. green is what the
 // gates said.
 func (w *Workspace) TakeBack(ctx context.Context, green bool) error {
-	if err := w.putBack(ctx, w.agreed.Aside); err != nil {
+	if err := w.restoreTree(ctx, w.agreed.Aside); err != nil {
 		return fmt.Errorf("cannot bring back what the agent did not commit: %w", err)
 	}
 	next := w.agreed
@@ -101,8 +101,8 @@ func (w *Workspace) TakeBack(ctx context.Context, green bool) error {
 	return w.storeAgreed(next)
 }
 
-// putBack makes the files those of a tree.
-func (w *Workspace) putBack(ctx context.Context, tree string) error {
+// restoreTree makes the files those of a tree.
+func (w *Workspace) restoreTree(ctx context.Context, tree string) error {
 	now, err := w.tree.See(ctx, w.run)
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func (w *Workspace) putBack(ctx context.Context, tree string) error {
 // BaseOf reads the tree that the work of a run with a private workspace is compared with; "" if it is
 // not known.
 func BaseOf(stateDir, run string) string {
-	w := Workspace{at: pool.Workspace{Own: keptDir(stateDir, run)}}
+	w := Workspace{at: pool.Workspace{Own: runWorkFolder(stateDir, run)}}
 	_ = w.readAgreed() // without it the tree before the run is compared
 	return w.agreed.Base
 }

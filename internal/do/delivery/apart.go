@@ -26,9 +26,9 @@ type Piece struct {
 	After  Side   `json:"after"`
 }
 
-func pieceOf(ch git.Change) Piece { return Piece{ch.Path, sideBefore(ch), sideAfter(ch)} }
+func pieceOfChange(ch git.Change) Piece { return Piece{ch.Path, sideBefore(ch), sideAfter(ch)} }
 
-func changeOf(p Piece) git.Change {
+func changeOfPiece(p Piece) git.Change {
 	return git.Change{Path: p.Path, OldMode: p.Before.Mode, OldObject: p.Before.Object, NewMode: p.After.Mode,
 		NewObject: p.After.Object}
 }
@@ -44,11 +44,11 @@ type apartFiles struct{ *Workspace }
 
 // withApart adds to work what no snapshot has of it, as it is in the workspace.
 func (w apartFiles) withApart(ctx context.Context, u Undelivered) (Undelivered, error) {
-	file := filepath.Join(keptDir(w.o.StateDir, w.run), apartFile)
+	file := filepath.Join(runWorkFolder(w.o.StateDir, w.run), apartFile)
 	var k keptApart
 	if w.kept {
 		err := files.UnlessGone(files.ReadJSON(file, &k))
-		u.Apart, u.Only = lists.Each(k.Pieces, changeOf), k.Only
+		u.Apart, u.Only = lists.Each(k.Pieces, changeOfPiece), k.Only
 		return u, err
 	}
 	was, err := w.readApart()
@@ -64,7 +64,7 @@ func (w apartFiles) withApart(ctx context.Context, u Undelivered) (Undelivered, 
 	if err := w.keepObjects(ctx, "apart", u.Apart); err != nil {
 		return u, err
 	}
-	return u, files.ReplaceJSON(file, keptApart{lists.Each(u.Apart, pieceOf), u.Only}, true)
+	return u, files.ReplaceJSON(file, keptApart{lists.Each(u.Apart, pieceOfChange), u.Only}, true)
 }
 
 // mirrorApart brings what no snapshot has; was is what both had of it when that was done last.
@@ -133,7 +133,7 @@ func (w apartFiles) noteApart(ctx context.Context, d Delivered, left []workspace
 	if len(d.Apart) == 0 {
 		return nil
 	}
-	if err := w.keepObjects(ctx, fmt.Sprintf("apart-%d", d.Iteration), lists.Each(d.Apart, changeOf)); err != nil {
+	if err := w.keepObjects(ctx, fmt.Sprintf("apart-%d", d.Iteration), lists.Each(d.Apart, changeOfPiece)); err != nil {
 		return err
 	}
 	if w.kept {
@@ -144,7 +144,7 @@ func (w apartFiles) noteApart(ctx context.Context, d Delivered, left []workspace
 		return err
 	}
 	isLeft := lists.Set(lists.Each(left, func(c workspace.Conflict) string { return c.Path }))
-	came := lists.Pick(d.Apart, func(p Piece) (git.Change, bool) { return changeOf(p), !isLeft[p.Path] })
+	came := lists.Pick(d.Apart, func(p Piece) (git.Change, bool) { return changeOfPiece(p), !isLeft[p.Path] })
 	now, err := w.tree.SameApart(w.o.Person, was, came)
 	if err != nil {
 		return err

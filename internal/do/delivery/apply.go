@@ -61,7 +61,7 @@ func (w *Workspace) Apply(ctx context.Context, check bool) (Applied, error) {
 // foreseeDelivery finds out what delivering comes to.
 func (w *Workspace) foreseeDelivery(ctx context.Context, m merged) (out Applied, err error) {
 	u := m.u
-	if u.Changes = m.toPerson(); m.came { // what the person ignores now is theirs
+	if u.Changes = m.changesForPerson(); m.came { // what the person ignores now is theirs
 		ignored, err := w.o.Person.Ignored(ctx, w.o.ID)
 		if err != nil {
 			return out, err
@@ -118,8 +118,8 @@ func (w *Workspace) stagedOver(ctx context.Context, from string, u Undelivered) 
 	return over, err
 }
 
-// toPerson are the changes that bring what was put together into the person's files.
-func (m merged) toPerson() (changes []git.Change) {
+// changesForPerson are the changes that bring what was put together into the person's files.
+func (m merged) changesForPerson() (changes []git.Change) {
 	if !m.came {
 		return m.u.Changes
 	}

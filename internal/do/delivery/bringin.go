@@ -74,14 +74,14 @@ const conflictsFile = "conflicts.json"
 // are put on top of the person's. What the workspace has then is the snapshot after the
 // iteration n.
 func (w *Workspace) BringIn(ctx context.Context, n int) (BroughtIn, error) {
-	in, err := w.bringIn(ctx, n)
+	in, err := w.bringInChanges(ctx, n)
 	if err != nil {
 		return in, fmt.Errorf("cannot bring your changes into the workspace: %w", err)
 	}
 	return in, nil
 }
 
-func (w *Workspace) bringIn(ctx context.Context, n int) (in BroughtIn, err error) {
+func (w *Workspace) bringInChanges(ctx context.Context, n int) (in BroughtIn, err error) {
 	if err := w.repairClone(ctx); err != nil {
 		return in, err
 	}
@@ -132,7 +132,7 @@ func (w *Workspace) mergeSides(ctx context.Context, f deliver.Facts) (m merged, 
 	if err != nil {
 		return m, err
 	}
-	m.now, m.head, m.came = now, now.Head.Commit, now.Tree != w.agreed.Tree || now.Head != w.agreed.gitHead()
+	m.now, m.head, m.came = now, now.Head.Commit, now.Tree != w.agreed.Tree || now.Head != w.agreed.toGitHead()
 	if !m.came && !f.Requested {
 		return m, nil
 	}
@@ -145,7 +145,7 @@ func (w *Workspace) mergeSides(ctx context.Context, f deliver.Facts) (m merged, 
 		return m, err
 	}
 	f.Files, f.Commits, f.Began, f.From, f.Now = 1, max(m.u.Commits, 0), w.agreed.Branch, w.agreed.Head, now.Head.Branch
-	if f.Place, err = w.placeOf(ctx, now.Head); err != nil {
+	if f.Place, err = w.placeSinceAgreed(ctx, now.Head); err != nil {
 		return m, err
 	}
 	if m.rests = deliver.Decide(f); m.rests.Kind == deliver.Rest {
@@ -169,7 +169,7 @@ func (w *Workspace) mergeSides(ctx context.Context, f deliver.Facts) (m merged, 
 	return m, err
 }
 
-func (a Agreed) gitHead() git.Head { return git.Head{Commit: a.Head, Branch: a.Branch} }
+func (a Agreed) toGitHead() git.Head { return git.Head{Commit: a.Head, Branch: a.Branch} }
 
 // repairClone gives a workspace whose repository an agent broke a new one.
 func (w *Workspace) repairClone(ctx context.Context) error {
@@ -185,10 +185,10 @@ func (w *Workspace) repairClone(ctx context.Context) error {
 	return err
 }
 
-// placeOf is how what is checked out is to what was when both agreed.
-func (w *Workspace) placeOf(ctx context.Context, now git.Head) (deliver.Place, error) {
+// placeSinceAgreed is how what is checked out is to what was when both agreed.
+func (w *Workspace) placeSinceAgreed(ctx context.Context, now git.Head) (deliver.Place, error) {
 	switch {
-	case now == w.agreed.gitHead():
+	case now == w.agreed.toGitHead():
 		return deliver.Same, nil
 	case now.Branch != w.agreed.Branch:
 		return deliver.Switched, nil
@@ -218,7 +218,7 @@ func (w *Workspace) takeMerged(ctx context.Context, n int, m merged) error {
 			return err
 		}
 	} else {
-		if err := w.carryIn(ctx, m.todo, head, m.now.Head.Commit); err != nil {
+		if err := w.changeWorkspace(ctx, m.todo, head, m.now.Head.Commit); err != nil {
 			return err
 		}
 		if _, err := w.tree.Snapshot(ctx, w.run, n, workspace.SnapshotOptions{Message: title}); err != nil {
@@ -254,8 +254,8 @@ func withoutChanged(paths []string, changes []git.Change) []string {
 	return lists.Pick(paths, func(path string) (string, bool) { return path, !changed[path] })
 }
 
-// carryIn changes the files of the workspace, and what it has checked out.
-func (w *Workspace) carryIn(ctx context.Context, todo []git.Change, head git.Head, persons string) error {
+// changeWorkspace changes the files of the workspace, and what it has checked out.
+func (w *Workspace) changeWorkspace(ctx context.Context, todo []git.Change, head git.Head, persons string) error {
 	if head.Commit != "" && head.Commit != persons {
 		if err := w.tree.Clone().Lend(ctx, w.o.Person.Store, persons, head.Commit); err != nil {
 			return err
@@ -463,7 +463,7 @@ func (w *Workspace) putOnTop(ctx context.Context, head, onto string) (string, []
 		}
 		var trees [3]string
 		for i, commit := range []string{base, at, c[0]} {
-			if trees[i], err = treeOf(ctx, store, commit); err != nil {
+			if trees[i], err = treeOfCommit(ctx, store, commit); err != nil {
 				return "", nil, err
 			}
 		}
@@ -481,7 +481,7 @@ func (w *Workspace) putOnTop(ctx context.Context, head, onto string) (string, []
 	return at, nil, nil
 }
 
-func treeOf(ctx context.Context, store *git.Repo, commit string) (string, error) {
+func treeOfCommit(ctx context.Context, store *git.Repo, commit string) (string, error) {
 	if commit == "" {
 		return store.EmptyTree(ctx)
 	}

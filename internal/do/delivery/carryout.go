@@ -118,7 +118,7 @@ func (w *Workspace) deliverHeld(ctx context.Context, v Verdict) (Delivered, erro
 		return Delivered{}, err
 	}
 	d := Delivered{Decision: deliver.Decide(f), Iteration: u.N, Branch: w.agreed.Branch, Commits: u.Commits,
-		Files: len(u.allChanges()), Apart: lists.Each(u.Apart, pieceOf), Only: u.Only,
+		Files: len(u.allChanges()), Apart: lists.Each(u.Apart, pieceOfChange), Only: u.Only,
 		From: w.agreed.Head, To: cmp.Or(u.Head.Commit, w.agreed.Head), Before: w.agreed.Tree,
 		After: u.Tree, Many: deliver.ManyNew(git.Added(u.allChanges()))}
 	if u.Commits == 0 {
@@ -130,7 +130,7 @@ func (w *Workspace) deliverHeld(ctx context.Context, v Verdict) (Delivered, erro
 	if d.AsFiles {
 		u.Commits, f.Commits, d.Commits, d.To = 0, 0, 0, d.From
 	}
-	return carrier{w}.carryOut(ctx, d, u, f, hold)
+	return carrier{w}.carryOutDelivery(ctx, d, u, f, hold)
 }
 
 // lockCheckout keeps other pawls from moving files of the same checkout.
@@ -154,7 +154,7 @@ func (w *Workspace) gatherFacts(ctx context.Context, v Verdict, u Undelivered) (
 		return f, err
 	}
 	f.Now, f.Busy = head.Branch, ""
-	if f.Place, err = w.placeOf(ctx, head); err != nil {
+	if f.Place, err = w.placeSinceAgreed(ctx, head); err != nil {
 		return f, err
 	}
 	if f.Busy = w.o.Person.Repo.Busy(); f.Busy == "bisect" && u.Commits == 0 {
@@ -206,8 +206,8 @@ type intention struct {
 // was cut off.
 type carrier struct{ *Workspace }
 
-// carryOut moves branch, files and index.
-func (w carrier) carryOut(ctx context.Context, d Delivered, u Undelivered, f deliver.Facts, hold *os.File,
+// carryOutDelivery moves branch, files and index.
+func (w carrier) carryOutDelivery(ctx context.Context, d Delivered, u Undelivered, f deliver.Facts, hold *os.File,
 ) (Delivered, error) {
 	repo := w.o.Person.Repo
 	done := func() {}
@@ -282,7 +282,7 @@ func (w carrier) moveBranch(ctx context.Context, d Delivered) (changed bool, err
 // carryFiles writes the files and the index, and then that both agree.
 func (w carrier) carryFiles(ctx context.Context, d Delivered, changes []git.Change, move *checkout.FastForward,
 ) (Delivered, error) {
-	carried, err := w.o.Person.Carry(ctx, w.o.ID, slices.Concat(changes, lists.Each(d.Apart, changeOf)))
+	carried, err := w.o.Person.Carry(ctx, w.o.ID, slices.Concat(changes, lists.Each(d.Apart, changeOfPiece)))
 	if err != nil {
 		return d, err
 	}

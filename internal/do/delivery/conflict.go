@@ -42,7 +42,7 @@ func (w *Workspace) Conflicts() ([]Conflict, error) {
 // InConflict reports whether a run rests for conflicts, open or resolved, by pawl's folder for
 // its workspace, which another process may work in.
 func InConflict(own, stateDir, run string) (bool, error) {
-	for _, dir := range []string{own, keptDir(stateDir, run)} {
+	for _, dir := range []string{own, runWorkFolder(stateDir, run)} {
 		w := Workspace{at: pool.Workspace{Own: dir}}
 		if err := w.readAgreed(); err != nil {
 			return false, err
@@ -156,7 +156,7 @@ func (w *Workspace) chooseSide(ctx context.Context, c Conflict, choice Choice, t
 		return Side{}, fmt.Errorf("%q cannot settle a conflict: use mine, agent, both or edit", choice)
 	}
 	if choice != Edited {
-		text = linesOf(text, choice)
+		text = resolveMarkers(text, choice)
 	}
 	side.Object, err = w.tree.StoreFile(ctx, text)
 	return side, err
@@ -167,7 +167,7 @@ var ErrMarkers = errors.New("the text still has lines with conflict markers")
 
 // checkEdited refuses a text in which a person left markers.
 func checkEdited(marked, text []byte) error {
-	both := linesOf(marked, Both)
+	both := resolveMarkers(marked, Both)
 	for line := range bytes.Lines(text) {
 		if markerOf(line) != 0 && !bytes.Contains(both, line) {
 			return fmt.Errorf("%w: remove %q", ErrMarkers, bytes.TrimSpace(line))
@@ -176,9 +176,9 @@ func checkEdited(marked, text []byte) error {
 	return nil
 }
 
-// linesOf takes the lines that were chosen where both sides conflict, of both the person's
+// resolveMarkers takes the lines that were chosen where both sides conflict, of both the person's
 // first, out of a text with markers. All others stay.
-func linesOf(text []byte, choice Choice) []byte {
+func resolveMarkers(text []byte, choice Choice) []byte {
 	var out bytes.Buffer
 	side := byte('>') // the last marker; what follows is of both, of the person, of the base, of the agent
 	left := map[byte]bool{'|': true, '<': choice == Agents, '=': choice == Mine}

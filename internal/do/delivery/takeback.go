@@ -65,7 +65,7 @@ func TakeBack(ctx context.Context, person *workspace.Checkout, o BackOptions) (T
 	}
 	back.WhyNot = why
 	if o.Dry {
-		back.Carried = foresee(person, changes)
+		back.Carried = predictCarried(person, changes)
 	} else if back.Carried, err = person.Carry(ctx, o.Key, changes); err != nil {
 		return back, err
 	}
@@ -85,7 +85,7 @@ func TakeBack(ctx context.Context, person *workspace.Checkout, o BackOptions) (T
 	defer move.End()
 	staged, err := move.StagedOver(ctx, stagedAfter(o.All))
 	if err != nil || len(staged) > 0 {
-		back.WhyNot = "something is staged for " + cmp.Or(firstOf(staged), "it")
+		back.WhyNot = "something is staged for " + cmp.Or(firstOrEmpty(staged), "it")
 		return back, err
 	}
 	name := cmp.Or(newest.Branch, "HEAD")
@@ -103,8 +103,8 @@ func TakeBack(ctx context.Context, person *workspace.Checkout, o BackOptions) (T
 	return back, move.MoveIndex(ctx, again...)
 }
 
-// foresee returns what carrying changes out would do.
-func foresee(person *workspace.Checkout, changes []git.Change) (b workspace.Carried) {
+// predictCarried returns what carrying changes out would do.
+func predictCarried(person *workspace.Checkout, changes []git.Change) (b workspace.Carried) {
 	differs := lists.Set(person.Differing(changes))
 	for _, ch := range changes {
 		switch {
@@ -120,7 +120,7 @@ func foresee(person *workspace.Checkout, changes []git.Change) (b workspace.Carr
 	return b
 }
 
-func firstOf(list []string) string {
+func firstOrEmpty(list []string) string {
 	if len(list) == 0 {
 		return ""
 	}
@@ -159,7 +159,7 @@ func undoSteps(ctx context.Context, person *workspace.Checkout, o BackOptions,
 		add(list)
 	}
 	for _, d := range o.Deliveries {
-		add(lists.Each(d.Apart, changeOf))
+		add(lists.Each(d.Apart, changeOfPiece))
 	}
 	mine, err := findOverwritten(ctx, person, o.Deliveries, slices.Concat(o.Earlier, o.Steps))
 	if err != nil {

@@ -77,7 +77,7 @@ func (w *Workspace) alignHead(ctx context.Context, say func(string)) error {
 	if err != nil {
 		return err
 	}
-	commit, err := w.onTop(ctx, head.Commit)
+	commit, err := w.rebasedOnAgreed(ctx, head.Commit)
 	if err == nil && commit != head.Commit && commit != w.agreed.Head {
 		say("the agent rewrote commits that you have: what it changed is one commit on top of them")
 	}
@@ -97,7 +97,7 @@ func (w *Workspace) alignHead(ctx context.Context, say func(string)) error {
 // as 'git stash', 'git reset --hard' and 'git checkout' do. What it undid of a part of a file may be its answer: that
 // stays so, and say names it.
 func putBackDiscarded(ctx context.Context, w *Workspace, say func(string)) (paths string, err error) {
-	committed, err := treeOf(ctx, w.o.Person.Store, w.agreed.Head)
+	committed, err := treeOfCommit(ctx, w.o.Person.Store, w.agreed.Head)
 	if err != nil || committed == w.agreed.Tree {
 		return "", err
 	}
@@ -207,7 +207,7 @@ func (w uncommitted) withholdPersons(ctx context.Context, head string, say func(
 			return "", err
 		}
 		held = lists.Union(held, lists.Each(persons, func(ch git.Change) string { return ch.Path })...)
-		before, err := w.sidesAt(ctx, at)
+		before, err := w.sidesAtCommit(ctx, at)
 		if err != nil {
 			return "", err
 		}
@@ -268,9 +268,9 @@ func (w uncommitted) onlyAgents(ctx context.Context, ch git.Change) (Side, bool,
 	return w.mergeFile(ctx, Conflict{Base: sideAfter(was), Mine: sideBefore(was), Agent: sideAfter(ch)})
 }
 
-// sidesAt are the files of a commit that it, or one before it, has changed since both agreed.
-func (w uncommitted) sidesAt(ctx context.Context, commit string) (map[string]Side, error) {
-	tree, err := treeOf(ctx, w.o.Person.Store, commit)
+// sidesAtCommit are the files of a commit that it, or one before it, has changed since both agreed.
+func (w uncommitted) sidesAtCommit(ctx context.Context, commit string) (map[string]Side, error) {
+	tree, err := treeOfCommit(ctx, w.o.Person.Store, commit)
 	if err != nil {
 		return nil, err
 	}
@@ -286,14 +286,14 @@ func (w uncommitted) commitWith(ctx context.Context, c []string, changes []git.C
 		return c[0], nil
 	}
 	store := w.o.Person.Store
-	tree, err := treeOf(ctx, store, c[0])
+	tree, err := treeOfCommit(ctx, store, c[0])
 	if err == nil && len(changes) > 0 {
 		tree, err = w.tree.TreeWith(ctx, w.run, tree, changes)
 	}
 	if err != nil {
 		return "", err
 	}
-	was, err := treeOf(ctx, store, at)
+	was, err := treeOfCommit(ctx, store, at)
 	if err != nil {
 		return "", err
 	}

@@ -127,7 +127,7 @@ func Take(ctx context.Context, o Options) (*Workspace, error) {
 // The error is [ErrGone] where nothing is.
 func OpenKept(ctx context.Context, o Options, run string) (*Workspace, error) {
 	o.ID, o.point = ByHand, func(string) {}
-	w := &Workspace{o: o, at: pool.Workspace{Own: keptDir(o.StateDir, run)}, tree: o.Person, run: run, kept: true}
+	w := &Workspace{o: o, at: pool.Workspace{Own: runWorkFolder(o.StateDir, run)}, tree: o.Person, run: run, kept: true}
 	if err := w.readAgreed(); err != nil {
 		return nil, err
 	}
@@ -143,8 +143,8 @@ func OpenKept(ctx context.Context, o Options, run string) (*Workspace, error) {
 // ByHand names what is known of the person's files where no workspace is.
 const ByHand = "by-hand"
 
-// keptDir has of a run what it has in common with the person's files.
-func keptDir(stateDir, run string) string { return filepath.Join(stateDir, "runs", run, "work") }
+// runWorkFolder has of a run what it has in common with the person's files.
+func runWorkFolder(stateDir, run string) string { return filepath.Join(stateDir, "runs", run, "work") }
 
 // readAgreed reads what the checkout and the workspace had in common last.
 func (w *Workspace) readAgreed() error {
@@ -318,7 +318,7 @@ func (w *Workspace) keepAgreed(ctx context.Context, n int, a Agreed) error {
 }
 
 func (w *Workspace) storeAgreed(a Agreed) error {
-	dir := keptDir(w.o.StateDir, a.Run)
+	dir := runWorkFolder(w.o.StateDir, a.Run)
 	err := os.MkdirAll(dir, 0o700)
 	for _, in := range slices.Compact([]string{dir, w.at.Own}) {
 		err = errors.Join(err, files.ReplaceJSON(filepath.Join(in, agreedFile), a, true))
@@ -422,13 +422,13 @@ func (w *Workspace) AtSnapshot(ctx context.Context, n int) (Undelivered, error) 
 			return u, err
 		}
 	}
-	return Undelivered{N: max(n, 0), Tree: w.agreed.Tree, Head: w.agreed.gitHead()}, nil
+	return Undelivered{N: max(n, 0), Tree: w.agreed.Tree, Head: w.agreed.toGitHead()}, nil
 }
 
 func (w *Workspace) undeliveredAt(ctx context.Context, tree string, head git.Head, skipped []string,
 ) (u Undelivered, err error) {
 	u = Undelivered{Tree: tree, Head: head, skipped: skipped}
-	if u.Head.Commit, err = w.onTop(ctx, head.Commit); err != nil {
+	if u.Head.Commit, err = w.rebasedOnAgreed(ctx, head.Commit); err != nil {
 		return u, err
 	}
 	if u.Commits, err = w.o.Person.Store.Count(ctx, w.agreed.Head, u.Head.Commit); err != nil {
@@ -468,10 +468,10 @@ func (w *Workspace) OwnRefs(ctx context.Context) (names []string, err error) {
 	return names, nil
 }
 
-// onTop is the commit of an agent as one that follows what was checked out. A history
+// rebasedOnAgreed is the commit of an agent as one that follows what was checked out. A history
 // that was rewritten beyond that, as by an amended commit, becomes one commit on it:
 // the files are what counts.
-func (w *Workspace) onTop(ctx context.Context, head string) (string, error) {
+func (w *Workspace) rebasedOnAgreed(ctx context.Context, head string) (string, error) {
 	began, store := w.agreed.Head, w.o.Person.Store
 	if head == began || head == "" || began == "" {
 		return cmp.Or(head, began), nil

@@ -68,7 +68,7 @@ func Run[E any](ctx context.Context, home Home[E], from Sources[E]) error {
 		if c.Alone {
 			err = home.Take(ctx, c.Do(ctx))
 		} else {
-			err = d.carryOut(ctx, c)
+			err = d.carryOutCommand(ctx, c)
 		}
 		if err != nil {
 			return err
@@ -82,9 +82,9 @@ type driver[E any] struct {
 	waiting []E // seen by a look, and not yet taken
 }
 
-// carryOut carries out one command and takes the events that come meanwhile. As
+// carryOutCommand carries out one command and takes the events that come meanwhile. As
 // soon as the kernel wants another one, this one is ended and its event dropped.
-func (d *driver[E]) carryOut(ctx context.Context, c Command[E]) error {
+func (d *driver[E]) carryOutCommand(ctx context.Context, c Command[E]) error {
 	work, stop := context.WithCancel(ctx)
 	defer stop()
 	answer := make(chan E, 1)

@@ -105,7 +105,7 @@ func (p *Proxy) lookUpHost(ctx context.Context, host string) ([]netip.Addr, erro
 func (p *Proxy) dialFirst(ctx context.Context, addrs []netip.Addr, port uint16) (net.Conn, error) {
 	var last error
 	for i, a := range addrs {
-		c, err := p.dialOne(ctx, netip.AddrPortFrom(a, port), len(addrs)-i)
+		c, err := p.dialWithShare(ctx, netip.AddrPortFrom(a, port), len(addrs)-i)
 		if err == nil {
 			return c, nil
 		}
@@ -114,7 +114,7 @@ func (p *Proxy) dialFirst(ctx context.Context, addrs []netip.Addr, port uint16) 
 	return nil, fmt.Errorf("cannot connect: %v", last)
 }
 
-func (p *Proxy) dialOne(ctx context.Context, addr netip.AddrPort, left int) (net.Conn, error) {
+func (p *Proxy) dialWithShare(ctx context.Context, addr netip.AddrPort, left int) (net.Conn, error) {
 	if end, ok := ctx.Deadline(); ok {
 		share, cancel := context.WithTimeout(ctx, time.Until(end)/time.Duration(left))
 		defer cancel()
@@ -123,7 +123,7 @@ func (p *Proxy) dialOne(ctx context.Context, addr netip.AddrPort, left int) (net
 	return p.config.Dial(ctx, addr)
 }
 
-func tcpDial(ctx context.Context, addr netip.AddrPort) (net.Conn, error) {
+func dialTCPAddress(ctx context.Context, addr netip.AddrPort) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "tcp", addr.String())
 }
 
@@ -197,7 +197,7 @@ type Upstream struct {
 // UpstreamFrom reads HTTPS_PROXY, ALL_PROXY and NO_PROXY, in upper or lower
 // case. An error shows no user or password.
 func UpstreamFrom(getenv func(string) string) (Upstream, error) {
-	name, text := firstSet(getenv, "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
+	name, text := firstSetVariable(getenv, "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 	if text == "" {
 		return Upstream{}, nil
 	}
@@ -212,7 +212,7 @@ func UpstreamFrom(getenv func(string) string) (Upstream, error) {
 		const message = "cannot use %s: a proxy by %s is not supported; name one by http:// or https://"
 		return Upstream{}, fmt.Errorf(message, name, u.Scheme)
 	}
-	_, except := firstSet(getenv, "NO_PROXY", "no_proxy")
+	_, except := firstSetVariable(getenv, "NO_PROXY", "no_proxy")
 	items := strings.Split(except, ",")
 	for i, item := range items { // an address may stand in brackets, as in a URL
 		if a, err := netip.ParseAddr(strings.Trim(strings.TrimSpace(item), "[]")); err == nil {
@@ -222,7 +222,7 @@ func UpstreamFrom(getenv func(string) string) (Upstream, error) {
 	return Upstream{URL: u, Except: strings.Join(items, ",")}, nil
 }
 
-func firstSet(getenv func(string) string, names ...string) (name, value string) {
+func firstSetVariable(getenv func(string) string, names ...string) (name, value string) {
 	for _, name := range names {
 		if v := getenv(name); v != "" {
 			return name, v

@@ -68,7 +68,7 @@ func isTimeout(err error) bool {
 // serveConnect serves a CONNECT.
 func (p *Proxy) serveConnect(ctx context.Context, w http.ResponseWriter, req *http.Request) {
 	asked := req.RequestURI
-	e, host, err := p.tunnelTo(req)
+	e, host, err := p.allowedTunnel(req)
 	if err != nil {
 		p.refuseRequest(w, asked, err)
 		return
@@ -91,7 +91,7 @@ func (p *Proxy) serveConnect(ctx context.Context, w http.ResponseWriter, req *ht
 	if _, err := io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return
 	}
-	pair := p.newPair()
+	pair := p.newConnectionPair()
 	inner := &side{Conn: client, from: ahead.Reader, pair: pair}
 	outer := &side{Conn: server, from: from, pair: pair, counted: true}
 	if !e.Plain {
@@ -123,8 +123,8 @@ func (p *Proxy) endTunnel(c net.Conn, from *bufio.Reader, host string, err error
 	}
 }
 
-// tunnelTo returns the endpoint that a CONNECT asks for, if it is allowed.
-func (p *Proxy) tunnelTo(req *http.Request) (Endpoint, string, error) {
+// allowedTunnel returns the endpoint that a CONNECT asks for, if it is allowed.
+func (p *Proxy) allowedTunnel(req *http.Request) (Endpoint, string, error) {
 	if req.ContentLength > 0 || len(req.TransferEncoding) > 0 {
 		return Endpoint{}, "", &refusal{http.StatusBadRequest, "a CONNECT has no body"}
 	}
@@ -144,7 +144,7 @@ func (p *Proxy) tunnelTo(req *http.Request) (Endpoint, string, error) {
 }
 
 func notListed(host string) error {
-	if isIP(host) {
+	if isIPAddress(host) {
 		return &refusal{http.StatusForbidden, "an address is not an endpoint of this agent"}
 	}
 	return &refusal{http.StatusForbidden, "the host is not an endpoint of this agent"}
@@ -162,7 +162,7 @@ func (p *Proxy) checkHello(c net.Conn, from io.Reader, host string) (raw []byte,
 		return nil, &refusal{0, fmt.Sprintf("the ClientHello was not complete after %v", p.limits.HeaderTime)}
 	case err != nil:
 		return nil, &refusal{0, err.Error()}
-	case name == "" && isIP(host):
+	case name == "" && isIPAddress(host):
 	case name == "":
 		return nil, &refusal{0, "the ClientHello names no host"}
 	case name != host:
@@ -220,7 +220,7 @@ func (p *Proxy) exchangeOne(w http.ResponseWriter, req *http.Request, e Endpoint
 			if err != nil {
 				return nil, err
 			}
-			return &side{Conn: c, from: from, pair: p.newPair(), counted: true}, nil
+			return &side{Conn: c, from: from, pair: p.newConnectionPair(), counted: true}, nil
 		},
 	}
 	(&httputil.ReverseProxy{
@@ -335,7 +335,7 @@ func ParseEndpoint(s string) (Endpoint, error) {
 	switch {
 	case err != nil:
 		return Endpoint{}, fmt.Errorf("cannot use %q as an endpoint: %v", place, err)
-	case wild && isIP(name):
+	case wild && isIPAddress(name):
 		return Endpoint{}, fmt.Errorf("cannot use %q as an endpoint: an address has no names below it", place)
 	case wild && !strings.Contains(name, "."):
 		return Endpoint{}, fmt.Errorf("cannot use %q as an endpoint: it is a whole top-level domain", place)
@@ -364,7 +364,7 @@ func (e Endpoint) matchesHost(host string, port uint16) bool {
 		return false
 	}
 	if suffix, wild := strings.CutPrefix(e.Host, "*"); wild {
-		return strings.HasSuffix(host, suffix) && len(host) > len(suffix) && !isIP(host)
+		return strings.HasSuffix(host, suffix) && len(host) > len(suffix) && !isIPAddress(host)
 	}
 	return e.Host == host
 }
@@ -444,7 +444,7 @@ func notInName(r rune) bool {
 	return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-_", r)
 }
 
-func isIP(host string) bool {
+func isIPAddress(host string) bool {
 	_, err := netip.ParseAddr(host)
 	return err == nil
 }

@@ -72,7 +72,7 @@ func New(config Config) *Proxy {
 		config.Resolve = systemResolve
 	}
 	if config.Dial == nil {
-		config.Dial = tcpDial
+		config.Dial = dialTCPAddress
 	}
 	return &Proxy{
 		config: config, limits: config.Limits, slots: make(chan struct{}, config.Limits.Connections),
@@ -230,7 +230,7 @@ type pair struct {
 	last  atomic.Int64 // when something moved, in nanoseconds after start
 }
 
-func (p *Proxy) newPair() *pair { return &pair{proxy: p, start: time.Now()} }
+func (p *Proxy) newConnectionPair() *pair { return &pair{proxy: p, start: time.Now()} }
 
 // side is one connection of a pair. Its reads and writes end when neither side
 // moved for the idle time; counted ones use up the proxy's bytes.

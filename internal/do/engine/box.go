@@ -40,11 +40,11 @@ func (s *session) agentBox(name, state string, call agentCall) *sandbox.Policy {
 	return &p
 }
 
-// guarded is a gate's box in which the content of protected files stays: the gate runs
+// protectedBox is a gate's box in which the content of protected files stays: the gate runs
 // what the agent wrote, which could change a test before it is read. What the box needs
 // for that goes to the folder scratch. The files lie in the folder from; own are those of the
 // gate itself, which are kept as well.
-func (w *judge) guarded(ctx context.Context, p sandbox.Policy, scratch, from string, own ...string,
+func (w *judge) protectedBox(ctx context.Context, p sandbox.Policy, scratch, from string, own ...string,
 ) (sandbox.Policy, error) {
 	if w.o.Tree == nil || !p.Means.Mounts {
 		return p, nil
@@ -72,7 +72,7 @@ func (w *judge) guarded(ctx context.Context, p sandbox.Policy, scratch, from str
 		if err != nil {
 			return p, err
 		}
-		all = slices.AppendSeq(all, maps.Keys(w.beyond(ctx)))
+		all = slices.AppendSeq(all, maps.Keys(w.protectedOutsideGit(ctx)))
 		names = append(w.protected().Covers("", all), own...)
 	}
 	p, folders, err := p.KeepContent(from, top, filepath.Join(scratch, "protected"), names)
@@ -96,15 +96,15 @@ func (s *session) dropCaches(scratch string) {
 
 // keepEvidence adds to a record what a gate left in the folder dir, or the agent where name is "".
 func (s *session) keepEvidence(r *loop.Record, name, dir string) {
-	kept, left := outputs.KeepEvidence(dir, s.place(r.Number, r.Attempt).EvidenceFolder(), name)
+	kept, left := outputs.KeepEvidence(dir, s.attempt(r.Number, r.Attempt).EvidenceFolder(), name)
 	r.Evidence = append(r.Evidence, kept...)
 	if len(left) > 0 {
 		s.warn("evidence not kept of " + cmp.Or(name, r.Agent) + ": " + strings.Join(left, "; "))
 	}
 }
 
-// caches are the variables of the tools' caches of agents.
-func (s *session) caches() []string {
+// toolCaches are the variables of the tools' caches of agents.
+func (s *session) toolCaches() []string {
 	if s.plan.Box == nil {
 		return nil
 	}

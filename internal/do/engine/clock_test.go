@@ -18,13 +18,14 @@ func TestAWaitAcrossAClockThatIsSetBack(t *testing.T) {
 			Status: loop.Waiting, LastAt: now.Add(24 * time.Hour), Command: loop.Command{Kind: loop.Wait, Resting: loop.Resting{Until: now.Add(24*time.Hour + 5*time.Second)}},
 		}}
 		d.forgetAbsence(true)
-		d.worker.wait(t.Context(), d.state.Command)
+		d.worker.performWait(t.Context(), d.state.Command)
 		if took := time.Since(now); took != 5*time.Second {
 			t.Errorf("it waited %s", took)
 		}
 		// The next wait is its own.
 		now = time.Now()
-		d.worker.wait(t.Context(), loop.Command{Kind: loop.Wait, Resting: loop.Resting{Until: now.Add(time.Minute)}})
+		d.worker.performWait(t.Context(),
+			loop.Command{Kind: loop.Wait, Resting: loop.Resting{Until: now.Add(time.Minute)}})
 		if took := time.Since(now); took != time.Minute {
 			t.Errorf("it waited %s", took)
 		}

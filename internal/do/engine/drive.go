@@ -208,7 +208,7 @@ func newDriver(o Options, id string) (*Driver, error) {
 	return d, nil
 }
 
-func (s *session) place(iteration, attempt int) attemptdir.Folder {
+func (s *session) attempt(iteration, attempt int) attemptdir.Folder {
 	return attemptdir.In(s.runDir, iteration, attempt)
 }
 
@@ -228,9 +228,9 @@ func (d *Driver) setState(s loop.State) {
 	d.shown = s
 }
 
-// drive performs commands until the run is not active any more.
-func (d *Driver) drive(ctx context.Context) error {
-	defer d.heedKill()()
+// driveUntilRest performs commands until the run is not active any more.
+func (d *Driver) driveUntilRest(ctx context.Context) error {
+	defer d.shortenAfterKill()()
 	hard, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	d.cut, d.worker.hard = cut, hard
@@ -242,7 +242,7 @@ func (d *Driver) drive(ctx context.Context) error {
 	if err := drive.Run(ctx, home{d}, drive.Sources[input]{Every: lookEvery}); err != nil {
 		return err
 	}
-	return d.finish(ctx)
+	return d.finishRun(ctx)
 }
 
 // home is the driver as package drive sees it.
@@ -263,7 +263,7 @@ func (d home) Command() (drive.Command[input], bool) {
 	case s.Status.Active():
 		return drive.Command[input]{
 			Seq: s.Seq, Stop: s.StopAsked != loop.NoCause,
-			Do: func(ctx context.Context) input { return d.worker.perform(ctx, s) },
+			Do: func(ctx context.Context) input { return d.worker.runCommand(ctx, s) },
 		}, true
 	case d.restedBefore():
 		e := *d.again
@@ -308,16 +308,16 @@ func (d home) Take(ctx context.Context, in input) error {
 		d.lost = in.lost
 		return in.lost
 	case in.flush:
-		d.flush(context.WithoutCancel(ctx))
+		d.flushUnsaved(context.WithoutCancel(ctx))
 		return d.lost
 	case in.ask:
-		d.hear(&in)
+		d.noteRequest(&in)
 		in.event.At = time.Now()
 	default:
 		d.keepTrees()
 		d.keepDeliveries(ctx)
 	}
-	d.apply(ctx, in)
+	d.applyEvent(ctx, in)
 	goesOn := !in.ask && d.state.Status.Active()
 	if goesOn || in.event.Kind == loop.Resumed {
 		d.again = nil
@@ -325,32 +325,32 @@ func (d home) Take(ctx context.Context, in input) error {
 	return d.lost
 }
 
-// hear notes what somebody asked.
-func (d *Driver) hear(in *input) {
+// noteRequest notes what somebody asked.
+func (d *Driver) noteRequest(in *input) {
 	if in.control != 0 {
 		d.taken = append(d.taken, in.control)
 	}
 	if in.raise == nil {
 		d.asked = true
 	} else {
-		d.allow(in)
+		d.completeRaise(in)
 	}
 }
 
-// perform carries out the command of s. A done ctx ends it with grace.
-func (w *worker) perform(ctx context.Context, s loop.State) input {
+// runCommand carries out the command of s. A done ctx ends it with grace.
+func (w *worker) runCommand(ctx context.Context, s loop.State) input {
 	switch s.Command.Kind {
 	case loop.Wait:
 		_ = w.deliverWork(ctx, s) // the next iteration says what is in its way
-		return input{event: w.wait(ctx, s.Command)}
+		return input{event: w.performWait(ctx, s.Command)}
 	case loop.RunReview:
-		return w.review(ctx, s)
+		return w.performReview(ctx, s)
 	}
 	var in input
 	if w.o.Work != nil {
-		in = w.work(ctx, s)
+		in = w.performSteps(ctx, s)
 	} else {
-		in = w.iterate(ctx, s)
+		in = w.runIteration(ctx, s)
 	}
 	if r := in.event.Record; r != nil && w.near != nil {
 		r.WarnedTime, r.WarnedRunTime, r.WarnedCost = w.near.own, w.near.ofRun, w.near.cost
@@ -359,28 +359,28 @@ func (w *worker) perform(ctx context.Context, s loop.State) input {
 	return in
 }
 
-// apply takes one event through the kernel: it is stored with the state after
+// applyEvent takes one event through the kernel: it is stored with the state after
 // it before anything else happens.
-func (d *Driver) apply(ctx context.Context, in input) {
+func (d *Driver) applyEvent(ctx context.Context, in input) {
 	if d.lost != nil {
 		return
 	}
-	after, c, err := d.step(ctx, d.state, in.event)
+	after, c, err := d.stepKernel(ctx, d.state, in.event)
 	if err != nil {
 		d.lost = err
 		return
 	}
-	d.follow(ctx, in, after, c)
+	d.storeDecision(ctx, in, after, c)
 }
 
-// follow stores what was decided on an event.
-func (d *Driver) follow(ctx context.Context, in input, after loop.State, c loop.Command) {
+// storeDecision stores what was decided on an event.
+func (d *Driver) storeDecision(ctx context.Context, in input, after loop.State, c loop.Command) {
 	e, question := in.event, d.state.Question
 	if c.Kind == loop.NoCommand {
 		return
 	}
 	if c.Record != nil {
-		d.worker.refuse(ctx, c.Record)
+		d.worker.undoRefusedSteps(ctx, c.Record)
 	}
 	if e.Record != nil && c.Record.Outcome != loop.Waited {
 		d.elapsed = append(d.elapsed, c.Record.Elapsed)
@@ -389,20 +389,20 @@ func (d *Driver) follow(ctx context.Context, in input, after loop.State, c loop.
 	d.setState(after)
 	d.worker.RecordEnd(ctx, e, c)
 	d.credits = c.Learned
-	d.store(ctx, d.journalled(in, c, question), c.Record, nil)
+	d.storeEvent(ctx, d.journalled(in, c, question), c.Record, nil)
 	if d.lost != nil {
 		return // the state file and the screen are the other's
 	}
 	d.saveStateFile(false)
 	d.notifyOf(in, c)
 	if c.Record != nil {
-		d.leave(d.place(c.Record.Number, c.Record.Attempt), c.Record.Outcome == loop.Waited)
+		d.makeRoomAfterAttempt(d.attempt(c.Record.Number, c.Record.Attempt), c.Record.Outcome == loop.Waited)
 	}
 }
 
-// leave makes room where an attempt has ended: for the next one of its iteration, or by
+// makeRoomAfterAttempt makes room where an attempt has ended: for the next one of its iteration, or by
 // less of what is stored now.
-func (d *Driver) leave(p attemptdir.Folder, again bool) {
+func (d *Driver) makeRoomAfterAttempt(p attemptdir.Folder, again bool) {
 	if again {
 		if err := p.KeepAside(); err != nil {
 			d.warn(err.Error())
@@ -422,8 +422,8 @@ func optionOf(q *loop.Question, n int) string {
 	return q.Options[n-1]
 }
 
-// finish stores how the run came to rest and gives it up.
-func (d *Driver) finish(ctx context.Context) error {
+// finishRun stores how the run came to rest and gives it up.
+func (d *Driver) finishRun(ctx context.Context) error {
 	d.deliverAtRest(ctx)
 	d.worker.GiveUp(ctx)
 	if err := trust.Release(d.o.StateDir, d.id, d.plan.ProjectRoot()); err != nil { // those that did not change
@@ -431,15 +431,15 @@ func (d *Driver) finish(ctx context.Context) error {
 	}
 	now := time.Now()
 	kind, over := storedrun.RestOf(d.state.Status)
-	end := d.row(now)
+	end := d.currentRow(now)
 	if over {
 		end.EndedAt = now
 		if err := files.RemoveAll(lanes.TempDir(d.runDir)); err != nil {
 			d.warn(fmt.Sprintf("cannot remove the run's temporary files: %v", err))
 		}
 	}
-	d.store(ctx, d.endEvent(kind, now), nil, &end)
-	d.flushAll(ctx)
+	d.storeEvent(ctx, d.endEvent(kind, now), nil, &end)
+	d.flushUntilStored(ctx)
 	if d.lost != nil {
 		return d.lost
 	}
@@ -452,8 +452,8 @@ func (d *Driver) finish(ctx context.Context) error {
 	return nil
 }
 
-// event gives e its time, its seed and what is known of providers' limits.
-func (w *limitedJobs) event(e loop.Event) loop.Event {
+// stampEvent gives e its time, its seed and what is known of providers' limits.
+func (w *limitedJobs) stampEvent(e loop.Event) loop.Event {
 	e.At, e.Seed = time.Now(), rand.Uint64()
 	e.Limited = w.Known(e.At)
 	if e.Record != nil {

@@ -273,6 +273,6 @@ func (w *world) resumeAfterLoss() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	d.giveBack(ctx, run, context.Canceled)
+	d.releaseUnresumed(ctx, run, context.Canceled)
 	w.resume().await("end completed")
 }

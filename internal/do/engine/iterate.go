@@ -35,8 +35,8 @@ func (s *session) aftermath(ctx context.Context) (context.Context, context.Cance
 // hastily is how long after a kill all of it may take.
 const hastily = 2 * time.Second
 
-// heedKill makes what comes after agents hasty when the run is to end at once.
-func (s *session) heedKill() (end func()) {
+// shortenAfterKill makes what comes after agents hasty when the run is to end at once.
+func (s *session) shortenAfterKill() (end func()) {
 	s.hasty, end = context.WithCancel(context.Background())
 	hasty := s.hasty
 	go func() {
@@ -49,17 +49,17 @@ func (s *session) heedKill() (end func()) {
 	return end
 }
 
-// iterate carries out a run command: it starts the agent, or goes on with the
+// runIteration carries out a run command: it starts the agent, or goes on with the
 // attempt that an earlier pawl began, and makes the record of it.
-func (w *worker) iterate(ctx context.Context, s loop.State) input {
+func (w *worker) runIteration(ctx context.Context, s loop.State) input {
 	c := s.Command
-	p := w.place(c.Iteration, c.Attempt)
+	p := w.attempt(c.Iteration, c.Attempt)
 	b, begun := p.ReadBegun(p.BegunFile())
 	if begun || w.missing {
-		return w.takenUp(ctx, s, p, b, begun)
+		return w.adopted(ctx, s, p, b, begun)
 	}
 	if why := w.reasonNoFolder(); why != "" {
-		return w.over(c, ending.NotStarted(c, errors.New(why)))
+		return w.iterationEnded(c, ending.NotStarted(c, errors.New(why)))
 	}
 	if in := w.beforeIteration(ctx, s); in != nil {
 		return *in
@@ -67,22 +67,22 @@ func (w *worker) iterate(ctx context.Context, s loop.State) input {
 	if !w.awaitRoom(ctx) {
 		return w.throttled(c)
 	}
-	if r := w.tryFirst(ctx, s); r != nil {
-		return w.over(c, r)
+	if r := w.verifyBeforeAgents(ctx, s); r != nil {
+		return w.iterationEnded(c, r)
 	}
 	if ctx.Err() != nil || !w.Acquire(ctx, c) { // an iteration that was not begun is not used up
 		return w.throttled(c)
 	}
-	b, res, err := w.runAgent(ctx, s, w.begin)
+	b, res, err := w.runAgent(ctx, s, w.beginAttempt)
 	switch {
 	case errors.Is(err, supervisor.ErrTaken):
 		return w.takenInput()
 	case errors.Is(err, errNoRoom):
-		return w.over(c, ending.NotBegun(c))
+		return w.iterationEnded(c, ending.NotBegun(c))
 	case err != nil:
-		return w.over(c, ending.NotStarted(c, err))
+		return w.iterationEnded(c, ending.NotStarted(c, err))
 	}
-	return w.over(c, w.record(ctx, s, b, res)).withMessages(b.Told(res))
+	return w.iterationEnded(c, w.makeRecord(ctx, s, b, res)).withMessages(b.Told(res))
 }
 
 // runAgent prepares an attempt, or a review, and runs its agent.
@@ -91,40 +91,40 @@ func (w *worker) runAgent(
 ) (b attemptdir.Begun, res supervisor.Result, err error) {
 	c := s.Command
 	prepare := func() error {
-		b, err = begin(ctx, s, w.place(c.Iteration, c.Attempt))
+		b, err = begin(ctx, s, w.attempt(c.Iteration, c.Attempt))
 		return err
 	}
-	if err := w.withRoom(ctx, prepare); err != nil {
+	if err := w.retryWhenDiskFull(ctx, prepare); err != nil {
 		return b, res, err
 	}
 	if c.Kind == loop.Run {
 		b.Job.Limits.NearCost, b.Job.Limits.NearCalls = s.UseNear()
 		w.notify(Notice{Kind: AgentStarts, Command: c})
 	}
-	kept := w.place(c.Iteration, c.Attempt).BegunFileOf(c)
+	kept := w.attempt(c.Iteration, c.Attempt).BegunFileOf(c)
 	if c.Kind == loop.Run && b.Job.Talks {
 		w.hearing.Open(b, kept)
 	}
 	defer w.watchTime(s, time.Now())()
 	w.awaitProgram(ctx, b.Job)
-	err = w.withRoom(ctx, func() error { // a job that did run is not run again
-		res, err = w.do(ctx, b.Job, func(e agent.Event) { w.onEvent(ctx, e) })
+	err = w.retryWhenDiskFull(ctx, func() error { // a job that did run is not run again
+		res, err = w.runMeteredJob(ctx, b.Job, func(e agent.Event) { w.onAgentEvent(ctx, e) })
 		return err
 	})
 	return w.hearing.Close(b), res, err
 }
 
-// takenUp makes the record of an attempt that an earlier pawl began. One whose
+// adopted makes the record of an attempt that an earlier pawl began. One whose
 // files are gone is taken for begun: it may have been paid for.
-func (w *worker) takenUp(ctx context.Context, s loop.State, p attemptdir.Folder, b attemptdir.Begun, known bool) input {
+func (w *worker) adopted(ctx context.Context, s loop.State, p attemptdir.Folder, b attemptdir.Begun, known bool) input {
 	c := s.Command
 	w.missing = false
 	res, fate := supervisor.Result{Exit: loop.Exit{Code: -1, Ended: loop.EndedLost}}, lanes.Lost
 	if known {
-		w.knowBase(b)
+		w.adoptBase(b)
 		var err error
 		watched := w.watchTime(s, b.At)
-		res, fate, err = w.resume(ctx, b.Job, func(e agent.Event) { w.onEvent(ctx, e) })
+		res, fate, err = w.resumeMeteredJob(ctx, b.Job, func(e agent.Event) { w.onAgentEvent(ctx, e) })
 		if watched(); err != nil {
 			return w.takenInput()
 		}
@@ -132,36 +132,36 @@ func (w *worker) takenUp(ctx context.Context, s loop.State, p attemptdir.Folder,
 		b.Attempt, b.At = c.Attempt, s.LastAt
 	}
 	if fate == lanes.Ended {
-		return w.over(c, w.record(ctx, s, b, res)).withMessages(b.Told(res))
+		return w.iterationEnded(c, w.makeRecord(ctx, s, b, res)).withMessages(b.Told(res))
 	}
 	if res.StartedAt.IsZero() {
 		res.StartedAt = b.At
 		res.Elapsed = max(0, p.LastChange().Sub(b.At))
 	}
-	r := w.record(ctx, s, b, res)
+	r := w.makeRecord(ctx, s, b, res)
 	if r.Exit.Ended == loop.EndedLost {
 		r.Failure = ending.FailureOfLost()
 	}
-	return input{event: w.event(loop.Event{Kind: loop.Recovered, For: c.Seq, Record: r})}.withMessages(b.Told(res))
+	return input{event: w.stampEvent(loop.Event{Kind: loop.Recovered, For: c.Seq, Record: r})}.withMessages(b.Told(res))
 }
 
-func (w *limitedJobs) over(c loop.Command, r *loop.Record) input {
-	return input{event: w.event(loop.Event{Kind: loop.IterationEnded, For: c.Seq, Record: r})}
+func (w *limitedJobs) iterationEnded(c loop.Command, r *loop.Record) input {
+	return input{event: w.stampEvent(loop.Event{Kind: loop.IterationEnded, For: c.Seq, Record: r})}
 }
 
-// begin prepares an attempt: tree, prompt, command line. When it returns, the
+// beginAttempt prepares an attempt: tree, prompt, command line. When it returns, the
 // attempt can be found again after a crash.
-func (w *worker) begin(ctx context.Context, s loop.State, p attemptdir.Folder) (attemptdir.Begun, error) {
+func (w *worker) beginAttempt(ctx context.Context, s loop.State, p attemptdir.Folder) (attemptdir.Begun, error) {
 	c := s.Command
 	b := attemptdir.Begun{Attempt: c.Attempt, At: time.Now()}
 	if err := p.Open(); err != nil {
 		return b, err
 	}
 	w.baseSnapshot(ctx)
-	w.look(ctx, c, &b)
+	w.noteTreeBefore(ctx, c, &b)
 	said, rows := w.waitingMessages(ctx)
 	b.Messages, b.Said = rows, said
-	text, err := w.compose(s, said)
+	text, err := w.composePrompt(s, said)
 	if err != nil {
 		return b, err
 	}
@@ -183,8 +183,8 @@ func (w *worker) begin(ctx context.Context, s loop.State, p attemptdir.Folder) (
 	return b, b.Write(p.BegunFile())
 }
 
-// compose assembles the prompt of an iteration.
-func (w *worker) compose(s loop.State, messages []string) (prompt.Prompt, error) {
+// composePrompt assembles the prompt of an iteration.
+func (w *worker) composePrompt(s loop.State, messages []string) (prompt.Prompt, error) {
 	in, c := w.plan.Prompt, s.Command
 	in.Messages, in.Said = messages, s.Memory
 	in.Iteration, in.MaxIterations, in.Run = c.Iteration, s.Limit, w.id
@@ -261,7 +261,7 @@ func (w *worker) agentJob(c loop.Command, p attemptdir.Folder, call agentCall,
 	limits.Priced = w.plan.Priced && (len(a.Routes) > 0 || !agent.ReportsCost(a.Adapter))
 	job = supervisor.Job{
 		ID: call.id, Files: call.files, Args: start.Args, Dir: w.plan.Root,
-		Env: append(w.childEnvironment(a.InheritedEnviron(w.plan), c.Iteration, w.caches(), start.Env, start.Unset),
+		Env: append(w.childEnvironment(a.InheritedEnviron(w.plan), c.Iteration, w.toolCaches(), start.Env, start.Unset),
 			box.ProxyEnviron()...),
 		Stdin: start.Stdin, Talks: start.Talks, Parser: start.Parser, Prompt: call.prompt, Watch: w.watched,
 		Prices: w.plan.Prices, Model: a.Model, Gateway: a.GatewayOf(&w.plan, w.o.Accounts.Dir()),
@@ -281,8 +281,8 @@ func (s *session) childEnvironment(inherited []string, iteration int, caches, ad
 	return slices.Concat(env, caches, add, s.plan.Marks, own)
 }
 
-// record makes the journal's record of an attempt that ended.
-func (w *worker) record(ctx context.Context, s loop.State, b attemptdir.Begun, res supervisor.Result) *loop.Record {
+// makeRecord makes the journal's record of an attempt that ended.
+func (w *worker) makeRecord(ctx context.Context, s loop.State, b attemptdir.Begun, res supervisor.Result) *loop.Record {
 	c := s.Command
 	r := ending.NewRecord(&w.plan, c, res)
 	if w.lostFolder(r) {
@@ -290,7 +290,7 @@ func (w *worker) record(ctx context.Context, s loop.State, b attemptdir.Begun, r
 	}
 	w.blameDisk(r, res)
 	w.readAgent(r, b.Job, c.Limits, res)
-	w.readTools(ctx, r, w.place(c.Iteration, c.Attempt))
+	w.readTools(ctx, r, w.attempt(c.Iteration, c.Attempt))
 	if up := w.plan.FailureOfTime(c.Limits.Wall); up != nil && r.Exit.Ended == loop.EndedTimeout {
 		r.Failure = up
 	}
@@ -299,9 +299,9 @@ func (w *worker) record(ctx context.Context, s loop.State, b attemptdir.Begun, r
 	w.snapshot(after, s, r, b)
 	w.findSecrets(after, r)
 	cancel()
-	w.keepEvidence(r, "", w.place(c.Iteration, c.Attempt).LeftFolder())
+	w.keepEvidence(r, "", w.attempt(c.Iteration, c.Attempt).LeftFolder())
 	if w.runsGates(r) {
-		w.verify(ctx, c, r)
+		w.verifyAttempt(ctx, c, r)
 	}
 	return r
 }

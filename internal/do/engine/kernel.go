@@ -25,7 +25,7 @@ type Kernel interface {
 // ErrWaits is that a run waits whose state is kept elsewhere.
 var ErrWaits = errors.New("the run waits")
 
-func (d *Driver) step(ctx context.Context, s loop.State, e loop.Event) (loop.State, loop.Command, error) {
+func (d *Driver) stepKernel(ctx context.Context, s loop.State, e loop.Event) (loop.State, loop.Command, error) {
 	if k := d.o.Kernel; k != nil {
 		return k.Step(ctx, d.id, s, e)
 	}
@@ -49,7 +49,7 @@ func (d *Driver) followPending(ctx context.Context) bool {
 	case p == nil:
 	case p.State.Seq > d.state.Seq:
 		d.worker.missing = false
-		d.follow(ctx, input{event: p.Event}, p.State, p.Whole())
+		d.storeDecision(ctx, input{event: p.Event}, p.State, p.Whole())
 	default: // whoever stored it may have begun it, perhaps on another machine
 		d.worker.missing = d.state.Status == loop.Running
 	}

@@ -13,11 +13,11 @@ import (
 // throttled is the event of a command that was not begun: its agent may not be called
 // yet, or the run is stopped before that.
 func (w *limitedJobs) throttled(c loop.Command) input {
-	return input{event: w.event(loop.Event{Kind: loop.Throttled, For: c.Seq})}
+	return input{event: w.stampEvent(loop.Event{Kind: loop.Throttled, For: c.Seq})}
 }
 
-// onEvent shows an event of the agent, and notes that a model answered.
-func (w *limitedJobs) onEvent(ctx context.Context, e agent.Event) {
+// onAgentEvent shows an event of the agent, and notes that a model answered.
+func (w *limitedJobs) onAgentEvent(ctx context.Context, e agent.Event) {
 	w.Answered(ctx, e)
 	n := Notice{Kind: AgentEvent, Event: e}
 	if e.Kind == agent.NearLimit && w.near != nil {
@@ -28,10 +28,10 @@ func (w *limitedJobs) onEvent(ctx context.Context, e agent.Event) {
 	w.notify(n)
 }
 
-// wait carries out a wait.
-func (w *limitedJobs) wait(ctx context.Context, c loop.Command) loop.Event {
+// performWait carries out a wait.
+func (w *limitedJobs) performWait(ctx context.Context, c loop.Command) loop.Event {
 	w.Await(ctx, c)
-	return w.event(loop.Event{Kind: loop.WaitOver, For: c.Seq})
+	return w.stampEvent(loop.Event{Kind: loop.WaitOver, For: c.Seq})
 }
 
 // nearTime is what a person was told of limits on time while an iteration runs: an
@@ -54,7 +54,7 @@ func (w *limitedJobs) watchTime(s loop.State, since time.Time) (stop func()) {
 	var timers []*time.Timer
 	for _, near := range s.TimesNear() {
 		timers = append(timers, time.AfterFunc(max(0, near.After-time.Since(since)), func() {
-			if told.tell(near.OfRun) {
+			if told.markWarned(near.OfRun) {
 				w.o.Log.Warn(near.Text, "run", w.id)
 				w.notify(Notice{Kind: Warning, Text: near.Text, NearTime: near.OfRun})
 			}
@@ -70,8 +70,8 @@ func (w *limitedJobs) watchTime(s loop.State, since time.Time) (stop func()) {
 	}
 }
 
-// tell is false after the end.
-func (n *nearTime) tell(ofRun bool) bool {
+// markWarned is false after the end.
+func (n *nearTime) markWarned(ofRun bool) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.over {

@@ -134,9 +134,9 @@ func (d *Driver) controls(ctx context.Context) []input {
 	return asks
 }
 
-// allow completes what was asked with the policy, and keeps its flags with the
+// completeRaise completes what was asked with the policy, and keeps its flags with the
 // run's.
-func (d *Driver) allow(a *input) {
+func (d *Driver) completeRaise(a *input) {
 	a.event.Policy = storedrun.RaisedPolicy(d.state.Policy, a.raise.Limits)
 	if len(a.raise.Flags) == 0 {
 		return
@@ -162,12 +162,12 @@ func (w *worker) readTools(ctx context.Context, r *loop.Record, p attemptdir.Fol
 	if r.Signal.Kind == signal.None {
 		r.Signal = claim
 	}
-	w.propose(ctx, r, proposed)
+	w.proposeTasks(ctx, r, proposed)
 }
 
-// propose puts tasks on the board that a person has to allow. One that is there
+// proposeTasks puts tasks on the board that a person has to allow. One that is there
 // already, since before a crash, stays.
-func (w *worker) propose(ctx context.Context, r *loop.Record, proposed []agent.Said) {
+func (w *worker) proposeTasks(ctx context.Context, r *loop.Record, proposed []agent.Said) {
 	if len(proposed) == 0 {
 		return
 	}

@@ -40,7 +40,7 @@ func (d *Driver) notifyOf(in input, c loop.Command) {
 	case record == nil:
 	case e.Record != nil, record.Review == nil: // without the event that had it: see [Driver.followPending]
 		d.logRecord(*record, c)
-		d.notify(Notice{Kind: IterationEnded, Record: record, Command: c, Summary: summary(*record)})
+		d.notify(Notice{Kind: IterationEnded, Record: record, Command: c, Summary: summaryOfFailure(*record)})
 	default:
 		d.logReview(*record, c)
 		d.notify(Notice{Kind: ReviewEnded, Record: record, Command: c})
@@ -92,8 +92,8 @@ func (d *Driver) logReview(r loop.Record, c loop.Command) {
 		"elapsed", v.Elapsed.Seconds(), "summary", v.Summary, "next", string(c.Kind))
 }
 
-// summary is the line for a red verification: what the failure says.
-func summary(r loop.Record) string {
+// summaryOfFailure is the line for a red verification: what the failure says.
+func summaryOfFailure(r loop.Record) string {
 	if r.Failure == nil {
 		return ""
 	}

@@ -18,8 +18,8 @@ import (
 // This file is about runs in a private workspace: how they get into it, how what the
 // person did comes in before an iteration, and how verified work is delivered.
 
-// enterNew fills the private workspace for a new run.
-func (d *Driver) enterNew(ctx context.Context) error {
+// fillWorkspace fills the private workspace for a new run.
+func (d *Driver) fillWorkspace(ctx context.Context) error {
 	p := d.o.Private
 	if p == nil {
 		return nil
@@ -63,7 +63,7 @@ func (d *Driver) enterAgain(ctx context.Context) error {
 	case p == nil:
 		return nil
 	case d.setup.Private == "" && d.foreign:
-		return d.enterNew(ctx)
+		return d.fillWorkspace(ctx)
 	case d.setup.Private == "":
 		return fmt.Errorf("the run began in your own files, when they were in no git repository; its work is there. "+
 			"Continue from there: pawl run %s --fresh", d.plan.Name)
@@ -99,9 +99,9 @@ func (w *treeWatch) tamperBase() string {
 	return w.trees.base
 }
 
-// bringIn brings what the person did meanwhile into the workspace before an iteration.
+// bringInPersonsWork brings what the person did meanwhile into the workspace before an iteration.
 // Its Rests say why the run has to rest; their kind is empty where it need not.
-func (w *treeWatch) bringIn(ctx context.Context, n int) (in delivery.BroughtIn, err error) {
+func (w *treeWatch) bringInPersonsWork(ctx context.Context, n int) (in delivery.BroughtIn, err error) {
 	if w.o.Private == nil {
 		return in, nil
 	}
@@ -121,9 +121,9 @@ func (w *worker) beforeIteration(ctx context.Context, s loop.State) *input {
 	var in input
 	switch c := s.Command; {
 	case err != nil:
-		in = w.over(c, ending.NotStarted(c, err))
+		in = w.iterationEnded(c, ending.NotStarted(c, err))
 	case rest != "":
-		in = input{event: w.event(loop.Event{Kind: loop.Throttled, For: c.Seq, Text: rest})}
+		in = input{event: w.stampEvent(loop.Event{Kind: loop.Throttled, For: c.Seq, Text: rest})}
 	default:
 		return nil
 	}
@@ -138,9 +138,9 @@ func (w *worker) exchangeWork(ctx context.Context, s loop.State) (rest string, e
 		return rest, nil
 	}
 	if n := s.Command.Rewind; n != 0 {
-		w.rewind(ctx, s.Command)
+		w.rewindToBest(ctx, s.Command)
 	}
-	in, err := w.bringIn(ctx, s.Iteration)
+	in, err := w.bringInPersonsWork(ctx, s.Iteration)
 	if w.rests = in.Rests; in.Rests.Kind == deliver.Settle {
 		w.noteDelivered(delivery.Delivered{Decision: in.Rests, Files: len(in.Rests.Paths)})
 	}
@@ -174,7 +174,7 @@ func (w *worker) deliverWork(ctx context.Context, s loop.State) (rest string) {
 			w.noteDelivered(d)
 			return d.ReasonToRest(w.id)
 		}
-		if stays, green := w.combine(ctx, s); !green {
+		if stays, green := w.combineAndVerify(ctx, s); !green {
 			if stays.Kind != "" {
 				d.Decision = stays
 			}
@@ -186,10 +186,10 @@ func (w *worker) deliverWork(ctx context.Context, s loop.State) (rest string) {
 	return ""
 }
 
-// combine puts the work together with what the person did meanwhile, and has the gates judge
+// combineAndVerify puts the work together with what the person did meanwhile, and has the gates judge
 // that. stays says why it is not delivered then, if it is known.
-func (w *worker) combine(ctx context.Context, s loop.State) (stays deliver.Decision, green bool) {
-	in, err := w.bringIn(ctx, s.Iteration)
+func (w *worker) combineAndVerify(ctx context.Context, s loop.State) (stays deliver.Decision, green bool) {
+	in, err := w.bringInPersonsWork(ctx, s.Iteration)
 	if err != nil {
 		w.warn(err.Error())
 	}
@@ -215,8 +215,8 @@ func (w *worker) combine(ctx context.Context, s loop.State) (stays deliver.Decis
 // judgeAgain has the gates judge the files as they are, and says what is red. judged is
 // false where they came to no verdict.
 func (w *judge) judgeAgain(ctx context.Context, c loop.Command) (red string, judged bool) {
-	defer w.dropCaches(w.place(c.Iteration, c.Attempt).CachesFolder())
-	rep, all, err := w.baseGates(ctx, c, w.gates(c))
+	defer w.dropCaches(w.attempt(c.Iteration, c.Attempt).CachesFolder())
+	rep, all, err := w.baseGates(ctx, c, w.gatesOfIteration(c))
 	switch {
 	case err != nil:
 		w.warn(err.Error())
@@ -289,7 +289,7 @@ func (d *Driver) keepDeliveries(ctx context.Context) {
 		d.setup.NoteDelivery(one)
 		switch one.Kind {
 		case deliver.Deliver:
-			d.store(ctx, d.newEvent(journal.WorkDelivered, time.Now(), one), nil, nil)
+			d.storeEvent(ctx, d.newEvent(journal.WorkDelivered, time.Now(), one), nil, nil)
 		case deliver.Nothing:
 		default:
 			byPolicy := one.Kind == deliver.Ask && len(one.Paths) == 0

@@ -29,16 +29,16 @@ import (
 //   - A reviewer is asked to change nothing, and what it changed is put back.
 //   - What fails here fails the review, and never the iteration.
 
-// review carries out one try of a review.
-func (w *worker) review(ctx context.Context, s loop.State) input {
-	c, p := s.Command, w.place(s.Command.Iteration, s.Command.Attempt)
+// performReview carries out one try of a review.
+func (w *worker) performReview(ctx context.Context, s loop.State) input {
+	c, p := s.Command, w.attempt(s.Command.Iteration, s.Command.Attempt)
 	b, known := p.ReadBegun(p.ReviewBegunFile(c.Review))
 	var res supervisor.Result
 	var err error
 	switch {
 	case known && !w.missing:
-		w.knowBase(b)
-		res, _, err = w.resume(ctx, b.Job, func(e agent.Event) { w.onEvent(ctx, e) })
+		w.adoptBase(b)
+		res, _, err = w.resumeMeteredJob(ctx, b.Job, func(e agent.Event) { w.onAgentEvent(ctx, e) })
 	case !w.awaitRoom(ctx):
 		err = errNoRoom
 	case !w.Acquire(ctx, c):
@@ -63,7 +63,7 @@ func (w *worker) review(ctx context.Context, s loop.State) input {
 		defer cancel()
 		w.unchanged(after, b, &v)
 	}
-	return input{event: w.event(loop.Event{Kind: loop.Reviewed, For: c.Seq, Review: &v})}
+	return input{event: w.stampEvent(loop.Event{Kind: loop.Reviewed, For: c.Seq, Review: &v})}
 }
 
 // beginReview prepares a try: prompt, command line, and the tree to compare with.
@@ -123,7 +123,7 @@ func (w *worker) composeReview(ctx context.Context, s loop.State, b attemptdir.B
 	if reviewer, ok := w.plan.Agents[c.Agent]; ok && reviewer.Adapter.About().Facts != nil {
 		in.Limit = int(reviewer.Adapter.About().PromptLimit)
 	}
-	if base := cmp.Or(w.workBase(), r.TreeBefore); base != "" && b.TreeBefore != "" {
+	if base := cmp.Or(w.treeBeforeWork(), r.TreeBefore); base != "" && b.TreeBefore != "" {
 		patch, cut, err := w.o.Tree.Diff(ctx, base, b.TreeBefore, maxReviewed)
 		if err != nil {
 			return prompt.Prompt{}, fmt.Errorf("cannot list the change for the review: %v", err)
@@ -176,21 +176,21 @@ func (w *worker) unchanged(ctx context.Context, b attemptdir.Begun, v *loop.Revi
 	now, err := w.o.Tree.See(ctx, w.id)
 	if err != nil {
 		w.treeWarning(ctx, fmt.Sprintf("cannot read the files after the review: %v", err))
-		withdraw(v, "the files can no longer be read")
+		withdrawApproval(v, "the files can no longer be read")
 		return
 	}
 	if now.Tree == b.TreeBefore && now.Head.Commit == b.HeadBefore {
 		return
 	}
 	w.trees.headAt = time.Time{}
-	changes, _, err := w.changes(ctx, b.TreeBefore, now.Tree)
+	changes, _, err := w.listChanges(ctx, b.TreeBefore, now.Tree)
 	if err != nil {
 		w.warn(fmt.Sprintf("cannot list what %s changed in its review: %v", v.Agent, err))
 	}
 	w.undoReview(ctx, b, v, changes)
 	wasThere := func(c gate.Change) bool { return c.Status != 'A' } // unlike the report of its tests
 	if now.Head.Commit != b.HeadBefore || err != nil || slices.ContainsFunc(changes, wasThere) {
-		withdraw(v, fmt.Sprintf("%s changed what it should review", v.Agent))
+		withdrawApproval(v, fmt.Sprintf("%s changed what it should review", v.Agent))
 	}
 }
 
@@ -207,11 +207,11 @@ func (w *worker) undoReview(ctx context.Context, b attemptdir.Begun, v *loop.Rev
 		what = v.Agent + ", which reviews and may change nothing, moved HEAD"
 	}
 	was := workspace.Seen{Tree: b.TreeBefore, Head: git.Head{Commit: b.HeadBefore, Branch: b.BranchBefore}}
-	err := w.putBack(ctx, was)
+	err := w.restoreFiles(ctx, was)
 	now, lerr := w.o.Tree.See(ctx, w.id)
 	if lerr != nil || now.Tree != was.Tree || now.Head.Commit != was.Head.Commit {
 		w.warn(fmt.Sprintf("%s, and that could not be restored: %v", what, cmp.Or(err, lerr, errOthers)))
-		withdraw(v, v.Agent+" changed files that could not be restored")
+		withdrawApproval(v, v.Agent+" changed files that could not be restored")
 		return
 	}
 	w.warn(what + "; all was restored")
@@ -220,8 +220,8 @@ func (w *worker) undoReview(ctx context.Context, b attemptdir.Begun, v *loop.Rev
 	}
 }
 
-// withdraw takes an approval back.
-func withdraw(v *loop.Review, why string) {
+// withdrawApproval takes an approval back.
+func withdrawApproval(v *loop.Review, why string) {
 	if v.Verdict == loop.Approved {
 		v.Verdict, v.Summary = loop.Undecided, why+", so its approval does not count"
 	}

@@ -37,7 +37,7 @@ func (s *session) waitsForStorage() bool { return s.plan.Policy.Kind == loop.Tas
 // when ctx ended first.
 func (s *session) awaitRoom(ctx context.Context) bool {
 	for said := false; s.waitsForStorage(); said = true {
-		why := s.short()
+		why := s.fullDisk()
 		if why == "" {
 			return true
 		}
@@ -54,14 +54,14 @@ func (s *session) awaitRoom(ctx context.Context) bool {
 // errNoRoom is that somebody asked a run to stop while it waited for room.
 var errNoRoom = errors.New("it was stopped while it waited for room on the disk")
 
-// withRoom does something again, for a task, that failed since a disk is full.
-func (s *session) withRoom(ctx context.Context, do func() error) error {
+// retryWhenDiskFull does something again, for a task, that failed since a disk is full.
+func (s *session) retryWhenDiskFull(ctx context.Context, do func() error) error {
 	for {
 		err := do()
 		if err == nil || !s.waitsForStorage() || errors.Is(err, supervisor.ErrTaken) {
 			return err
 		}
-		full := s.short() != "" || strings.Contains(err.Error(), syscall.ENOSPC.Error()) // a supervisor only says it
+		full := s.fullDisk() != "" || strings.Contains(err.Error(), syscall.ENOSPC.Error()) // a supervisor only says it
 		if !full {
 			return err
 		}
@@ -72,8 +72,8 @@ func (s *session) withRoom(ctx context.Context, do func() error) error {
 	}
 }
 
-// short names a disk that has too little room; "" is none.
-func (s *session) short() string {
+// fullDisk names a disk that has too little room; "" is none.
+func (s *session) fullDisk() string {
 	for _, dir := range []string{s.o.StateDir, s.plan.Root, s.plan.ProjectRoot()} {
 		if free, err := files.Free(dir); err == nil && free < leastRoom {
 			return files.FreeText(free, dir)
@@ -89,7 +89,7 @@ func (s *session) blameDisk(r *loop.Record, res supervisor.Result) {
 	if !byItself || !s.waitsForStorage() {
 		return
 	}
-	if why := s.short(); why != "" {
+	if why := s.fullDisk(); why != "" {
 		r.Exit.Ended, r.Exit.Why = loop.EndedDisk, why+"; the agent failed in the meantime"
 	}
 }
@@ -100,9 +100,9 @@ func (d *Driver) unsavedFirst() bool {
 	return d.recorder.Unsaved() > 0 && d.waitsForStorage() && d.state.StopAsked == loop.NoCause
 }
 
-// flushAll stores what a task came to, however long that takes, unless somebody
+// flushUntilStored stores what a task came to, however long that takes, unless somebody
 // asks it to stop.
-func (d *Driver) flushAll(ctx context.Context) {
+func (d *Driver) flushUntilStored(ctx context.Context) {
 	for d.unsavedFirst() && !d.asked && d.lost == nil && process.Sleep(ctx, roomEvery) {
 		select {
 		case <-d.stops:
@@ -110,7 +110,7 @@ func (d *Driver) flushAll(ctx context.Context) {
 		case <-d.kill:
 			return
 		default:
-			d.flush(context.WithoutCancel(ctx))
+			d.flushUnsaved(context.WithoutCancel(ctx))
 		}
 	}
 }

@@ -34,26 +34,26 @@ func StartAs(ctx context.Context, o Options, id string) (*Driver, error) {
 	if err := d.makeRunDir(); err != nil {
 		return nil, err
 	}
-	if err := d.enterNew(ctx); err != nil {
+	if err := d.fillWorkspace(ctx); err != nil {
 		_ = os.Remove(d.runDir)
 		return nil, err
 	}
 	started := loop.Event{Kind: loop.Started, Policy: &o.Plan.Policy, Learned: d.learnedTallies(ctx), Memory: o.Memory}
-	in := input{event: d.worker.event(started)}
-	s, c, err := d.step(ctx, loop.State{}, in.event)
+	in := input{event: d.worker.stampEvent(started)}
+	s, c, err := d.stepKernel(ctx, loop.State{}, in.event)
 	if err != nil {
 		_ = os.Remove(d.runDir)
 		return nil, err
 	}
 	d.setState(s)
-	if err := d.create(ctx, d.journalled(in, c, nil)); err != nil {
+	if err := d.createRun(ctx, d.journalled(in, c, nil)); err != nil {
 		_ = os.Remove(d.runDir) // empty, and of no run
 		return nil, err
 	}
 	d.saveStateFile(false)
 	d.notify(Notice{Kind: RunStarted, Command: c})
 	d.notifyOf(in, c)
-	err = d.drive(ctx)
+	err = d.driveUntilRest(ctx)
 	return d, err
 }
 
@@ -75,8 +75,8 @@ func Resume(ctx context.Context, o Options, id string, e loop.Event) (*Driver, e
 	if err != nil {
 		return nil, err
 	}
-	if err := d.takeOver(ctx, run, e); err != nil {
-		d.giveBack(ctx, run, err)
+	if err := d.takeOverStoredRun(ctx, run, e); err != nil {
+		d.releaseUnresumed(ctx, run, err)
 		return nil, err
 	}
 	if d.lost != nil {
@@ -87,9 +87,9 @@ func Resume(ctx context.Context, o Options, id string, e loop.Event) (*Driver, e
 	case d.state.Status.Active():
 		d.again = &loop.Event{Kind: loop.Resumed, Policy: e.Policy}
 	default:
-		d.apply(ctx, input{event: d.worker.event(e)})
+		d.applyEvent(ctx, input{event: d.worker.stampEvent(e)})
 	}
-	err = d.drive(ctx)
+	err = d.driveUntilRest(ctx)
 	return d, err
 }
 
@@ -124,12 +124,12 @@ func checkContinues(s loop.State, e loop.Event) error {
 	return nil
 }
 
-// tryBase runs the gates once on the files as they are, before the first agent of a
+// verifyBase runs the gates once on the files as they are, before the first agent of a
 // run. What is red already is for the first prompt. A gate that cannot run here ends the
 // run: then it returns the record of the iteration that was not begun.
 //
 // It may be stopped meanwhile: its caller looks at ctx.
-func (w *judge) tryBase(ctx context.Context, s loop.State) *loop.Record {
+func (w *judge) verifyBase(ctx context.Context, s loop.State) *loop.Record {
 	c := s.Command
 	// an agent worked, or this is known
 	if !w.plan.OnBase || len(w.plan.Gates) == 0 || s.Spent.Active > 0 || w.red != "" {
@@ -142,10 +142,10 @@ func (w *judge) tryBase(ctx context.Context, s loop.State) *loop.Record {
 	w.notify(Notice{Kind: Note, Text: "running the gates once on the files as they are, before the first agent"})
 	base := c
 	base.Iteration = 0
-	defer w.dropCaches(w.place(0, c.Attempt).CachesFolder())
+	defer w.dropCaches(w.attempt(0, c.Attempt).CachesFolder())
 	isOfTask := func(s gate.Spec) bool { return s.Origin != "" } // these are to be red, see tryChecks
-	rep, red, err := w.baseGates(ctx, base, slices.DeleteFunc(w.gates(base), isOfTask))
-	if w.plan.Box.BeganCold(w.place(0, c.Attempt).CachesFolder()) {
+	rep, red, err := w.baseGates(ctx, base, slices.DeleteFunc(w.gatesOfIteration(base), isOfTask))
+	if w.plan.Box.BeganCold(w.attempt(0, c.Attempt).CachesFolder()) {
 		w.notify(Notice{Kind: Note, Text: sandbox.ColdCaches()})
 	}
 	f := rep.Failure
@@ -197,7 +197,7 @@ func (w *judge) baseGates(ctx context.Context, c loop.Command, specs []gate.Spec
 	}
 	for from := 0; from < len(specs); {
 		rep, err := gate.Verify(ctx, specs[from:], func(ctx context.Context, n int, s gate.Spec) (gate.Exec, error) {
-			e, err := w.runGate(ctx, c, from+n, s, judged)
+			e, err := w.runSupervisedGate(ctx, c, from+n, s, judged)
 			e.Tampered = nil // nobody's work is judged
 			return e, err
 		}, time.Now)

@@ -122,7 +122,7 @@ func (h *StepContext) Do(ctx context.Context, job supervisor.Job, onEvent func(a
 	}
 	h.w.dropCaches(cachesFolder(job.Files))
 	defer h.w.dropCaches(cachesFolder(job.Files))
-	return h.w.do(ctx, job, onEvent)
+	return h.w.runMeteredJob(ctx, job, onEvent)
 }
 
 // DoAgent is Do for an agent, whose program may be away for a while.
@@ -142,7 +142,7 @@ func (h *StepContext) Abandon(ctx context.Context, job supervisor.Job) { h.w.job
 // its end if it still runs.
 func (h *StepContext) Resume(ctx context.Context, job supervisor.Job, onEvent func(agent.Event),
 ) (supervisor.Result, lanes.Fate, error) {
-	res, fate, err := h.w.resume(ctx, job, onEvent)
+	res, fate, err := h.w.resumeMeteredJob(ctx, job, onEvent)
 	if err == nil {
 		h.w.dropCaches(cachesFolder(job.Files))
 	}
@@ -256,13 +256,13 @@ func (h *StepContext) AgentEnded(ctx context.Context, name string, job superviso
 	return AgentEnd{r, message}
 }
 
-// work carries out a run command by steps.
-func (w *worker) work(ctx context.Context, s loop.State) input {
+// performSteps carries out a run command by steps.
+func (w *worker) performSteps(ctx context.Context, s loop.State) input {
 	c := s.Command
-	p := w.place(c.Iteration, c.Attempt)
+	p := w.attempt(c.Iteration, c.Attempt)
 	b, begun := p.ReadBegun(p.BegunFile())
 	if begun {
-		w.knowBase(b)
+		w.adoptBase(b)
 		b.Worked += max(0, p.LastChange().Sub(b.Since))
 		b.Since = time.Now()
 		if err := b.Write(p.BegunFile()); err != nil {
@@ -274,7 +274,7 @@ func (w *worker) work(ctx context.Context, s loop.State) input {
 		}
 		var err error
 		if b, err = w.beginWork(ctx, c, p); err != nil {
-			return w.over(c, ending.NotStarted(c, err))
+			return w.iterationEnded(c, ending.NotStarted(c, err))
 		}
 	}
 	h := &StepContext{w: w, c: c, p: p, said: map[int64]string{}}
@@ -286,7 +286,7 @@ func (w *worker) work(ctx context.Context, s loop.State) input {
 	case errors.Is(err, supervisor.ErrTaken), errors.Is(err, store.ErrNotOwner):
 		return w.takenInput()
 	case err != nil:
-		return w.over(c, ending.NotStarted(c, err))
+		return w.iterationEnded(c, ending.NotStarted(c, err))
 	}
 	r.Number, r.Attempt, r.StartedAt, r.Strategy = c.Iteration, c.Attempt, b.At, c.Strategy
 	r.Elapsed = b.Worked + time.Since(b.Since)
@@ -298,7 +298,7 @@ func (w *worker) work(ctx context.Context, s loop.State) input {
 		w.findSecrets(after, r)
 	}
 	w.verifySteps(ctx, c, r)
-	end := w.over(c, r)
+	end := w.iterationEnded(c, r)
 	end.messages = slices.Sorted(maps.Keys(h.said))
 	return end
 }
@@ -320,12 +320,12 @@ func (w *worker) verifySteps(ctx context.Context, c loop.Command, r *loop.Record
 	}
 }
 
-// refuse takes back the work of steps that a record refuses.
-func (w *worker) refuse(ctx context.Context, r *loop.Record) {
+// undoRefusedSteps takes back the work of steps that a record refuses.
+func (w *worker) undoRefusedSteps(ctx context.Context, r *loop.Record) {
 	if w.o.Work == nil || !r.SentBack() {
 		return
 	}
-	h := &StepContext{w: w, c: loop.Command{Iteration: r.Number, Attempt: r.Attempt}, p: w.place(r.Number, r.Attempt)}
+	h := &StepContext{w: w, c: loop.Command{Iteration: r.Number, Attempt: r.Attempt}, p: w.attempt(r.Number, r.Attempt)}
 	if err := w.o.Work.Refuse(context.WithoutCancel(ctx), h, r); err != nil {
 		w.warn(fmt.Sprintf("cannot undo the refused work, so its steps count as done: %v", err))
 	}
@@ -338,6 +338,6 @@ func (w *worker) beginWork(ctx context.Context, c loop.Command, p attemptdir.Fol
 		return b, err
 	}
 	w.baseSnapshot(ctx)
-	w.look(ctx, c, &b)
+	w.noteTreeBefore(ctx, c, &b)
 	return b, b.Write(p.BegunFile())
 }

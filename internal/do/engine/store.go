@@ -15,22 +15,22 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
-// settle notes where the run is worked on.
-func (d *Driver) settle() {
+// noteWorkplace notes where the run is worked on.
+func (d *Driver) noteWorkplace() {
 	if !d.o.Settles { // else the work stays where it is
 		d.setup.Host, d.setup.Place = d.owner.Host, d.plan.Root
 	}
 }
 
-// create stores the run before anything is done for it. When the database
+// createRun stores the run before anything is done for it. When the database
 // cannot be written, a procedure goes on in memory, and anything else does not
 // start.
-func (d *Driver) create(ctx context.Context, e journal.Event) error {
+func (d *Driver) createRun(ctx context.Context, e journal.Event) error {
 	d.n, e.N = 1, 1
 	d.setup.Flags, d.setup.Sandbox, d.setup.Checks = d.plan.Flags, d.plan.Sandbox, d.plan.StoredChecks()
 	d.setup.TaskBase = d.plan.BaseTree
-	d.settle()
-	row := d.row(e.At)
+	d.noteWorkplace()
+	row := d.currentRow(e.At)
 	row.Setup = storedrun.Encode(d.setup)
 	return d.recorder.Create(ctx, row, e, func(err error) bool {
 		return !errors.Is(err, store.ErrRunning) && ctx.Err() == nil && d.plan.Policy.Kind == loop.Procedure
@@ -48,12 +48,12 @@ func (d *Driver) learnedTallies(ctx context.Context) []strategy.Tally {
 	return lists.Each(list, func(one store.Learned) strategy.Tally { return one.Tally })
 }
 
-// store commits one event with the state after it. When the database cannot
+// storeEvent commits one event with the state after it. When the database cannot
 // be written the step waits in memory for the next chance.
-func (d *Driver) store(ctx context.Context, e journal.Event, r *loop.Record, end *store.Run) {
+func (d *Driver) storeEvent(ctx context.Context, e journal.Event, r *loop.Record, end *store.Run) {
 	d.n++
 	e.N = d.n
-	step := store.Step{Run: d.row(e.At), Event: e, Record: r, Taken: d.taken, Learned: d.credits}
+	step := store.Step{Run: d.currentRow(e.At), Event: e, Record: r, Taken: d.taken, Learned: d.credits}
 	if d.fresh {
 		step.Run.Setup = storedrun.Encode(d.setup)
 	}
@@ -61,14 +61,14 @@ func (d *Driver) store(ctx context.Context, e journal.Event, r *loop.Record, end
 		step.Run.EndedAt, step.Release = end.EndedAt, true
 	}
 	d.taken, d.credits, d.fresh = nil, nil, false
-	d.noteLost(d.recorder.Commit(context.WithoutCancel(ctx), step))
+	d.noteRunLost(d.recorder.Commit(context.WithoutCancel(ctx), step))
 }
 
-// flush writes what waits for the database.
-func (d *Driver) flush(ctx context.Context) { d.noteLost(d.recorder.Flush(ctx)) }
+// flushUnsaved writes what waits for the database.
+func (d *Driver) flushUnsaved(ctx context.Context) { d.noteRunLost(d.recorder.Flush(ctx)) }
 
-// noteLost keeps why the run is not this process's any more.
-func (d *Driver) noteLost(err error) {
+// noteRunLost keeps why the run is not this process's any more.
+func (d *Driver) noteRunLost(err error) {
 	switch {
 	case err == nil:
 	case errors.Is(err, store.ErrNotOwner), errors.Is(err, store.ErrRunning):
@@ -78,8 +78,8 @@ func (d *Driver) noteLost(err error) {
 	}
 }
 
-// row is the run's row for the current state.
-func (d *Driver) row(at time.Time) store.Run {
+// currentRow is the run's row for the current state.
+func (d *Driver) currentRow(at time.Time) store.Run {
 	s := d.state
 	iteration, why := s.Iteration, s.Why
 	if s.Status.Active() {

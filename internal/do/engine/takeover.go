@@ -16,10 +16,10 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
-// takeOver makes the stored run this driver's: its state, its trees, and what
+// takeOverStoredRun makes the stored run this driver's: its state, its trees, and what
 // an earlier pawl left running.
-func (d *Driver) takeOver(ctx context.Context, run store.Run, e loop.Event) error {
-	if err := d.load(ctx, run); err != nil {
+func (d *Driver) takeOverStoredRun(ctx context.Context, run store.Run, e loop.Event) error {
+	if err := d.loadRun(ctx, run); err != nil {
 		return err
 	}
 	if err := checkContinues(d.state, e); err != nil {
@@ -34,7 +34,7 @@ func (d *Driver) takeOver(ctx context.Context, run store.Run, e loop.Event) erro
 	if err := d.enterAgain(ctx); err != nil {
 		return err
 	}
-	adopted, err := d.takeUp(ctx)
+	adopted, err := d.adoptRunningJobs(ctx)
 	if err != nil {
 		return fmt.Errorf("cannot take over run %s: %v", run.ID, err)
 	}
@@ -56,7 +56,7 @@ func (d *Driver) takeOver(ctx context.Context, run store.Run, e loop.Event) erro
 		}
 		d.setState(raised)
 	}
-	d.store(ctx, d.newEvent(journal.RunResumed, time.Now(), journal.Resumed{From: run.Status, PID: d.owner.PID,
+	d.storeEvent(ctx, d.newEvent(journal.RunResumed, time.Now(), journal.Resumed{From: run.Status, PID: d.owner.PID,
 		Adopted: adopted}), nil, nil)
 	if d.lost == nil {
 		d.saveStateFile(false)
@@ -69,8 +69,8 @@ func (d *Driver) takeOver(ctx context.Context, run store.Run, e loop.Event) erro
 	return nil
 }
 
-// load restores what the run knows.
-func (d *Driver) load(ctx context.Context, run store.Run) error {
+// loadRun restores what the run knows.
+func (d *Driver) loadRun(ctx context.Context, run store.Run) error {
 	s, err := storedrun.StateOf(run)
 	if err != nil {
 		return err
@@ -100,15 +100,15 @@ func (d *Driver) load(ctx context.Context, run store.Run) error {
 	}
 	d.foreign = d.setup.Checks == nil
 	d.setup.Checks = d.plan.StoredChecks()
-	d.settle()
+	d.noteWorkplace()
 	d.setState(s)
 	d.n, d.from, d.fresh = run.N, run.Status, true
 	return nil
 }
 
-// takeUp finds what an earlier pawl left running for this run. The job that
+// adoptRunningJobs finds what an earlier pawl left running for this run. The job that
 // the run waits for goes on; anything else is ended.
-func (d *Driver) takeUp(ctx context.Context) (adopted bool, err error) {
+func (d *Driver) adoptRunningJobs(ctx context.Context) (adopted bool, err error) {
 	n, err := d.jobs.Find(ctx, func(job string) bool {
 		awaited := d.state.Status == loop.Running && job == attemptdir.JobOf(d.state.Command)
 		return d.o.Work != nil || awaited
@@ -128,7 +128,7 @@ func (d *Driver) forgetAbsence(adopted bool) {
 	}
 	worked := time.Duration(0)
 	if s.Status == loop.Running {
-		worked = max(0, d.place(s.Command.Iteration, s.Command.Attempt).LastChange().Sub(s.LastAt))
+		worked = max(0, d.attempt(s.Command.Iteration, s.Command.Attempt).LastChange().Sub(s.LastAt))
 	}
 	s.LastAt = time.Now().Add(-worked)
 	d.setState(s)
@@ -153,9 +153,9 @@ func (d *Driver) takeOldControls(ctx context.Context, by loop.EventKind) {
 	}
 }
 
-// giveBack releases a run that was taken but does not go on, with its state as
+// releaseUnresumed releases a run that was taken but does not go on, with its state as
 // it was. A run whose pawl died while it finished is finished by this.
-func (d *Driver) giveBack(ctx context.Context, run store.Run, why error) {
+func (d *Driver) releaseUnresumed(ctx context.Context, run store.Run, why error) {
 	ctx = context.WithoutCancel(ctx)
 	now := time.Now()
 	e := d.newEvent(journal.Warning, now, journal.Notice{Text: "not resumed: " + why.Error()})

@@ -31,8 +31,8 @@ import (
 // This file is about the checks of one task: those with files of their own, and sealed ones,
 // run on a copy, and none may be green before the work.
 
-// isSealed reports whether the gate of that name is a sealed check.
-func (w *judge) isSealed(name string) bool {
+// isSealedCheck reports whether the gate of that name is a sealed check.
+func (w *judge) isSealedCheck(name string) bool {
 	is := func(s gate.Spec) bool { return s.Origin == loop.Sealed && s.Name == name }
 	return slices.ContainsFunc(w.plan.Gates, is)
 }
@@ -54,16 +54,16 @@ func (w *judge) rootName() string {
 	return name
 }
 
-func (w *judge) gateJob(ctx context.Context, c loop.Command, n int, s gate.Spec) (supervisor.Result, error) {
+func (w *judge) runGateJob(ctx context.Context, c loop.Command, n int, s gate.Spec) (supervisor.Result, error) {
 	if !s.OnCopy() {
-		return w.gateIn(ctx, c, n, s, "")
+		return w.runGateInFolder(ctx, c, n, s, "")
 	}
-	copied, done, err := w.copyFor(ctx, w.place(c.Iteration, c.Attempt).CachesFolder(), s)
+	copied, done, err := w.copyForCheck(ctx, w.attempt(c.Iteration, c.Attempt).CachesFolder(), s)
 	if err != nil {
 		return supervisor.Result{}, err
 	}
 	defer done()
-	return w.gateIn(ctx, c, n, s, copied)
+	return w.runGateInFolder(ctx, c, n, s, copied)
 }
 
 // ownFiles are the files of a check, as seen from the top.
@@ -74,9 +74,9 @@ func (w *judge) ownFiles(s gate.Spec) (names []string) {
 	return names
 }
 
-// copyFor makes a copy of the files that are judged, with those of the check in their places.
+// copyForCheck makes a copy of the files that are judged, with those of the check in their places.
 // The caller calls done when the check has ended.
-func (w *judge) copyFor(ctx context.Context, scratch string, s gate.Spec) (dir string, done func(), err error) {
+func (w *judge) copyForCheck(ctx context.Context, scratch string, s gate.Spec) (dir string, done func(), err error) {
 	if w.o.Tree == nil {
 		return "", nil, fmt.Errorf("%s runs on a copy, which needs a git repository: git init", s.Name)
 	}
@@ -95,9 +95,9 @@ func (w *judge) copyFor(ctx context.Context, scratch string, s gate.Spec) (dir s
 	return dir, done, nil
 }
 
-// onCopy makes a gate judge a copy of the files: shown in their place, or else by its own path.
+// showCopyToGate makes a gate judge a copy of the files: shown in their place, or else by its own path.
 // It returns the folder that the gate runs in, and its box.
-func (w *judge) onCopy(tree string, box *sandbox.Policy) (dir string, _ *sandbox.Policy) {
+func (w *judge) showCopyToGate(tree string, box *sandbox.Policy) (dir string, _ *sandbox.Policy) {
 	top := w.judgedTop()
 	shown := top // where the box shows the files
 	var binds []sandbox.Bind
@@ -121,9 +121,9 @@ func (w *judge) onCopy(tree string, box *sandbox.Policy) (dir string, _ *sandbox
 	return w.plan.Root, &own
 }
 
-// tryFirst runs what is to be known before the first agent: the gates, and the checks of the task.
-func (w *judge) tryFirst(ctx context.Context, s loop.State) *loop.Record {
-	if r := w.tryBase(ctx, s); r != nil {
+// verifyBeforeAgents runs what is to be known before the first agent: the gates, and the checks of the task.
+func (w *judge) verifyBeforeAgents(ctx context.Context, s loop.State) *loop.Record {
+	if r := w.verifyBase(ctx, s); r != nil {
 		return r
 	}
 	return w.tryChecks(ctx, s)
@@ -147,7 +147,7 @@ func (w *judge) tryChecks(ctx context.Context, s loop.State) *loop.Record {
 	w.baseSnapshot(ctx)
 	base := c
 	base.Iteration = 0
-	scratch := w.place(0, c.Attempt).CachesFolder()
+	scratch := w.attempt(0, c.Attempt).CachesFolder()
 	w.dropCaches(scratch)
 	defer w.dropCaches(scratch)
 	err := w.readBefore(ctx)
@@ -215,14 +215,14 @@ func (w *judge) runChecksFirst(ctx context.Context, base loop.Command) (err erro
 		}
 	}
 	w.notify(Notice{Kind: Note, Text: "running the checks of the task once before the first agent"})
-	for n, s := range w.gates(base) {
+	for n, s := range w.gatesOfIteration(base) {
 		if s.Origin == "" {
 			continue
 		}
 		s.Retries = 0
 		var written []string
 		rep, err := gate.Verify(ctx, []gate.Spec{s}, func(ctx context.Context, _ int, s gate.Spec) (gate.Exec, error) {
-			e, err := w.runGate(ctx, base, n, s, judged)
+			e, err := w.runSupervisedGate(ctx, base, n, s, judged)
 			written, e.Tampered = e.Added, nil // no work is judged
 			return e, err
 		}, time.Now)
@@ -290,7 +290,7 @@ func (w *judge) tryTests(ctx context.Context, c loop.Command, r *loop.Record, sp
 // testsGreenBefore lists the tests that the work added or changed, if they are all green without the rest of it.
 func (w *judge) testsGreenBefore(ctx context.Context, c loop.Command, r *loop.Record, specs []gate.Spec,
 ) (names []string, err error) {
-	base := w.workBase()
+	base := w.treeBeforeWork()
 	if !w.triesFirst() || w.o.Tree == nil || base == "" || r.TreeAfter == "" {
 		return nil, nil
 	}
@@ -327,7 +327,7 @@ func (w *judge) testsGreenBefore(ctx context.Context, c loop.Command, r *loop.Re
 // its tests.
 func (w *judge) greenWithout(ctx context.Context, c loop.Command, base string, tests []git.Change, judges []gate.Spec,
 ) (bool, error) {
-	dir, done, err := w.copyFor(ctx, w.place(c.Iteration, c.Attempt).CachesFolder(), gate.Spec{Name: weakGate})
+	dir, done, err := w.copyForCheck(ctx, w.attempt(c.Iteration, c.Attempt).CachesFolder(), gate.Spec{Name: weakGate})
 	if err != nil {
 		return false, err
 	}
@@ -340,7 +340,7 @@ func (w *judge) greenWithout(ctx context.Context, c loop.Command, base string, t
 		judges[i].Required, judges[i].Retries = true, 0
 	}
 	rep, err := gate.Verify(ctx, judges, func(ctx context.Context, n int, s gate.Spec) (gate.Exec, error) {
-		res, err := w.gateIn(ctx, c, first+n, s, dir)
+		res, err := w.runGateInFolder(ctx, c, first+n, s, dir)
 		return ending.GateExec(res), err
 	}, time.Now)
 	return rep.Passed(), err

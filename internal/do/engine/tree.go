@@ -51,33 +51,33 @@ func (w *treeWatch) baseSnapshot(ctx context.Context) {
 			"files are not watched", err))
 		return
 	}
-	w.skipped(snap.Skipped)
+	w.warnOfSkipped(snap.Skipped)
 	w.trees.base, w.trees.head, w.trees.headAt = snap.Tree, snap, time.Now()
-	w.beyond(ctx) // those of a first look are what later ones are compared with
+	w.protectedOutsideGit(ctx) // those of a first look are what later ones are compared with
 }
 
-// workBase returns the tree that the work is compared with: that before the task's first run, or else before
+// treeBeforeWork returns the tree that the work is compared with: that before the task's first run, or else before
 // this one, with what the person did since. "" is not known.
-func (w *treeWatch) workBase() string {
+func (w *treeWatch) treeBeforeWork() string {
 	return cmp.Or(delivery.WorkBase(w.o.Private), w.plan.BaseTree, w.trees.base)
 }
 
-// knowBase takes over what an attempt began with, where nothing better is known.
-func (w *treeWatch) knowBase(b attemptdir.Begun) {
+// adoptBase takes over what an attempt began with, where nothing better is known.
+func (w *treeWatch) adoptBase(b attemptdir.Begun) {
 	w.trees.base = cmp.Or(w.trees.base, b.TreeBefore)
 	w.trees.tried = true
 }
 
-// do carries out a job.
-func (w *limitedJobs) do(ctx context.Context, job supervisor.Job, onEvent func(agent.Event),
+// runMeteredJob carries out a job.
+func (w *limitedJobs) runMeteredJob(ctx context.Context, job supervisor.Job, onEvent func(agent.Event),
 ) (supervisor.Result, error) {
 	res, err := w.jobs.Do(ctx, job, onEvent)
 	w.Spend(job, &res)
 	return res, err
 }
 
-// resume is that of the session.
-func (w *limitedJobs) resume(ctx context.Context, job supervisor.Job, onEvent func(agent.Event),
+// resumeMeteredJob is that of the session.
+func (w *limitedJobs) resumeMeteredJob(ctx context.Context, job supervisor.Job, onEvent func(agent.Event),
 ) (supervisor.Result, lanes.Fate, error) {
 	res, fate, err := w.jobs.Resume(ctx, job, onEvent, w.warn)
 	w.Spend(job, &res)
@@ -113,13 +113,13 @@ func (d *Driver) restoreTrees(ctx context.Context) {
 	}
 	t.tried = t.tried || d.state.Iteration > 0
 	if len(snaps) == 0 && t.tried && d.o.BaseTree != "" {
-		d.arrive(ctx)
+		d.adoptForeignTrees(ctx)
 	}
 }
 
-// arrive takes over the trees of a run that was on another machine: its snapshots
+// adoptForeignTrees takes over the trees of a run that was on another machine: its snapshots
 // stay there, and the clone here is pawl's own work.
-func (d *Driver) arrive(ctx context.Context) {
+func (d *Driver) adoptForeignTrees(ctx context.Context) {
 	t := &d.worker.trees
 	if _, _, err := d.o.Tree.Changes(ctx, t.base, d.o.BaseTree); t.base == "" || err != nil {
 		t.base = d.o.BaseTree
@@ -143,10 +143,10 @@ const maxChanged = 1000
 // have worked in it.
 const freshFor = 500 * time.Millisecond
 
-// look notes the tree before an attempt. A tree that gates or a person changed
+// noteTreeBefore notes the tree before an attempt. A tree that gates or a person changed
 // since the last snapshot is seen anew, so that only the agent's own changes
 // count as its progress.
-func (w *treeWatch) look(ctx context.Context, c loop.Command, b *attemptdir.Begun) {
+func (w *treeWatch) noteTreeBefore(ctx context.Context, c loop.Command, b *attemptdir.Begun) {
 	if w.o.Tree == nil {
 		return
 	}
@@ -195,20 +195,20 @@ func (w *treeWatch) snapshot(ctx context.Context, s loop.State, r *loop.Record, 
 		return
 	}
 	w.trees.blind = false
-	w.skipped(snap.Skipped)
+	w.warnOfSkipped(snap.Skipped)
 	w.trees.head, w.trees.headAt = snap, time.Now()
 	r.Snapshot, r.TreeAfter = snap.Commit, snap.Tree
 	w.findHidden(ctx)
-	w.prune(ctx, s, r.Number)
+	w.pruneSnapshots(ctx, s, r.Number)
 	if b.TreeBefore == "" {
 		return
 	}
 	r.TreeKnown, r.TreeBefore = true, b.TreeBefore
 	if r.TreeBefore != r.TreeAfter {
-		w.changed(ctx, r)
+		w.recordChanges(ctx, r)
 	}
 	mayEnd := r.Number == s.Limit || r.Signal.Kind == signal.Complete || r.Steps != nil
-	if base := w.workBase(); mayEnd && base != "" {
+	if base := w.treeBeforeWork(); mayEnd && base != "" {
 		if stat, err := w.o.Tree.DiffStat(ctx, base, r.TreeAfter); err == nil { // it is only shown
 			r.Size = &loop.Size{Files: stat.Files, Added: stat.Added, Deleted: stat.Deleted}
 		}
@@ -222,8 +222,8 @@ func (w *treeWatch) snapshot(ctx context.Context, s loop.State, r *loop.Record, 
 	}
 }
 
-// beyond are the protected files that no snapshot has, and whether they were changed.
-func (w *treeWatch) beyond(ctx context.Context) map[string]bool {
+// protectedOutsideGit are the protected files that no snapshot has, and whether they were changed.
+func (w *treeWatch) protectedOutsideGit(ctx context.Context) map[string]bool {
 	rules := w.plan.Protect
 	if len(rules.Patterns) == 0 {
 		return nil
@@ -242,7 +242,7 @@ func (w *treeWatch) findHidden(ctx context.Context) {
 	if w.trees.unread, err = w.o.Tree.Unread(ctx, w.id); err != nil {
 		w.trees.unseen = err
 	}
-	for name, changed := range w.beyond(ctx) {
+	for name, changed := range w.protectedOutsideGit(ctx) {
 		if changed {
 			w.trees.unread = append(w.trees.unread, name)
 		}
@@ -267,8 +267,8 @@ const (
 	pruneEvery = 10 // iterations
 )
 
-// prune drops snapshots between the first and the last ones.
-func (w *treeWatch) prune(ctx context.Context, s loop.State, number int) {
+// pruneSnapshots drops snapshots between the first and the last ones.
+func (w *treeWatch) pruneSnapshots(ctx context.Context, s loop.State, number int) {
 	if number <= keptLast || number%pruneEvery != 0 {
 		return
 	}
@@ -281,8 +281,8 @@ func (w *treeWatch) prune(ctx context.Context, s loop.State, number int) {
 	}
 }
 
-func (w *treeWatch) changed(ctx context.Context, r *loop.Record) {
-	changes, more, err := w.changes(ctx, r.TreeBefore, r.TreeAfter)
+func (w *treeWatch) recordChanges(ctx context.Context, r *loop.Record) {
+	changes, more, err := w.listChanges(ctx, r.TreeBefore, r.TreeAfter)
 	if err != nil {
 		w.warn(fmt.Sprintf("cannot list what iteration %d changed: %v", r.Number, err))
 		return
@@ -295,8 +295,8 @@ func (w *treeWatch) changed(ctx context.Context, r *loop.Record) {
 	r.Files = append(r.Files, lists.Each(changes, func(c gate.Change) string { return c.Path })...)
 }
 
-// changes lists how two trees differ; more says that the list is cut.
-func (w *treeWatch) changes(ctx context.Context, from, to string) (all []gate.Change, more bool, err error) {
+// listChanges lists how two trees differ; more says that the list is cut.
+func (w *treeWatch) listChanges(ctx context.Context, from, to string) (all []gate.Change, more bool, err error) {
 	list, more, err := w.o.Tree.Changes(ctx, from, to)
 	if err != nil {
 		return nil, false, err
@@ -306,8 +306,8 @@ func (w *treeWatch) changes(ctx context.Context, from, to string) (all []gate.Ch
 	}), more, nil
 }
 
-// skipped says once what snapshots leave alone.
-func (w *treeWatch) skipped(paths []string) {
+// warnOfSkipped says once what snapshots leave alone.
+func (w *treeWatch) warnOfSkipped(paths []string) {
 	if len(paths) == 0 || w.trees.saidSkipped {
 		return
 	}
@@ -316,9 +316,9 @@ func (w *treeWatch) skipped(paths []string) {
 		fault.Numbered(len(paths), "path"), paths[0]))
 }
 
-// rewind puts the tree back to the best snapshot, if nothing changed since the agent's
+// rewindToBest puts the tree back to the best snapshot, if nothing changed since the agent's
 // end.
-func (w *treeWatch) rewind(ctx context.Context, c loop.Command) {
+func (w *treeWatch) rewindToBest(ctx context.Context, c loop.Command) {
 	if w.o.Tree == nil {
 		return
 	}

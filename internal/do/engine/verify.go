@@ -44,9 +44,9 @@ func (s *session) runsGates(r *loop.Record) bool {
 	return claimed || r.Exit.Code == 0
 }
 
-// verify runs the gates and looks for tampering; what is red becomes the
+// verifyAttempt runs the gates and looks for tampering; what is red becomes the
 // record's failure. An iteration whose gates were cut short passes nothing.
-func (w *judge) verify(ctx context.Context, c loop.Command, r *loop.Record) {
+func (w *judge) verifyAttempt(ctx context.Context, c loop.Command, r *loop.Record) {
 	r.Verified = true
 	if len(w.plan.Gates) > 0 && !w.runGates(ctx, c, r) {
 		r.Verified = false
@@ -61,7 +61,7 @@ func (w *judge) verify(ctx context.Context, c loop.Command, r *loop.Record) {
 	}
 	after, cancel := w.o.after(w.hard)
 	defer cancel()
-	v := w.differs(after, w.tamperBase(), r.TreeAfter)
+	v := w.changedProtectedPaths(after, w.tamperBase(), r.TreeAfter)
 	if len(v) == 0 {
 		return
 	}
@@ -74,7 +74,7 @@ func (w *judge) runGates(ctx context.Context, c loop.Command, r *loop.Record) bo
 	// The work of a task has the queue for its landing.
 	landing := w.plan.Kind != string(loop.Task) && r.Signal.Kind == signal.Complete
 	specs := w.affectedGates(ctx, w.gatesFor(c, landing), r.TreeAfter)
-	scratch := w.place(c.Iteration, c.Attempt).CachesFolder()
+	scratch := w.attempt(c.Iteration, c.Attempt).CachesFolder()
 	w.dropCaches(scratch)
 	defer w.dropCaches(scratch)
 	var judged workspace.Seen
@@ -83,7 +83,7 @@ func (w *judge) runGates(ctx context.Context, c loop.Command, r *loop.Record) bo
 			Head: git.Head{Commit: head.Head, Branch: head.Branch}}
 	}
 	rep, err := gate.Verify(ctx, specs, func(ctx context.Context, n int, s gate.Spec) (gate.Exec, error) {
-		return w.runGate(ctx, c, n, s, judged)
+		return w.runSupervisedGate(ctx, c, n, s, judged)
 	}, time.Now)
 	r.Gates, r.Score = rep.Gates, rep.Score
 	r.Tampered = append(r.Tampered, lists.Each(rep.Tampered, func(v gate.Violation) string { return v.Path })...)
@@ -96,7 +96,7 @@ func (w *judge) runGates(ctx context.Context, c loop.Command, r *loop.Record) bo
 	for n := range r.Gates {
 		g := &r.Gates[n]
 		g.Before = w.howBefore(specs[n])
-		w.keepEvidence(r, g.Name, w.place(c.Iteration, c.Attempt).ShownFolder(n))
+		w.keepEvidence(r, g.Name, w.attempt(c.Iteration, c.Attempt).ShownFolder(n))
 	}
 	switch {
 	case err != nil:
@@ -117,7 +117,7 @@ func (w *judge) runGates(ctx context.Context, c loop.Command, r *loop.Record) bo
 		w.judgeAlone(ctx, c)
 		w.tryTests(ctx, c, r, specs)
 	}
-	if red := rep.Failure; red != nil && red.Step != "" && w.isSealed(red.Step) {
+	if red := rep.Failure; red != nil && red.Step != "" && w.isSealedCheck(red.Step) {
 		r.Failure = red // nothing of its output goes to the agent
 	} else if red != nil {
 		out := w.redOutput(c, rep)
@@ -131,8 +131,8 @@ func (w *judge) runGates(ctx context.Context, c loop.Command, r *loop.Record) bo
 	return true
 }
 
-// putBack makes the files, and what is checked out, what they were.
-func (w *judge) putBack(ctx context.Context, was workspace.Seen) error {
+// restoreFiles makes the files, and what is checked out, what they were.
+func (w *judge) restoreFiles(ctx context.Context, was workspace.Seen) error {
 	err := w.o.Tree.PutBack(ctx, w.id, was)
 	if err != nil {
 		err = fmt.Errorf("the files could not be restored: %w", err)
@@ -152,7 +152,7 @@ func (w *judge) affectedGates(ctx context.Context, specs []gate.Spec, after stri
 	})
 }
 
-func (w *judge) gates(c loop.Command) []gate.Spec { return w.gatesFor(c, false) }
+func (w *judge) gatesOfIteration(c loop.Command) []gate.Spec { return w.gatesFor(c, false) }
 
 // gatesFor lists the gates that the iteration's strategy runs, with the time that it gives them. Where
 // the work is to land, those for landing are among them.
@@ -178,20 +178,20 @@ func (w *judge) gatesFor(c loop.Command, landing bool) []gate.Spec {
 // gateTimeout bounds a gate that says nothing of its own.
 const gateTimeout = 5 * time.Minute
 
-// runGate runs one gate as a supervised job, so that nothing it starts outlives
+// runSupervisedGate runs one gate as a supervised job, so that nothing it starts outlives
 // it. A gate whose supervisor was killed runs once more: it is not the gate
 // that failed, and nothing was paid for it.
-func (w *judge) runGate(ctx context.Context, c loop.Command, n int, s gate.Spec, judged workspace.Seen,
+func (w *judge) runSupervisedGate(ctx context.Context, c loop.Command, n int, s gate.Spec, judged workspace.Seen,
 ) (gate.Exec, error) {
 	w.notify(Notice{Kind: GateStarted, Gate: loop.Gate{Name: s.Name, Required: s.Required, Origin: s.Origin}})
 	begun := time.Now()
 	defer time.AfterFunc(gate.Slow, func() { w.notify(Notice{Kind: Note, Text: gate.SlowText(s, begun)}) }).Stop()
-	res, err := w.gateJob(ctx, c, n, s)
+	res, err := w.runGateJob(ctx, c, n, s)
 	if err == nil && lanes.WasLost(res) && ctx.Err() == nil {
 		w.warn(fmt.Sprintf("the supervisor was killed during gate %s; the gate runs again", s.Name))
-		w.dropCaches(w.place(c.Iteration, c.Attempt).CachesFolder())
+		w.dropCaches(w.attempt(c.Iteration, c.Attempt).CachesFolder())
 		if err = w.afterGate(ctx, judged, &gate.Exec{}); err == nil {
-			res, err = w.gateJob(ctx, c, n, s)
+			res, err = w.runGateJob(ctx, c, n, s)
 		}
 	}
 	e := ending.GateExec(res)
@@ -201,7 +201,7 @@ func (w *judge) runGate(ctx context.Context, c loop.Command, n int, s gate.Spec,
 	}
 	e.Green = greenfiles.LastOutput(w.o.StateDir, s.Command, e)
 	if w.plan.Box != nil && e.Status() != loop.GatePassed { // it ran in it
-		box, _ := w.guarded(ctx, w.plan.Box.Gates, w.place(c.Iteration, c.Attempt).CachesFolder(), w.judgedTop())
+		box, _ := w.protectedBox(ctx, w.plan.Box.Gates, w.attempt(c.Iteration, c.Attempt).CachesFolder(), w.judgedTop())
 		e.Explain = func(a *failure.Analysis) { box.ExplainGate(a, e.Output, res.Unreached) }
 	}
 	w.notify(Notice{Kind: GateEnded, Gate: loop.Gate{Name: s.Name, Required: s.Required, Status: e.Status(),
@@ -209,10 +209,10 @@ func (w *judge) runGate(ctx context.Context, c loop.Command, n int, s gate.Spec,
 	return e, nil
 }
 
-// gateIn runs a gate on the files as they are, or on a copy of them.
-func (w *judge) gateIn(ctx context.Context, c loop.Command, n int, s gate.Spec, copied string,
+// runGateInFolder runs a gate on the files as they are, or on a copy of them.
+func (w *judge) runGateInFolder(ctx context.Context, c loop.Command, n int, s gate.Spec, copied string,
 ) (supervisor.Result, error) {
-	p := w.place(c.Iteration, c.Attempt)
+	p := w.attempt(c.Iteration, c.Attempt)
 	if err := os.MkdirAll(p.Dir, 0o700); err != nil { // an agent may have deleted it
 		return supervisor.Result{}, fmt.Errorf("cannot make the folder of the iteration: %v", err)
 	}
@@ -220,10 +220,10 @@ func (w *judge) gateIn(ctx context.Context, c loop.Command, n int, s gate.Spec, 
 	dir, from := w.plan.Root, w.judgedTop()
 	if copied != "" {
 		from = copied
-		dir, box = w.onCopy(copied, box)
+		dir, box = w.showCopyToGate(copied, box)
 	}
 	if box != nil {
-		safe, err := w.guarded(ctx, *box, p.CachesFolder(), from, w.ownFiles(s)...)
+		safe, err := w.protectedBox(ctx, *box, p.CachesFolder(), from, w.ownFiles(s)...)
 		if err != nil {
 			return supervisor.Result{}, err
 		}
@@ -240,7 +240,7 @@ func (w *judge) gateIn(ctx context.Context, c loop.Command, n int, s gate.Spec, 
 			return supervisor.Result{}, err
 		}
 	}
-	return w.do(ctx, supervisor.Job{
+	return w.runMeteredJob(ctx, supervisor.Job{
 		ID:    fmt.Sprintf("%s/gate/%d/%d", attemptdir.JobID(c), n+1, time.Now().UnixNano()),
 		Files: p.GateFiles(n), Args: []string{"sh", "-c", s.Command},
 		Dir: dir, Env: w.childEnvironment(w.plan.Environ, c.Iteration, caches, shows, nil), Merge: true,
@@ -253,7 +253,7 @@ const maxRedOutput = 1 << 20
 
 // redOutput is the end of what the red gate printed.
 func (w *judge) redOutput(c loop.Command, rep gate.Report) string {
-	p := w.place(c.Iteration, c.Attempt)
+	p := w.attempt(c.Iteration, c.Attempt)
 	for i, g := range rep.Gates {
 		if g.Required && g.Status != loop.GatePassed && g.Status != loop.GateNotRun {
 			return spool.ReadEnd(p.GateFiles(i)+".out", maxRedOutput)
@@ -262,9 +262,9 @@ func (w *judge) redOutput(c loop.Command, rep gate.Report) string {
 	return ""
 }
 
-// differs lists the protected paths that are not in the tree now as they were
+// changedProtectedPaths lists the protected paths that are not in the tree now as they were
 // in a base. What cannot be compared does not pass.
-func (w *judge) differs(ctx context.Context, base, tree string) (found []gate.Violation) {
+func (w *judge) changedProtectedPaths(ctx context.Context, base, tree string) (found []gate.Violation) {
 	t := &w.trees
 	if w.o.Tree == nil || base == "" {
 		return nil
@@ -276,7 +276,7 @@ func (w *judge) differs(ctx context.Context, base, tree string) (found []gate.Vi
 	if tree == base && len(t.hidden)+len(t.unread) == 0 {
 		return found
 	}
-	changes, more, err := w.changes(ctx, base, tree)
+	changes, more, err := w.listChanges(ctx, base, tree)
 	if err != nil {
 		w.warn(fmt.Sprintf("cannot look for tampering: %v", err))
 		return append(found, gate.Violation{Path: ".", Why: "the changes of the run could not be listed"})
@@ -369,7 +369,7 @@ func (w *judge) afterGate(ctx context.Context, judged workspace.Seen, e *gate.Ex
 	}
 	e.Tampered = gate.Tampered(all, w.protected())
 	if len(changes) > 0 || now.Head != judged.Head {
-		err = w.putBack(ctx, judged)
+		err = w.restoreFiles(ctx, judged)
 	}
 	if t := &w.trees; err == nil && judged.Tree == t.head.Tree {
 		t.headAt = time.Now()
@@ -411,7 +411,7 @@ func (h *StepContext) Tampered(ctx context.Context, before *Watched) (paths []st
 	defer cancel()
 	now, _ := w.o.Tree.See(ctx, w.id) // without a tree it cannot be read
 	w.findHidden(ctx)
-	found := w.differs(ctx, before.Tree, now.Tree)
+	found := w.changedProtectedPaths(ctx, before.Tree, now.Tree)
 	if len(found) == 0 {
 		return nil, nil
 	}

@@ -28,7 +28,7 @@ func (c *Client) About(ctx context.Context) (Repository, error) {
 		Merges *bool `json:"allow_merge_commits"` // Gitea's
 		Squash bool  `json:"allow_squash_merge"`
 	}
-	if err := c.getInto(ctx, c.repoPath(""), &r); err != nil {
+	if err := c.getDecoded(ctx, c.repoPath(""), &r); err != nil {
 		return Repository{}, err
 	}
 	method := "rebase"
@@ -46,7 +46,7 @@ func (c *Client) User(ctx context.Context) (string, error) {
 	var u struct {
 		Login string `json:"login"`
 	}
-	err := c.getInto(ctx, "/user", &u)
+	err := c.getDecoded(ctx, "/user", &u)
 	return u.Login, err
 }
 
@@ -122,15 +122,15 @@ var known = map[string]string{"github.com": GitHub, "codeberg.org": Gitea, "gite
 func FromRemote(remote string) Where {
 	u, err := url.Parse(remote)
 	if host, path, ok := strings.Cut(remote, ":"); ok && !strings.Contains(remote, "://") {
-		_, host = cutLast(host, "@")
+		_, host = cutAtLast(host, "@")
 		u, err = &url.URL{Host: host, Path: path}, nil
 	}
 	if err != nil || u.Host == "" {
 		return Where{}
 	}
 	var w Where
-	before, name := cutLast(strings.TrimSuffix(strings.Trim(u.Path, "/"), ".git"), "/")
-	if _, owner := cutLast(before, "/"); owner != "" && name != "" {
+	before, name := cutAtLast(strings.TrimSuffix(strings.Trim(u.Path, "/"), ".git"), "/")
+	if _, owner := cutAtLast(before, "/"); owner != "" && name != "" {
 		w.Repository = owner + "/" + name
 	}
 	if host := u.Hostname(); known[host] != "" {
@@ -145,7 +145,7 @@ func Name(remote string) string {
 	u, err := url.Parse(remote)
 	host, path, short := strings.Cut(remote, ":")
 	if short && !strings.Contains(remote, "://") && !strings.Contains(host, "/") {
-		_, host = cutLast(host, "@")
+		_, host = cutAtLast(host, "@")
 		u, err = &url.URL{Host: host, Path: path}, nil
 	}
 	if err != nil {
@@ -158,8 +158,8 @@ func Name(remote string) string {
 	return strings.ToLower(u.Hostname() + "/" + strings.Trim(path, "/"))
 }
 
-// cutLast cuts a text at the last place of sep; before is empty without one.
-func cutLast(text, sep string) (before, after string) {
+// cutAtLast cuts a text at the last place of sep; before is empty without one.
+func cutAtLast(text, sep string) (before, after string) {
 	i := strings.LastIndex(text, sep)
 	if i < 0 {
 		return "", text

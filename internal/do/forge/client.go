@@ -62,7 +62,7 @@ func New(w Where, token string) *Client {
 // Close ends the connections that are idle.
 func (c *Client) Close() { c.web.CloseIdleConnections() }
 
-func (c *Client) isGitea() bool { return c.Kind == Gitea }
+func (c *Client) speaksGitea() bool { return c.Kind == Gitea }
 
 // followRedirect follows a renamed repository, but never to another host, which would
 // get the token, and never with what was to be written.
@@ -80,9 +80,9 @@ func (c *Client) repoPath(format string, args ...any) string {
 	return "/repos/" + c.Repository + fmt.Sprintf(format, args...)
 }
 
-// getInto reads one thing. The same answer as before costs the forge nothing, where
+// getDecoded reads one thing. The same answer as before costs the forge nothing, where
 // it knows ETags.
-func (c *Client) getInto(ctx context.Context, path string, into any) error {
+func (c *Client) getDecoded(ctx context.Context, path string, into any) error {
 	a, err := c.callOnce(ctx, http.MethodGet, c.apiAddress()+path, nil)
 	if err == nil {
 		err = c.decodeAnswer(a, into)
@@ -90,9 +90,9 @@ func (c *Client) getInto(ctx context.Context, path string, into any) error {
 	return err
 }
 
-// listAll reads the pages of a list, [pageLimit] at most. Where a page has more than pawl
+// listAllPages reads the pages of a list, [pageLimit] at most. Where a page has more than pawl
 // reads, since issues are large, it asks for smaller ones.
-func listAll[T any](ctx context.Context, c *Client, path string, query url.Values) (all []T, err error) {
+func listAllPages[T any](ctx context.Context, c *Client, path string, query url.Values) (all []T, err error) {
 	for _, size := range []string{pageSize, "10", "2"} {
 		all, err = listPages[T](ctx, c, path, query, size)
 		if !errors.Is(err, errLarge) {
@@ -105,7 +105,7 @@ func listAll[T any](ctx context.Context, c *Client, path string, query url.Value
 // sizeWord is the parameter of a page's size. What a forge does not know it may know tomorrow,
 // as something else.
 func (c *Client) sizeWord() string {
-	if c.isGitea() {
+	if c.speaksGitea() {
 		return "limit"
 	}
 	return "per_page"
@@ -226,7 +226,7 @@ func (c *Client) callOnce(ctx context.Context, method, address string, body []by
 		c.keepAnswer(method, address, a)
 		return a, nil
 	}
-	return a, c.errorOf(res, a)
+	return a, c.errorOfAnswer(res, a)
 }
 
 // setHeaders gives a call its headers.
@@ -235,7 +235,7 @@ func (c *Client) setHeaders(r *http.Request, method, etag string, body bool) {
 	h.Set("User-Agent", "pawl")
 	h.Set("Accept", "application/json")
 	scheme := "token "
-	if !c.isGitea() {
+	if !c.speaksGitea() {
 		scheme = "Bearer "
 		h.Set("Accept", "application/vnd.github+json")
 		h.Set("X-GitHub-Api-Version", "2022-11-28")
@@ -303,11 +303,11 @@ func (c *Client) laterError(format string, args ...any) error {
 	return &LaterError{Why: report.Line(c.URL+": "+fmt.Sprintf(format, args...), whyLimit)}
 }
 
-// errorOf reads an answer that is not what was asked for. A forge that wants to
+// errorOfAnswer reads an answer that is not what was asked for. A forge that wants to
 // be left alone is, by all calls of this client.
-func (c *Client) errorOf(res *http.Response, a answer) error {
+func (c *Client) errorOfAnswer(res *http.Response, a answer) error {
 	status := res.StatusCode
-	said := saidBy(a)
+	said := messageOfAnswer(a)
 	if wait, limited := c.limitedFor(status, a, said); limited {
 		e := &LaterError{Until: c.now().Add(wait)}
 		at := e.Until.Local().Format("15:04:05")
@@ -329,13 +329,13 @@ func (c *Client) errorOf(res *http.Response, a answer) error {
 	case status == http.StatusNotFound:
 		why += "; it does not exist, or the token may not see it"
 	case status >= 300 && status < 400:
-		why += "; " + whereLed(res)
+		why += "; " + redirectTarget(res)
 	}
 	return &Error{Status: status, Why: report.Line(why, whyLimit)}
 }
 
-// whereLed names the target of a redirect that is not followed; see [Client.followRedirect].
-func whereLed(res *http.Response) string {
+// redirectTarget names the target of a redirect that is not followed; see [Client.followRedirect].
+func redirectTarget(res *http.Response) string {
 	to, err := res.Location()
 	if err != nil {
 		return "it leads nowhere"
@@ -372,8 +372,8 @@ func (c *Client) limitedFor(status int, a answer, said string) (time.Duration, b
 	return min(max(wait, time.Second), restLimit), true
 }
 
-// saidBy is the message in an answer, in one line.
-func saidBy(a answer) string {
+// messageOfAnswer is the message in an answer, in one line.
+func messageOfAnswer(a answer) string {
 	var m struct {
 		Message string `json:"message"`
 		Errors  []any  `json:"errors"`

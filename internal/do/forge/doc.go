@@ -4,5 +4,5 @@
 // written by strangers: it is bounded, and is data. It decides nothing, and
 // tries nothing again: a [*LaterError] says when that makes sense.
 //
-// The two kinds differ in few places. Each of these asks [Client.isGitea].
+// The two kinds differ in few places. Each of these asks [Client.speaksGitea].
 package forge

@@ -79,7 +79,7 @@ func (p *pull) asRequest() Request {
 // Request is one pull request.
 func (c *Client) Request(ctx context.Context, number int64) (Request, error) {
 	var p pull
-	err := c.getInto(ctx, c.repoPath("/pulls/%d", number), &p)
+	err := c.getDecoded(ctx, c.repoPath("/pulls/%d", number), &p)
 	if err == nil && p.Number != number {
 		err = c.laterError("it answers with another pull request than the one asked for")
 	}
@@ -90,11 +90,11 @@ func (c *Client) Request(ctx context.Context, number int64) (Request, error) {
 // them, at the price of one call.
 func (c *Client) Recent(ctx context.Context) (map[int64]Request, error) {
 	sort := "sort=updated&direction=desc&per_page=" + pageSize
-	if c.isGitea() {
+	if c.speaksGitea() {
 		sort = "sort=recentupdate&limit=" + pageSize
 	}
 	var pulls []pull
-	if err := c.getInto(ctx, c.repoPath("/pulls?state=open&%s", sort), &pulls); err != nil {
+	if err := c.getDecoded(ctx, c.repoPath("/pulls?state=open&%s", sort), &pulls); err != nil {
 		return nil, err
 	}
 	recent := lists.ToMap(pulls, func(p pull) (int64, Request) { return p.Number, p.asRequest() })
@@ -103,12 +103,12 @@ func (c *Client) Recent(ctx context.Context) (map[int64]Request, error) {
 
 // Find is the open pull request of a branch; found is false when there is none.
 func (c *Client) Find(ctx context.Context, d Draft) (r Request, found bool, err error) {
-	owner, branch := cutLast(d.Branch, ":")
+	owner, branch := cutAtLast(d.Branch, ":")
 	if owner == "" {
 		owner, _, _ = strings.Cut(c.Repository, "/")
 	}
 	// Gitea knows neither head nor base here, and lists all.
-	pulls, err := listAll[pull](ctx, c, c.repoPath("/pulls"),
+	pulls, err := listAllPages[pull](ctx, c, c.repoPath("/pulls"),
 		url.Values{"state": {"open"}, "head": {owner + ":" + branch}, "base": {d.Base}})
 	if err != nil {
 		return Request{}, false, err
@@ -152,7 +152,7 @@ func (c *Client) Merge(ctx context.Context, number int64, head string) (why stri
 		return "", err
 	}
 	method, what := http.MethodPut, map[string]string{"merge_method": repo.Method, "sha": head}
-	if c.isGitea() {
+	if c.speaksGitea() {
 		method, what = http.MethodPost, map[string]string{"Do": repo.Method, "head_commit_id": head}
 	}
 	err = c.sendJSON(ctx, method, c.repoPath("/pulls/%d/merge", number), what, nil)
@@ -181,7 +181,7 @@ const (
 // Enqueue finds the place of a pull request in the merge queue. One whose head is a commit is
 // put there, if put is set. Of Gitea, and of a GitHub that knows no queue, there is none.
 func (c *Client) Enqueue(ctx context.Context, number int64, head string, put bool) (p Place, err error) {
-	if c.isGitea() {
+	if c.speaksGitea() {
 		return p, nil
 	}
 	type entry struct {
@@ -263,8 +263,8 @@ const (
 	Red     CheckState = "red"
 )
 
-// stateOf reads the words of both kinds.
-func stateOf(word string) CheckState {
+// stateOfCheck reads the words of both kinds.
+func stateOfCheck(word string) CheckState {
 	switch word {
 	case "success", "neutral", "skipped", "warning":
 		return Green
@@ -285,16 +285,16 @@ func (c *Client) Checks(ctx context.Context, commit string) ([]Check, error) {
 			URL         string `json:"target_url"`
 		} `json:"statuses"`
 	}
-	if err := c.getInto(ctx, c.repoPath("/commits/%s/status?%s=100", commit, c.sizeWord()), &all); err != nil {
+	if err := c.getDecoded(ctx, c.repoPath("/commits/%s/status?%s=100", commit, c.sizeWord()), &all); err != nil {
 		return nil, err
 	}
 	var checks []Check
 	for _, s := range all.Statuses {
-		state := stateOf(s.State + s.Status)
+		state := stateOfCheck(s.State + s.Status)
 		text := strings.TrimSpace(s.Description + " " + s.URL)
 		checks = append(checks, Check{Name: s.Context, State: state, Text: text})
 	}
-	if c.isGitea() {
+	if c.speaksGitea() {
 		return checks, nil
 	}
 	for page := 1; page <= pageLimit; page++ {
@@ -327,14 +327,14 @@ func (c *Client) checkRuns(ctx context.Context, commit string, page int) ([]Chec
 		} `json:"check_runs"`
 	}
 	path := c.repoPath("/commits/%s/check-runs?per_page=%d&page=%d", commit, runsPage, page)
-	if err := c.getInto(ctx, path, &runs); err != nil {
+	if err := c.getDecoded(ctx, path, &runs); err != nil {
 		return nil, err
 	}
 	var checks []Check
 	for _, r := range runs.Runs {
 		k := Check{Name: r.Name, State: Pending, Text: r.URL}
 		if r.Status == "completed" {
-			k.State = stateOf(r.Conclusion)
+			k.State = stateOfCheck(r.Conclusion)
 		}
 		if r.App.Slug == "github-actions" {
 			k.job = r.ID

@@ -67,19 +67,19 @@ func (c *Client) Remarks(ctx context.Context, number int64, known map[string]boo
 	var all []Remark
 	add := func(kind string, list []comment) {
 		for i := range list {
-			r := list[i].asRemark(kind, c.isGitea())
+			r := list[i].asRemark(kind, c.speaksGitea())
 			if r.May && strings.TrimSpace(r.Body) != "" && !strings.Contains(r.Body, Mark) && !known[r.Key] {
 				all = append(all, r)
 			}
 		}
 	}
-	reviews, err := listAll[comment](ctx, c, c.repoPath("/pulls/%d/reviews", number), url.Values{})
+	reviews, err := listAllPages[comment](ctx, c, c.repoPath("/pulls/%d/reviews", number), url.Values{})
 	if err != nil {
 		return nil, err
 	}
 	add("review", reviews)
 	lines := []string{c.repoPath("/pulls/%d/comments", number)}
-	if c.isGitea() { // which lists them by review
+	if c.speaksGitea() { // which lists them by review
 		lines = nil
 		for _, r := range reviews {
 			if r.Count > 0 {
@@ -88,7 +88,7 @@ func (c *Client) Remarks(ctx context.Context, number int64, known map[string]boo
 		}
 	}
 	for _, path := range append(lines, c.repoPath("/issues/%d/comments", number)) {
-		list, err := listAll[comment](ctx, c, path, url.Values{})
+		list, err := listAllPages[comment](ctx, c, path, url.Values{})
 		if err != nil {
 			return nil, err
 		}
@@ -110,7 +110,7 @@ func (c *Client) WritersOf(ctx context.Context, said []Remark) (map[string]bool,
 		logins, standing[m.Author] = append(logins, m.Author), m.May
 	}
 	may, err := c.Writers(ctx, logins)
-	if !c.isGitea() && Is(err, http.StatusForbidden) {
+	if !c.speaksGitea() && Is(err, http.StatusForbidden) {
 		return standing, nil
 	}
 	return may, err
@@ -120,8 +120,8 @@ func (c *Client) WritersOf(ctx context.Context, said []Remark) (map[string]bool,
 func (c *Client) Writers(ctx context.Context, logins []string) (map[string]bool, error) {
 	may := map[string]bool{}
 	// Only administrators may read a permission there, but all may read to whom work can be assigned.
-	if c.isGitea() && len(logins) > 0 {
-		people, err := listAll[struct {
+	if c.speaksGitea() && len(logins) > 0 {
+		people, err := listAllPages[struct {
 			Login string `json:"login"`
 		}](ctx, c, c.repoPath("/assignees"), url.Values{})
 		for _, p := range people {
@@ -136,7 +136,7 @@ func (c *Client) Writers(ctx context.Context, logins []string) (map[string]bool,
 		var p struct {
 			Permission string `json:"permission"`
 		}
-		err := c.getInto(ctx, c.repoPath("/collaborators/%s/permission", url.PathEscape(login)), &p)
+		err := c.getDecoded(ctx, c.repoPath("/collaborators/%s/permission", url.PathEscape(login)), &p)
 		if err != nil && !Is(err, NotFound) {
 			return nil, err
 		}
@@ -214,7 +214,7 @@ type filed struct {
 	Pull   any    `json:"pull_request"` // for which a forge has issues too
 }
 
-func (f *filed) asIssue() Issue {
+func (f *filed) toIssue() Issue {
 	i := Issue{Number: f.Number, URL: f.URL, Title: f.Title, Body: f.Body, Author: f.Author.Login, Said: f.Said,
 		Open: f.State == "open", Updated: f.Update}
 	for _, l := range f.Labels {
@@ -226,14 +226,14 @@ func (f *filed) asIssue() Issue {
 // Issues are the open issues with a label, the oldest first.
 func (c *Client) Issues(ctx context.Context, label string) ([]Issue, error) {
 	query := url.Values{"state": {"open"}, "labels": {label}}
-	if c.isGitea() {
+	if c.speaksGitea() {
 		query.Set("type", "issues") // at GitHub that is the name of a kind of issue
 	}
-	all, err := listAll[filed](ctx, c, c.repoPath("/issues"), query)
+	all, err := listAllPages[filed](ctx, c, c.repoPath("/issues"), query)
 	var issues []Issue
 	for _, f := range all {
 		// Gitea lists all for a label that it does not know.
-		if i := f.asIssue(); i.Number > 0 && i.Open && f.Pull == nil && i.HasLabel(label) {
+		if i := f.toIssue(); i.Number > 0 && i.Open && f.Pull == nil && i.HasLabel(label) {
 			issues = append(issues, i)
 		}
 	}
@@ -246,11 +246,11 @@ func (c *Client) Issues(ctx context.Context, label string) ([]Issue, error) {
 // [NotFound].
 func (c *Client) Issue(ctx context.Context, number int64) (Issue, error) {
 	var f filed
-	err := c.getInto(ctx, c.repoPath("/issues/%d", number), &f)
+	err := c.getDecoded(ctx, c.repoPath("/issues/%d", number), &f)
 	if isSame := err != nil || f.Number == number; !isSame || Is(err, http.StatusGone) {
 		err = &Error{Status: NotFound, Why: "the issue is elsewhere now"}
 	}
-	return f.asIssue(), err
+	return f.toIssue(), err
 }
 
 // Talk are the comments of an issue since a time in the forge's words, "" for
@@ -260,10 +260,10 @@ func (c *Client) Talk(ctx context.Context, number int64, since string) ([]Remark
 	if since != "" {
 		query.Set("since", since)
 	}
-	said, err := listAll[comment](ctx, c, c.repoPath("/issues/%d/comments", number), query)
+	said, err := listAllPages[comment](ctx, c, c.repoPath("/issues/%d/comments", number), query)
 	all := make([]Remark, 0, len(said))
 	for i := range said {
-		all = append(all, said[i].asRemark("", c.isGitea()))
+		all = append(all, said[i].asRemark("", c.speaksGitea()))
 	}
 	slices.SortFunc(all, func(a, b Remark) int { return cmp.Compare(a.ID, b.ID) })
 	return all, err

@@ -118,7 +118,7 @@ func Verify(ctx context.Context, specs []Spec, run Run, now func() time.Time) (R
 		return r, nil
 	}
 	for i, s := range specs {
-		r.Gates[i] = s.newGate()
+		r.Gates[i] = s.newGateRecord()
 	}
 	var failed error
 	var added []string
@@ -131,7 +131,7 @@ func Verify(ctx context.Context, specs []Spec, run Run, now func() time.Time) (R
 			r.Gates[i].Note, r.Gates[i].Required = s.skip, false
 			continue
 		}
-		e, tries, err := runAgain(ctx, i, s, run, now)
+		e, tries, err := runUntilJudged(ctx, i, s, run, now)
 		if err != nil {
 			r.Gates[i].Status, r.Gates[i].Note = loop.GateError, err.Error()
 			failed = fmt.Errorf("cannot run gate %s: %w", s.labelOf(), err)
@@ -148,7 +148,7 @@ func Verify(ctx context.Context, specs []Spec, run Run, now func() time.Time) (R
 				s.labelOf(), tries))
 		}
 	}
-	r.Score = scoreOf(r.Gates)
+	r.Score = meanScoreOf(r.Gates)
 	r.Summary = cmp.Or(r.Summary, r.summaryText())
 	return r, failed
 }
@@ -211,7 +211,7 @@ func (r *Report) failTampered(gate string, all []Violation) bool {
 // Judge judges one command that ended as a gate, by itself: how often it was tried is
 // not known, nor whether it changed protected files.
 func Judge(s Spec, e Exec) loop.Gate {
-	g := s.newGate()
+	g := s.newGateRecord()
 	judgeGate(&g, s, e)
 	return g
 }
@@ -230,7 +230,7 @@ func judgeGate(g *loop.Gate, s Spec, e Exec) (failure.Tests, bool) {
 	case g.Status == loop.GateError:
 		g.Note = e.NotStarted
 	case g.Status == loop.GateTimedOut:
-		g.Note = "timed out after " + limitOf(s, e).String()
+		g.Note = "timed out after " + timeLimit(s, e).String()
 	case g.Status == loop.GateFailed && e.ExitCode == 0 && e.Signal == "":
 		g.Note = "the gate changed " + deliver.Some(e.Changed) + ", which it judges"
 	case mustTest && known && g.Total == 0:
@@ -244,7 +244,7 @@ func judgeGate(g *loop.Gate, s Spec, e Exec) (failure.Tests, bool) {
 	return tests, known
 }
 
-func limitOf(s Spec, e Exec) time.Duration {
+func timeLimit(s Spec, e Exec) time.Duration {
 	if s.Timeout > 0 {
 		return s.Timeout
 	}
@@ -264,7 +264,7 @@ func analyseRed(g *loop.Gate, s Spec, e Exec, now time.Time) failure.Analysis {
 		e.Explain(&a)
 	}
 	if g.Status == loop.GateTimedOut && strings.HasSuffix(a.Summary, "ended at its time limit") {
-		a.Summary = fmt.Sprintf("timeout: gate %s reached its limit of %s", s.labelOf(), loop.Duration(limitOf(s, e)))
+		a.Summary = fmt.Sprintf("timeout: gate %s reached its limit of %s", s.labelOf(), loop.Duration(timeLimit(s, e)))
 	}
 	if len(e.Changed) > 0 && g.Note != "" {
 		return changedFailure(s, e, a, g.Note)
@@ -297,11 +297,11 @@ func changedFailure(s Spec, e Exec, a failure.Analysis, note string) failure.Ana
 	return a
 }
 
-// scoreOf is the mean over the gates that were judged, in per mille, rounded
+// meanScoreOf is the mean over the gates that were judged, in per mille, rounded
 // down: of a test gate with known counts the share of tests that passed, of
 // any other 1000 or 0. A test gate that is red although all its tests passed
 // counts 0. -1 when nothing was judged.
-func scoreOf(gates []loop.Gate) int {
+func meanScoreOf(gates []loop.Gate) int {
 	sum, n := 0, 0
 	for _, g := range gates {
 		if g.Status == loop.GateNotRun {
@@ -335,11 +335,11 @@ func summaryLine(g *loop.Gate, a failure.Analysis, tests failure.Tests, known bo
 	case known && tests.Failed > 0 && a.Class != failure.Permission: // what has to be allowed comes first
 		why = fmt.Sprintf("%d of %d failed%s", tests.Failed, g.Total, failingNames(tests.Items))
 	}
-	return oneLine(g.Name + ": " + why)
+	return shortenToSummary(g.Name + ": " + why)
 }
 
-// oneLine is a text as a summary.
-func oneLine(s string) string {
+// shortenToSummary is a text as a summary.
+func shortenToSummary(s string) string {
 	return fault.Cut(strings.Join(strings.Fields(s), " "), maxSummary-len("…"))
 }
 
@@ -447,19 +447,19 @@ const Retries = 2
 
 const firstWait = time.Second // doubles twice with each
 
-// runAgain runs a command until it could judge, and says how often it ran.
-func runAgain(ctx context.Context, i int, s Spec, run Run, now func() time.Time) (e Exec, tries int, err error) {
+// runUntilJudged runs a command until it could judge, and says how often it ran.
+func runUntilJudged(ctx context.Context, i int, s Spec, run Run, now func() time.Time) (e Exec, tries int, err error) {
 	for wait := firstWait; ; wait *= 4 {
 		e, err = run(ctx, i, s)
 		tries++
-		if err != nil || tries > s.Retries || !isShaky(s, e, now()) || !process.Sleep(ctx, wait) {
+		if err != nil || tries > s.Retries || !couldNotJudge(s, e, now()) || !process.Sleep(ctx, wait) {
 			return e, tries, err
 		}
 	}
 }
 
-// isShaky reports whether the gate is required, and could not judge.
-func isShaky(s Spec, e Exec, now time.Time) bool {
+// couldNotJudge reports whether the gate is required, and could not judge.
+func couldNotJudge(s Spec, e Exec, now time.Time) bool {
 	ended := e.Stopped || e.TimedOut || e.NotStarted != "" || len(e.Tampered) > 0
 	if !s.Required || ended {
 		return false

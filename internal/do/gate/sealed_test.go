@@ -22,7 +22,7 @@ func TestOneBitOfASealedCheck(t *testing.T) {
 		"changed itself": {Changed: []string{"81"}},
 	} {
 		var r Report
-		r.Gates = []loop.Gate{s.newGate()}
+		r.Gates = []loop.Gate{s.newGateRecord()}
 		if r.takeResult(0, s, e, time.Now()) || r.Failure == nil {
 			t.Fatalf("%s: green", name)
 		}
@@ -38,7 +38,7 @@ func TestOneBitOfASealedCheck(t *testing.T) {
 		}
 	}
 	var r Report
-	r.Gates = []loop.Gate{s.newGate()}
+	r.Gates = []loop.Gate{s.newGateRecord()}
 	if r.takeResult(0, s, Exec{NotStarted: "no room on the disk"}, time.Now()) || r.Gates[0].Note == "" {
 		t.Errorf("what did not start is not the agent's to repair: %+v", r)
 	}

@@ -62,7 +62,7 @@ func Tampered(changes []Change, rules Protect) []Violation {
 			}
 		}
 		if ok {
-			if why := whyRefused(c, rules.New || rules.isNamed(c.Path)); why != "" {
+			if why := whyRefused(c, rules.New || rules.isProtectedByName(c.Path)); why != "" {
 				why = fmt.Sprintf("%s, but it is protected by %q", why, pattern)
 				if pattern == c.Path && path.Base(pattern) == repository {
 					why += ": git could take a folder of this name for a repository, and run its commands"
@@ -102,7 +102,7 @@ func whyRefused(c Change, refuseNew bool) string {
 // new files are refused upper and lower case do not differ, as for some file systems.
 func (p Protect) newFinder() func(path string) (pattern string, ok bool) {
 	return func(path string) (string, bool) {
-		if p.isNamed(path) {
+		if p.isProtectedByName(path) {
 			return path, !slices.Contains(p.Allow, path)
 		}
 		if p.isLifted(path) {
@@ -160,8 +160,8 @@ func (p Protect) Covers(dir string, names []string) []string {
 	return out
 }
 
-// isNamed reports whether a path is protected by its name, and not by a pattern.
-func (p Protect) isNamed(name string) bool {
+// isProtectedByName reports whether a path is protected by its name, and not by a pattern.
+func (p Protect) isProtectedByName(name string) bool {
 	base := path.Base(name)
 	return base == configuration || base == repository || slices.Contains(p.Files, name)
 }
@@ -191,7 +191,7 @@ func TamperingFailure(v []Violation) failure.Analysis {
 	if len(v) == 1 {
 		what = "a protected file was changed: "
 	}
-	a.Summary = oneLine(what + strings.Join(paths, ", ") + " (" + v[0].Why + ")")
+	a.Summary = shortenToSummary(what + strings.Join(paths, ", ") + " (" + v[0].Why + ")")
 	a.Fingerprint = failure.Fingerprint(a, paths...)
 	return a
 }

@@ -63,7 +63,7 @@ func (s Spec) Mark() string {
 	return fmt.Sprintf("%s %x", s.Name, sum[:4])
 }
 
-func (s Spec) newGate() loop.Gate {
+func (s Spec) newGateRecord() loop.Gate {
 	return loop.Gate{
 		Name: s.labelOf(), Required: s.Required, Status: loop.GateNotRun, Total: -1,
 		Origin: s.Origin, Criterion: s.Criterion,
@@ -87,12 +87,12 @@ func sealedFailure(s Spec, g *loop.Gate, red failure.Analysis) (failure.Analysis
 	}
 	a := failure.Analysis{
 		Class: failure.TestFailure, Kind: red.Kind, Transient: red.Transient, Severity: failure.Medium,
-		Step: s.labelOf(), Summary: oneLine("this does not hold yet: " + what),
+		Step: s.labelOf(), Summary: shortenToSummary("this does not hold yet: " + what),
 	}
 	a.Items = []failure.Item{{Message: "This does not hold yet: " + what + ". The check that shows it is sealed: " +
 		"nothing more is told of it. Do what the task asks for, in general and not for examples alone."}}
 	a.Fingerprint = failure.Fingerprint(a, s.labelOf())
-	return a, oneLine(s.labelOf() + ": " + a.Summary)
+	return a, shortenToSummary(s.labelOf() + ": " + a.Summary)
 }
 
 var (
@@ -130,7 +130,7 @@ func LayFiles(dir string, list map[string]string) (paths []string, back func() e
 			if i < len(name) && !isFolder {
 				continue
 			}
-			again, rerr := takeAway(top, name[:i], isFolder)
+			again, rerr := removeForNow(top, name[:i], isFolder)
 			if err = errors.Join(err, rerr); again != nil {
 				undo = append(undo, again)
 			}
@@ -148,9 +148,9 @@ func LayFiles(dir string, list map[string]string) (paths []string, back func() e
 	return paths, back, nil
 }
 
-// takeAway removes what is at a name, unless it is a folder that is wanted there. again puts
+// removeForNow removes what is at a name, unless it is a folder that is wanted there. again puts
 // back what was there; nil when nothing has to be.
-func takeAway(top *os.Root, name string, folder bool) (again func() error, err error) {
+func removeForNow(top *os.Root, name string, folder bool) (again func() error, err error) {
 	info, err := top.Lstat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

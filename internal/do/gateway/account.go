@@ -96,9 +96,9 @@ func (a *account) admitCall(ctx context.Context, q question, asked int64) (*flig
 // findRoom is a call that is let in, a limit that stands against it, or nothing: those in
 // flight have to land first.
 func (a *account) findRoom(q question, asked int64) (*flight, *over) {
-	f := &flight{model: q.model, tier: q.serviceTier(), asked: asked, works: q.isWork()}
+	f := &flight{model: q.model, tier: q.serviceTier(), asked: asked, works: q.isAgentStep()}
 	f.input = a.likelyInput(q.model, asked)
-	if _, known := a.priceOf(f, &reading{}, usage{}); a.limits.Priced && !known {
+	if _, known := a.priceOfCall(f, &reading{}, usage{}); a.limits.Priced && !known {
 		return nil, &over{loop.EndedPrice, agent.NoPrice(f.model, f.tier)}
 	}
 	cost, tokens := a.totalsNow()
@@ -115,7 +115,7 @@ func (a *account) findRoom(q question, asked int64) (*flight, *over) {
 	if !a.fitsBeside(f, cost, tokens) {
 		return nil, nil
 	}
-	f.setMost(a, q)
+	f.setMostUse(a, q)
 	if over := a.reserveDay(f, loop.Use{Cost: f.cost, Tokens: f.used, Calls: 1}); over != nil {
 		return nil, over
 	}
@@ -123,11 +123,11 @@ func (a *account) findRoom(q question, asked int64) (*flight, *over) {
 	return f, nil
 }
 
-// setMost sets the most that a call may use: what is not seen of it, such as thoughts, is in it.
-func (f *flight) setMost(a *account, q question) {
+// setMostUse sets the most that a call may use: what is not seen of it, such as thoughts, is in it.
+func (f *flight) setMostUse(a *account, q question) {
 	longest := f.input
 	longest.Output = cmp.Or(q.mostTokens(), unsaid)
-	f.mostCost, _ = a.priceOf(f, &reading{}, longest)
+	f.mostCost, _ = a.priceOfCall(f, &reading{}, longest)
 	f.mostUsed = longest.Tokens()
 }
 
@@ -158,14 +158,14 @@ func (a *account) reserveDay(f *flight, more loop.Use) *over {
 	}
 	f.reserved = f.reserved.Plus(more)
 	if limit, used := a.limits.Day.Over(today.Minus(more), more); limit != "" {
-		a.bookUse(f, loop.Use{})
+		a.bookActualUse(f, loop.Use{})
 		return &over{loop.EndedDay, limit + " has no room for this call: " + used}
 	}
 	return nil
 }
 
-// bookUse books what a call did use in place of what was reserved.
-func (a *account) bookUse(f *flight, did loop.Use) {
+// bookActualUse books what a call did use in place of what was reserved.
+func (a *account) bookActualUse(f *flight, did loop.Use) {
 	if a.spend != nil && did != f.reserved {
 		_, _ = a.spend(did.Minus(f.reserved)) // the call is over, even if this cannot be stored
 	}
@@ -208,7 +208,7 @@ func (a *account) leastCost(q question, input usage) loop.MicroUSD {
 	if !q.stream {
 		input.Output = q.mostTokens()
 	}
-	cost, _ := a.priceOf(&flight{model: q.model, tier: q.serviceTier()}, &reading{}, input)
+	cost, _ := a.priceOfCall(&flight{model: q.model, tier: q.serviceTier()}, &reading{}, input)
 	return cost
 }
 
@@ -224,13 +224,13 @@ func (a *account) totalsNow() (cost loop.MicroUSD, tokens int64) {
 
 const passedWhile = "%s was passed in the middle of an answer, which was cut"
 
-// goesOn takes how far a call has come. It returns the limit that is passed, if
+// checkProgress takes how far a call has come. It returns the limit that is passed, if
 // one is: then the call has to be cut.
-func (a *account) goesOn(f *flight, r *reading) *over {
+func (a *account) checkProgress(f *flight, r *reading) *over {
 	u := r.estimatedUsage(f.input)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	f.cost, _ = a.priceOf(f, r, u)
+	f.cost, _ = a.priceOfCall(f, r, u)
 	f.used = u.Tokens()
 	cost, tokens := a.totalsNow()
 	if l := a.limits.Cost; l > 0 && cost > l {
@@ -266,15 +266,15 @@ type used struct {
 	priced bool
 }
 
-// landCall takes the end of a call that was answered.
-func (a *account) landCall(f *flight, r *reading) used {
-	u := used{model: f.modelOf(r), usage: r.estimatedUsage(f.input)}
+// bookAnsweredCall takes the end of a call that was answered.
+func (a *account) bookAnsweredCall(f *flight, r *reading) used {
+	u := used{model: f.answeringModel(r), usage: r.estimatedUsage(f.input)}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.endFlight(f)
-	cost, priced := a.priceOf(f, r, u.usage)
+	cost, priced := a.priceOfCall(f, r, u.usage)
 	a.cost += cost
-	a.bookUse(f, loop.Use{Cost: cost, Tokens: u.usage.Tokens(), Calls: f.calls})
+	a.bookActualUse(f, loop.Use{Cost: cost, Tokens: u.usage.Tokens(), Calls: f.calls})
 	a.unpriced = a.unpriced || !priced
 	a.tokens += u.usage.Tokens()
 	m := a.models[u.model]
@@ -293,7 +293,7 @@ func (a *account) dropCall(f *flight) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.endFlight(f)
-	a.bookUse(f, loop.Use{Calls: f.calls})
+	a.bookActualUse(f, loop.Use{Calls: f.calls})
 }
 
 // endFlight takes a call out of those in flight; others may have waited for it.
@@ -303,13 +303,13 @@ func (a *account) endFlight(f *flight) {
 	a.landed = make(chan struct{})
 }
 
-// modelOf is the model that answered, or else the one that was asked.
-func (f *flight) modelOf(r *reading) string { return cmp.Or(r.model, f.model) }
+// answeringModel is the model that answered, or else the one that was asked.
+func (f *flight) answeringModel(r *reading) string { return cmp.Or(r.model, f.model) }
 
-// priceOf a call that used u; false when that is not all, or not known. What is kept for an
+// priceOfCall a call that used u; false when that is not all, or not known. What is kept for an
 // hour in Anthropic's cache costs twice the input.
-func (a *account) priceOf(f *flight, r *reading, u usage) (loop.MicroUSD, bool) {
-	p, known := a.prices.Of(f.modelOf(r))
+func (a *account) priceOfCall(f *flight, r *reading, u usage) (loop.MicroUSD, bool) {
+	p, known := a.prices.Of(f.answeringModel(r))
 	if !known { // a server may have a name of its own for what it was asked for
 		p, known = a.prices.Of(f.model)
 	}

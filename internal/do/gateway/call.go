@@ -34,7 +34,7 @@ type call struct {
 
 // passOther serves what is no model call: once, uncounted.
 func (c *call) passOther(w http.ResponseWriter) {
-	resp, err := c.sendTo(c.request.Context(), c.via.endpointNow())
+	resp, err := c.sendToEndpoint(c.request.Context(), c.via.endpointNow())
 	if err != nil {
 		writeRefusal(w, c.via.dialect, http.StatusBadGateway, "pawl's gateway cannot reach the provider: "+err.Error())
 		return
@@ -73,7 +73,7 @@ func (c *call) serveCall(w http.ResponseWriter) {
 	}
 	c.g.account.dropCall(flight)
 	var t *trouble
-	if errors.As(err, &t) && c.question.isWork() { // what the program says of it later has no time
+	if errors.As(err, &t) && c.question.isAgentStep() { // what the program says of it later has no time
 		c.g.keepFlaw(&t.err, len(c.question.tools))
 	}
 	switch {
@@ -127,7 +127,7 @@ func (c *call) askProvider() (*http.Response, error) {
 			return nil, over
 		}
 		to := c.via.endpointNow()
-		resp, err := c.sendTo(ctx, to)
+		resp, err := c.sendToEndpoint(ctx, to)
 		if ctx.Err() != nil {
 			return nil, errSent
 		}
@@ -140,7 +140,7 @@ func (c *call) askProvider() (*http.Response, error) {
 			c.g.account.takeTryBack(c.flight)
 			calls = 0
 		}
-		wait := t.nextWait(try, held)
+		wait := t.waitBeforeRetry(try, held)
 		heard := t.err
 		if t.lasts && c.via.leaveEndpoint(to) {
 			c.g.emitEvent(agent.Event{Kind: agent.Retry, Attempt: try, Calls: calls, Error: &heard})
@@ -188,8 +188,8 @@ func (c *call) troubleOf(resp *http.Response, err error) *trouble {
 	return refusedBy(resp, text, time.Now())
 }
 
-// sendTo asks an endpoint of the provider once, with its key.
-func (c *call) sendTo(ctx context.Context, to *agent.Route) (*http.Response, error) {
+// sendToEndpoint asks an endpoint of the provider once, with its key.
+func (c *call) sendToEndpoint(ctx context.Context, to *agent.Route) (*http.Response, error) {
 	target := to.Base + c.path
 	query := url.Values{}
 	for name, values := range c.request.URL.Query() {
@@ -287,7 +287,7 @@ func (c *call) copyAnswer(w http.ResponseWriter, resp *http.Response) {
 				c.landAnswer()
 				return
 			}
-			if over := c.g.account.goesOn(c.flight, &c.reading); over != nil && streams {
+			if over := c.g.account.checkProgress(c.flight, &c.reading); over != nil && streams {
 				c.cutAnswer(w, over)
 				return
 			}
@@ -324,7 +324,7 @@ func (c *call) cutAnswer(w http.ResponseWriter, over *over) {
 // landAnswer counts the call, and reports a flaw of its answer.
 func (c *call) landAnswer() {
 	r := &c.reading
-	u := c.g.account.landCall(c.flight, r)
+	u := c.g.account.bookAnsweredCall(c.flight, r)
 	seen := agent.Event{Kind: agent.UsageSeen, Calls: 1, Model: u.model, Usage: u.usage.Usage}
 	if u.priced {
 		seen.Cost = u.total
@@ -336,8 +336,8 @@ func (c *call) landAnswer() {
 	if left && !r.done {
 		return // the agent did not wait for the end
 	}
-	flaw := r.flawOf(c.question.isWork())
-	if c.question.isWork() {
+	flaw := r.flawInAnswer(c.question.isAgentStep())
+	if c.question.isAgentStep() {
 		c.g.keepFlaw(flaw, len(c.question.tools))
 	}
 	if flaw != nil {

@@ -130,7 +130,7 @@ func (w *fetchWalk) walkField(at []string) error {
 	err := w.in.Decode(&value)
 	isFetch := isOption || isGoogles
 	if isOff := slices.Contains([]string{"", "null", "false", "[]"}, string(value)); isFetch && !isOff {
-		w.note(name, string(value))
+		w.noteFirst(name, string(value))
 	}
 	return err
 }
@@ -150,7 +150,7 @@ func (w *fetchWalk) judgeText(at []string, value json.Token) {
 	isRemote := name == "type" && isOfTool(at) && !fetchPatterns().localTools.MatchString(text)
 	isSearcher := name == "model" && len(at) == 1 && fetchPatterns().fetchModel.MatchString(strings.ToLower(text))
 	if isAddress || isOpened || isRemote || isSearcher {
-		w.note(name, text)
+		w.noteFirst(name, text)
 	}
 }
 
@@ -159,7 +159,7 @@ func isOfTool(at []string) bool {
 	return strings.HasSuffix(strings.TrimSuffix(strings.Join(at[:len(at)-1], "/"), "/"), "tools")
 }
 
-func (w *fetchWalk) note(name, value string) {
+func (w *fetchWalk) noteFirst(name, value string) {
 	if w.found == "" {
 		w.found = fmt.Sprintf("%s: %.100q", name, value)
 	}

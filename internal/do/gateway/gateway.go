@@ -201,7 +201,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeRefusal(w, dialects()[agent.OpenAI], http.StatusNotFound, "pawl's gateway has no provider of this name")
 		return
 	}
-	if subtle.ConstantTimeCompare([]byte(tokenOf(r)), []byte(g.config.Token)) != 1 {
+	if subtle.ConstantTimeCompare([]byte(tokenOfRequest(r)), []byte(g.config.Token)) != 1 {
 		const why = "pawl's gateway does not know this key: it serves the run's own agent only"
 		writeRefusal(w, via.dialect, http.StatusUnauthorized, why)
 		return

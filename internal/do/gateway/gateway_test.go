@@ -1099,7 +1099,7 @@ func FuzzReaders(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		for _, of := range []func() reader{newMessages, newChat, newResponses, newGenerate} {
+		for _, of := range []func() reader{newMessages, newChatReader, newResponses, newGenerate} {
 			var a, b reading
 			of().readWhole(body, &a)
 			var l lines
@@ -1113,7 +1113,7 @@ func FuzzReaders(f *testing.F) {
 				if r.said < 0 || r.calls < 0 || min(u.Input, u.Output, u.CacheRead, u.CacheWrite, u.writtenHour, u.CacheWrite-u.writtenHour) < 0 {
 					t.Errorf("%+v counts as %+v", r, u)
 				}
-				_ = r.flawOf(true)
+				_ = r.flawInAnswer(true)
 			}
 		}
 	})

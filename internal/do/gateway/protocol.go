@@ -33,11 +33,11 @@ type endpoint struct {
 	reader func() reader  // nil for what is no model call
 }
 
-func post(path string, r func() reader) endpoint {
+func postEndpoint(path string, r func() reader) endpoint {
 	return endpoint{http.MethodPost, regexp.MustCompile("^" + path + "$"), r}
 }
 
-func get(path string) endpoint {
+func getEndpoint(path string) endpoint {
 	return endpoint{http.MethodGet, regexp.MustCompile("^" + path + "$"), nil}
 }
 
@@ -48,17 +48,18 @@ const name = `[A-Za-z0-9][\w.:@-]*(/[A-Za-z0-9][\w.:@-]*)?`
 var dialects = sync.OnceValue(func() map[agent.Protocol]dialect {
 	return map[agent.Protocol]dialect{
 		agent.Anthropic: {
-			calls:   []endpoint{post(`/v1/messages`, newMessages)},
-			others:  []endpoint{post(`/v1/messages/count_tokens`, nil), get(`/v1/models`), get(`/v1/models/` + name)},
+			calls: []endpoint{postEndpoint(`/v1/messages`, newMessages)},
+			others: []endpoint{postEndpoint(`/v1/messages/count_tokens`, nil), getEndpoint(`/v1/models`),
+				getEndpoint(`/v1/models/` + name)},
 			headers: []string{"Anthropic-Version", "Anthropic-Beta", "Anthropic-Dangerous-Direct-Browser-Access"},
 			refusal: `{"type":"error","error":{"type":"invalid_request_error","message":%[2]s}}`,
 		},
 		agent.OpenAI: {
 			calls: []endpoint{
-				post(`(/v1)?/responses`, newResponses), post(`(/v1)?/responses/compact`, newResponses),
-				post(`(/v1)?/chat/completions`, newChat),
+				postEndpoint(`(/v1)?/responses`, newResponses), postEndpoint(`(/v1)?/responses/compact`, newResponses),
+				postEndpoint(`(/v1)?/chat/completions`, newChatReader),
 			},
-			others: []endpoint{get(`(/v1)?/models`), get(`(/v1)?/models/` + name)},
+			others: []endpoint{getEndpoint(`(/v1)?/models`), getEndpoint(`(/v1)?/models/` + name)},
 			headers: []string{
 				"Openai-Beta", "Session_id", "Session-Id", "Conversation_id", "Thread-Id", "Originator",
 				"Http-Referer", "X-Title",
@@ -66,11 +67,11 @@ var dialects = sync.OnceValue(func() map[agent.Protocol]dialect {
 			refusal: `{"error":{"type":"invalid_request_error","code":"%[1]d","param":null,"message":%[2]s}}`,
 		},
 		agent.Gemini: {
-			calls: []endpoint{post(`/v1(alpha|beta)?/models/`+name+`:(generateContent|streamGenerateContent)`,
+			calls: []endpoint{postEndpoint(`/v1(alpha|beta)?/models/`+name+`:(generateContent|streamGenerateContent)`,
 				newGenerate)},
 			others: []endpoint{
-				post(`/v1(alpha|beta)?/models/`+name+`:countTokens`, nil),
-				get(`/v1(alpha|beta)?/models`), get(`/v1(alpha|beta)?/models/` + name),
+				postEndpoint(`/v1(alpha|beta)?/models/`+name+`:countTokens`, nil),
+				getEndpoint(`/v1(alpha|beta)?/models`), getEndpoint(`/v1(alpha|beta)?/models/` + name),
 			},
 			headers: []string{"X-Goog-Api-Client"},
 			refusal: `{"error":{"code":%[1]d,"status":"INVALID_ARGUMENT","message":%[2]s}}`,
@@ -129,8 +130,8 @@ func isListed(key string, list []string) bool {
 	})
 }
 
-// tokenOf a request: sent in place of a key, in the field that its protocol has for it.
-func tokenOf(r *http.Request) string {
+// tokenOfRequest a request: sent in place of a key, in the field that its protocol has for it.
+func tokenOfRequest(r *http.Request) string {
 	for _, header := range []string{"X-Api-Key", "X-Goog-Api-Key"} {
 		if v := r.Header.Get(header); v != "" {
 			return v
@@ -215,9 +216,9 @@ func readObject(object []byte) (fields map[string]json.RawMessage, twice string)
 	return fields, twice
 }
 
-// isWork reports whether the call is a step of the agent's work, as it offers tools. The others
+// isAgentStep reports whether the call is a step of the agent's work, as it offers tools. The others
 // name the session, or ask whether all is done.
-func (q question) isWork() bool { return len(q.tools) > len("[]") }
+func (q question) isAgentStep() bool { return len(q.tools) > len("[]") }
 
 // serviceTier is how fast the answer shall be; "" is not said. Anthropic's service_tier
 // asks for nothing that costs more.
@@ -278,9 +279,9 @@ func eventData(line []byte) []byte {
 // Those for other answers that are none have the names of their classes.
 const BrokenStream = "stream_broken"
 
-// flawOf an answer that has ended; nil is none. Only a
+// flawInAnswer an answer that has ended; nil is none. Only a
 // step of the agent's work has to say something.
-func (r *reading) flawOf(works bool) *failure.APIError {
+func (r *reading) flawInAnswer(works bool) *failure.APIError {
 	flaw := func(kind failure.Class, message string) *failure.APIError {
 		return &failure.APIError{Type: string(kind), Message: message}
 	}

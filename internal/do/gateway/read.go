@@ -83,9 +83,9 @@ type problem struct {
 	ResetsIn int64 `json:"resets_in_seconds"`
 }
 
-// isDaily reports whether a quota of Gemini's is used up for the day. The wait that it names is
+// isDailyQuota reports whether a quota of Gemini's is used up for the day. The wait that it names is
 // of the limit for a minute then.
-func (p *problem) isDaily() bool {
+func (p *problem) isDailyQuota() bool {
 	for _, d := range p.Details {
 		for _, v := range d.Violations {
 			if strings.Contains(v.Quota, "PerDay") {
@@ -96,8 +96,8 @@ func (p *problem) isDaily() bool {
 	return false
 }
 
-// mainWord is the most telling name of the error.
-func (p *problem) mainWord() string {
+// mostTellingName is the most telling name of the error.
+func (p *problem) mostTellingName() string {
 	for _, d := range p.Details {
 		if d.Reason != "" {
 			return d.Reason
@@ -116,10 +116,10 @@ func (r *reading) setError(p *problem) {
 	if p == nil {
 		return
 	}
-	if p.mainWord() == "" && p.Message == "" {
+	if p.mostTellingName() == "" && p.Message == "" {
 		return
 	}
-	r.err = &failure.APIError{Type: p.mainWord(), Message: agent.Clip(p.Message, maxMessage)}
+	r.err = &failure.APIError{Type: p.mostTellingName(), Message: agent.Clip(p.Message, maxMessage)}
 	if status, ok := p.Code.(float64); ok && status >= 400 && status < 600 {
 		r.err.Status = int(status)
 	}
@@ -151,8 +151,8 @@ type messagesUsage struct {
 	} `json:"server_tool_use"`
 }
 
-// addTo adds what is said: later numbers replace earlier ones.
-func (u messagesUsage) addTo(r *reading) {
+// addUsageTo adds what is said: later numbers replace earlier ones.
+func (u messagesUsage) addUsageTo(r *reading) {
 	to := &r.usage
 	switch {
 	case u.Speed == "fast":
@@ -205,16 +205,16 @@ func (messages) readEvent(b []byte, to *reading) {
 	switch a.Type {
 	case "message_start":
 		to.model = a.Message.Model
-		a.Message.Usage.addTo(to)
+		a.Message.Usage.addUsageTo(to)
 	case "content_block_start":
-		if isTool(a.Block.Type) {
+		if isToolBlock(a.Block.Type) {
 			to.calls++
 		}
 	case "content_block_delta":
 		to.said += len(a.Delta.Text) + len(a.Delta.Thinking) + len(a.Delta.Partial)
 	case "message_delta":
 		to.stop, to.final = a.Delta.Stop, a.Usage.Output != nil
-		a.Usage.addTo(to)
+		a.Usage.addUsageTo(to)
 	case "message_stop":
 		to.done = true
 	case "error":
@@ -229,23 +229,23 @@ func (messages) readWhole(b []byte, to *reading) {
 	}
 	to.odd = a.Type != "message"
 	to.model, to.stop, to.final, to.done = a.Model, a.Stop, a.Usage.Output != nil, true
-	a.Usage.addTo(to)
+	a.Usage.addUsageTo(to)
 	for _, c := range a.Content {
 		to.said += len(c.Text)
-		if isTool(c.Type) {
+		if isToolBlock(c.Type) {
 			to.calls++
 		}
 	}
 }
 
-func isTool(kind string) bool {
+func isToolBlock(kind string) bool {
 	return kind == "tool_use" || kind == "server_tool_use" || kind == "mcp_tool_use"
 }
 
 // chat reads OpenAI's Chat Completions, which many providers speak.
 type chat struct{}
 
-func newChat() reader { return chat{} }
+func newChatReader() reader { return chat{} }
 
 // chatMessage is a message, or what a stream adds to it.
 type chatMessage struct {
@@ -282,20 +282,20 @@ func (chat) readEvent(b []byte, to *reading) {
 	}
 	var a chatAnswer
 	if to.decodeInto(b, &a) {
-		a.addTo(to)
+		a.addAnswerTo(to)
 	}
 }
 
 func (chat) readWhole(b []byte, to *reading) {
 	var a chatAnswer
 	if to.decodeInto(b, &a) {
-		a.addTo(to)
+		a.addAnswerTo(to)
 		to.odd = len(a.Choices) == 0 && a.Usage == nil
 		to.final, to.done = a.Usage != nil, true
 	}
 }
 
-func (a *chatAnswer) addTo(to *reading) {
+func (a *chatAnswer) addAnswerTo(to *reading) {
 	if a.Model != "" {
 		to.model = a.Model
 	}
@@ -303,8 +303,8 @@ func (a *chatAnswer) addTo(to *reading) {
 		to.tier = a.Tier
 	}
 	for _, c := range a.Choices {
-		c.Delta.addTo(to)
-		c.Message.addTo(to)
+		c.Delta.addMessageTo(to)
+		c.Message.addMessageTo(to)
 		if c.Finish != "" && to.stop != refusal {
 			to.stop = c.Finish
 		}
@@ -320,7 +320,7 @@ func (a *chatAnswer) addTo(to *reading) {
 	to.setError(a.Error)
 }
 
-func (m *chatMessage) addTo(to *reading) {
+func (m *chatMessage) addMessageTo(to *reading) {
 	to.said += len(m.Content) + len(m.Reasoning) + len(m.Thought) + len(m.Refusal)
 	if m.Refusal != "" {
 		to.stop = refusal
@@ -376,14 +376,14 @@ func (responses) readEvent(b []byte, to *reading) {
 	}
 	switch e.Type {
 	case "response.output_item.done":
-		e.Item.addTo(to)
+		e.Item.addItemTo(to)
 	case "error":
 		to.setError(&problem{Code: e.Code, Message: e.Message})
 		to.setError(e.Error)
 	case "response.completed", "response.incomplete", "response.failed":
 		to.done = true
 		if e.Response != nil {
-			e.Response.setEnd(to)
+			e.Response.recordAnswerEnd(to)
 		}
 	default:
 		to.said += len(e.Delta)
@@ -401,12 +401,12 @@ func (responses) readWhole(b []byte, to *reading) {
 	to.odd = a.Usage == nil && a.Output == nil
 	to.done = true
 	for _, item := range a.Output {
-		item.addTo(to)
+		item.addItemTo(to)
 	}
-	a.setEnd(to)
+	a.recordAnswerEnd(to)
 }
 
-func (i responsesItem) addTo(to *reading) {
+func (i responsesItem) addItemTo(to *reading) {
 	switch i.Type {
 	case "message", "reasoning", "":
 	case "web_search_call":
@@ -428,7 +428,7 @@ func (i responsesItem) addTo(to *reading) {
 	to.said = max(to.said, to.items)
 }
 
-func (a *responsesAnswer) setEnd(to *reading) {
+func (a *responsesAnswer) recordAnswerEnd(to *reading) {
 	if a.Model != "" {
 		to.model = a.Model
 	}

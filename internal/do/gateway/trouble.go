@@ -56,13 +56,13 @@ func refusedBy(resp *http.Response, body []byte, now time.Time) *trouble {
 	default:
 		_ = json.Unmarshal(body, &p)
 	}
-	t.err.Type, t.err.Message = p.mainWord(), agent.Clip(p.Message, maxMessage)
+	t.err.Type, t.err.Message = p.mostTellingName(), agent.Clip(p.Message, maxMessage)
 	t.named = namedWait(resp.Header, &p, theirTime(resp, now))
 	if t.named > 0 {
 		t.err.RetryAfter, t.err.ResetAt = t.named, now.Add(t.named)
 	}
 	switch {
-	case isHopeless(resp.StatusCode, t.err.Type), p.isDaily():
+	case isHopeless(resp.StatusCode, t.err.Type), p.isDailyQuota():
 		t.lasts = true
 	case maySoonAnswer(resp.StatusCode):
 		t.passes = t.named <= HoldTime
@@ -143,9 +143,9 @@ func unreachedTrouble(why error) *trouble {
 	return &trouble{passes: true, lasts: true, err: err}
 }
 
-// nextWait is how long to wait before the try after the try-th, of a call that is
+// waitBeforeRetry is how long to wait before the try after the try-th, of a call that is
 // held since held; 0 is no further try.
-func (t *trouble) nextWait(try int, held time.Duration) time.Duration {
+func (t *trouble) waitBeforeRetry(try int, held time.Duration) time.Duration {
 	if !t.passes {
 		return 0
 	}

@@ -40,7 +40,7 @@ func (c *Clone) Head() (Head, error) {
 	text := smallFile(root, "HEAD", refLimit)
 	branch, symbolic := strings.CutPrefix(text, "ref: ")
 	if !symbolic {
-		if !c.Of.isID(text) {
+		if !c.Of.isObjectID(text) {
 			return Head{}, unreadable
 		}
 		return Head{Commit: text}, nil
@@ -55,7 +55,7 @@ func (c *Clone) Head() (Head, error) {
 			return Head{Branch: branch}, nil // before its first commit
 		}
 	}
-	if !c.Of.isID(commit) {
+	if !c.Of.isObjectID(commit) {
 		return Head{}, unreadable
 	}
 	return Head{Commit: commit, Branch: branch}, nil
@@ -81,7 +81,7 @@ func (c *Clone) Tips(limit int) []string {
 	defer root.Close()
 	var tips []string
 	add := func(id string) {
-		if c.Of.isID(id) && !slices.Contains(tips, id) && len(tips) < limit {
+		if c.Of.isObjectID(id) && !slices.Contains(tips, id) && len(tips) < limit {
 			tips = append(tips, id)
 		}
 	}

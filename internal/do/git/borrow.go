@@ -47,11 +47,11 @@ func (r *Repo) TakeHeld(ctx context.Context, other *Repo, dir, have string, want
 }
 
 func (r *Repo) takeObjects(ctx context.Context, pack call, dir, have string, want []string) (done func(), err error) {
-	return takeInto(ctx, r.NewCall, r, pack, dir, have, want)
+	return takePackInto(ctx, r.NewCall, r, pack, dir, have, want)
 }
 
-// takeInto is [Repo.TakeHeld] by calls that store into the objects of r.
-func takeInto(ctx context.Context, calls func(...string) call, r *Repo, pack call, dir, have string, want []string,
+// takePackInto is [Repo.TakeHeld] by calls that store into the objects of r.
+func takePackInto(ctx context.Context, calls func(...string) call, r *Repo, pack call, dir, have string, want []string,
 ) (done func(), err error) {
 	done = func() {}
 	f, err := os.CreateTemp(dir, "pack-*")
@@ -100,7 +100,7 @@ func (r *Repo) storePack(ctx context.Context, calls func(...string) call, pack i
 		return done, fmt.Errorf("cannot store the work in the repository: %w", err)
 	}
 	_, name, kept := strings.Cut(strings.TrimSpace(string(out)), "keep\t")
-	if !kept || !r.isID(name) {
+	if !kept || !r.isObjectID(name) {
 		return done, nil // the same pack is kept by another
 	}
 	return func() { _ = os.Remove(filepath.Join(r.Objects, "pack", "pack-"+name+".keep")) }, nil // else dropKeeps

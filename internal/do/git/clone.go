@@ -78,7 +78,7 @@ func OpenClone(ctx context.Context, of *Repo, top, own string, lock *os.File, mo
 	if err := c.writeAlternates(); err != nil {
 		return nil, err
 	}
-	if err := of.takeOver(dir); err != nil {
+	if err := of.copyExcludesTo(dir); err != nil {
 		return nil, fmt.Errorf("cannot make pawl's git directory: %w", err)
 	}
 	return c, nil
@@ -104,9 +104,9 @@ func (c *Clone) objectDirs() string {
 	return strings.Join(append([]string{c.Of.Objects}, c.more...), "\n") + "\n"
 }
 
-// takeOver copies to a git directory what r says about ignored files and missing
+// copyExcludesTo copies to a git directory what r says about ignored files and missing
 // history.
-func (r *Folders) takeOver(dir string) error {
+func (r *Folders) copyExcludesTo(dir string) error {
 	for from, to := range map[string]string{
 		r.Exclude:                          filepath.Join(dir, "info", "exclude"),
 		filepath.Join(r.Common, "shallow"): filepath.Join(dir, "shallow"),
@@ -255,7 +255,7 @@ func (c *Clone) LayRules(ctx context.Context, dir string) (ownFolder bool, err e
 		}
 	}
 	if err == nil {
-		err = c.Of.takeOver(dir)
+		err = c.Of.copyExcludesTo(dir)
 	}
 	if err != nil {
 		return false, fmt.Errorf("cannot lay out git's rules for gates: %w", err)
@@ -280,7 +280,7 @@ func (r *Folders) writeGitDir(dir string, m made) error {
 			return err
 		}
 	}
-	if err := r.takeOver(dir); err != nil {
+	if err := r.copyExcludesTo(dir); err != nil {
 		return err
 	}
 	for _, f := range []struct{ name, text string }{
@@ -475,7 +475,7 @@ func (c *Clone) DropAgentObjects() error {
 // can be saved. An error is that the clone cannot be worked in; its files are as they are.
 func (c *Clone) AfterBoot(ctx context.Context, base string) error {
 	dir := filepath.Join(c.Top, ".git")
-	for _, r := range []*Repo{repoAt(c.Top, dir, filepath.Join(dir, "index"), c.Of.Format), c.shadow.Repo} {
+	for _, r := range []*Repo{unsharedRepoAt(c.Top, dir, filepath.Join(dir, "index"), c.Of.Format), c.shadow.Repo} {
 		if _, err := r.dropBroken(ctx, filepath.Join(c.Own, "after-power-loss")); err != nil {
 			return err
 		}

@@ -171,7 +171,7 @@ func (r *Folders) Obeyed(ctx context.Context) (places []string, drivers bool, er
 			places = append(places, r.filesNamed(s.Value, !strings.HasPrefix(s.Key, "user."))...)
 			continue
 		}
-		for _, name := range namesOf(s.Value, from) {
+		for _, name := range namesOfSettingFile(s.Value, from) {
 			below, ok := files.Below(r.Top, name)
 			if !ok {
 				continue
@@ -216,7 +216,7 @@ func (r *Folders) filesNamed(value string, orComing bool) (places []string) {
 	isBetween := func(c rune) bool { return strings.ContainsRune(" \t\"';&|(),:=", c) }
 	last := ""
 	for word := range strings.FieldsFuncSeq(value, isBetween) {
-		for _, name := range namesOf(strings.TrimPrefix(word, "!"), r.Top) {
+		for _, name := range namesOfSettingFile(strings.TrimPrefix(word, "!"), r.Top) {
 			below, ok := files.Below(r.Top, name)
 			info, err := os.Lstat(name)
 			isArgument := last != "" && strings.Contains(word, ".")
@@ -232,9 +232,9 @@ func (r *Folders) filesNamed(value string, orComing bool) (places []string) {
 	return places
 }
 
-// namesOf are the absolute names of the file that a setting names: as it says, and where
+// namesOfSettingFile are the absolute names of the file that a setting names: as it says, and where
 // links on its way lead.
-func namesOf(value, from string) []string {
+func namesOfSettingFile(value, from string) []string {
 	if rest, ofHome := strings.CutPrefix(value, "~/"); ofHome {
 		value = filepath.Join(os.Getenv("HOME"), rest)
 	}

@@ -59,7 +59,7 @@ func TestOpenFindsTheFolders(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"plain", "with space", "new\nline", "not utf8 \xff", `quote " and \`} {
 		dir, r := repository(t, name)
-		want := repoAt(dir, filepath.Join(dir, ".git"), filepath.Join(dir, ".git", "index"), "sha1")
+		want := unsharedRepoAt(dir, filepath.Join(dir, ".git"), filepath.Join(dir, ".git", "index"), "sha1")
 		if places(r) != places(want) {
 			t.Errorf("%q: got %+v", name, r)
 		}
@@ -102,7 +102,7 @@ func TestOldGit(t *testing.T) {
 		"git version 2.37.9": false, "git version 1.9": false, "git version 2.38.0": true,
 		"git version 2.39.5 (Apple Git-154)": true, "git version 3.0": true, "git version 2.40.1.windows.1": true, "odd": true,
 	} {
-		if got := isRecent(version); got != want {
+		if got := isRecentVersion(version); got != want {
 			t.Errorf("%s: %t", version, got)
 		}
 	}

@@ -27,7 +27,7 @@ func (r *History) Find(ctx context.Context, name string) (string, error) {
 
 // TreeOf is the tree of a commit. That of an id never changes, so git is asked for it once.
 func (r *History) TreeOf(ctx context.Context, commit string) (string, error) {
-	return treesOf.Get(r.Objects+"\x00"+commit, r.isID(commit), func() (string, error) {
+	return treesOf.Get(r.Objects+"\x00"+commit, r.isObjectID(commit), func() (string, error) {
 		c := r.NewCall("rev-parse", "--verify", "--quiet", "--end-of-options", commit+"^{tree}")
 		return command.Text(ctx, c, "find the tree of "+commit)
 	})

@@ -376,7 +376,7 @@ func (x *Index) TreeWith(ctx context.Context, tree string, entries []Entry) (str
 
 // EmptyTree is the tree without files. Git has it without storing it.
 func (r *History) EmptyTree(context.Context) (string, error) {
-	sum := r.newHash()
+	sum := r.newObjectHash()
 	_, _ = sum.Write([]byte("tree 0\x00"))
 	return fmt.Sprintf("%x", sum.Sum(nil)), nil
 }

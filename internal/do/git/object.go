@@ -122,7 +122,7 @@ func streamObjects(r *bufio.Reader, objects []string, each func(int, int64, io.R
 
 // BlobID is the id that git gives to size bytes of r stored as they are.
 func (r *Folders) BlobID(size int64, from io.Reader) (string, error) {
-	h := r.newHash()
+	h := r.newObjectHash()
 	fmt.Fprintf(h, "blob %d\x00", size)
 	if _, err := io.Copy(h, from); err != nil {
 		return "", err
@@ -130,7 +130,7 @@ func (r *Folders) BlobID(size int64, from io.Reader) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-func (r *Folders) newHash() hash.Hash {
+func (r *Folders) newObjectHash() hash.Hash {
 	if r.Format == "sha256" {
 		return sha256.New()
 	}
@@ -153,7 +153,7 @@ func (r *History) Loose(ctx context.Context) (int, error) {
 
 // Compact packs the objects of pawl's own repository, and drops those that no ref has led to for a week.
 func (r *RefStore) Compact(ctx context.Context) error {
-	if err := r.runRefs(ctx, r.NewCall("gc", "--quiet", "--cruft", "--prune=1.week.ago")); err != nil {
+	if err := r.runRefCommand(ctx, r.NewCall("gc", "--quiet", "--cruft", "--prune=1.week.ago")); err != nil {
 		return fmt.Errorf("cannot pack loose objects: %w", err)
 	}
 	return nil
@@ -190,7 +190,7 @@ func (r *History) SyncObjects(ctx context.Context, have string, want ...string) 
 	paths := []string{r.Objects, filepath.Join(r.Objects, "pack")}
 	for line := range strings.Lines(string(out)) {
 		id := strings.TrimSpace(line)
-		if !r.isID(id) {
+		if !r.isObjectID(id) {
 			continue
 		}
 		name := r.loosePath(id)
@@ -248,7 +248,7 @@ func (r *Folders) isObject(from io.Reader, id string) bool {
 	if err != nil || size < 0 || size > maxObject {
 		return false
 	}
-	h := r.newHash()
+	h := r.newObjectHash()
 	if _, err := io.CopyN(h, content, int64(len(head))+1+size); err != nil {
 		return false
 	}

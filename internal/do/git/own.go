@@ -39,11 +39,11 @@ func (r *Repo) OpenOwn(_ context.Context, dir string) (*Repo, error) {
 	if err := keepFile(filepath.Join(dir, "objects", "info", "alternates"), []byte(r.Objects+"\n")); err != nil {
 		return nil, fmt.Errorf("cannot make pawl's own repository: %w", err)
 	}
-	return repoAt(dir, dir, filepath.Join(dir, "index"), r.Format), nil
+	return unsharedRepoAt(dir, dir, filepath.Join(dir, "index"), r.Format), nil
 }
 
-// repoAt is a repository of which nothing is shared, with the git directory dir.
-func repoAt(top, dir, index, format string) *Repo {
+// unsharedRepoAt is a repository of which nothing is shared, with the git directory dir.
+func unsharedRepoAt(top, dir, index, format string) *Repo {
 	return &Repo{RefStore{History{Folders{
 		Top: top, Dir: dir, Common: dir, Exclude: filepath.Join(dir, "info", "exclude"), Index: index,
 		Objects: filepath.Join(dir, "objects"), Format: format,
@@ -56,7 +56,7 @@ func repoAt(top, dir, index, format string) *Repo {
 func (r *Repo) CloneAt(top, own string, more ...string) *Clone {
 	dir := filepath.Join(own, "git")
 	c := &Clone{Of: r, Top: top, Own: own, more: more}
-	c.shadow = &Shadow{Dir: dir, Repo: repoAt(top, dir, filepath.Join(own, "index"), r.Format)}
+	c.shadow = &Shadow{Dir: dir, Repo: unsharedRepoAt(top, dir, filepath.Join(own, "index"), r.Format)}
 	c.index = c.shadow.Index(c.shadow.Repo.Index, nil)
 	return c
 }
@@ -102,7 +102,7 @@ func (c *Clone) Lend(ctx context.Context, from *Repo, have string, want ...strin
 	there.Objects = objects
 	store := *c.shadow
 	store.Repo, store.objects = &there, objects
-	done, err := takeInto(ctx, store.newCall, &there, from.NewCall(), c.Own, have, want)
+	done, err := takePackInto(ctx, store.newCall, &there, from.NewCall(), c.Own, have, want)
 	done() // an agent's git collects nothing
 	return err
 }
@@ -132,7 +132,7 @@ func (c *Clone) NewRepository(ctx context.Context, apart []string) error {
 	for i := range all {
 		all[i].Assumed = all[i].Assumed || slices.Contains(apart, all[i].Path)
 	}
-	return repoAt(c.Top, dir, filepath.Join(dir, "index"), c.Of.Format).writeIndex(ctx, all)
+	return unsharedRepoAt(c.Top, dir, filepath.Join(dir, "index"), c.Of.Format).writeIndex(ctx, all)
 }
 
 // CommitAgain stores a commit of a tree on a parent with author, committer, times and

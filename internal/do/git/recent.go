@@ -59,7 +59,7 @@ func (x *Index) forgetRecent() error {
 	if err != nil {
 		return err
 	}
-	n, err := forgetTimes(index, x.shadow.Repo.newHash(), since)
+	n, err := forgetTimes(index, x.shadow.Repo.newObjectHash(), since)
 	if err != nil {
 		return fmt.Errorf("cannot read the index %s: %w", x.file, err)
 	}

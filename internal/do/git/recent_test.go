@@ -71,7 +71,7 @@ func TestForgetTimes(t *testing.T) {
 				file := filepath.Join(dir, ".git", "index")
 				index, err := os.ReadFile(file)
 				must(t, err)
-				hash := (&Folders{Format: format}).newHash()
+				hash := (&Folders{Format: format}).newObjectHash()
 				names := gittest.Git(t, dir, "ls-files", "-s", "-t")
 				if n, err := forgetTimes(slices.Clone(index), hash, time.Now().Add(time.Hour)); n != 0 || err != nil {
 					t.Errorf("%d files are of the future, %v", n, err)
@@ -109,7 +109,7 @@ func FuzzForgetTimes(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		size := len(data)
-		if _, err := forgetTimes(data, (&Folders{}).newHash(), time.Time{}); len(data) != size {
+		if _, err := forgetTimes(data, (&Folders{}).newObjectHash(), time.Time{}); len(data) != size {
 			t.Errorf("it has %d bytes and had %d, %v", len(data), size, err)
 		}
 	})

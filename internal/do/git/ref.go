@@ -30,8 +30,8 @@ func (r *Folders) Zero() string {
 	return strings.Repeat("0", 40)
 }
 
-// isID reports whether text is a full object id other than zero.
-func (r *Folders) isID(text string) bool {
+// isObjectID reports whether text is a full object id other than zero.
+func (r *Folders) isObjectID(text string) bool {
 	return len(text) == len(r.Zero()) && text != r.Zero() && strings.Trim(text, "0123456789abcdef") == ""
 }
 
@@ -71,7 +71,7 @@ func (r *RefStore) Refs(ctx context.Context, prefixes ...string) ([]Ref, error) 
 // the ref is at old; old of [Folders.Zero] creates it only. Reason goes to the
 // reflog, if the ref has one. The disk is not waited for.
 func (r *RefStore) UpdateRef(ctx context.Context, name, commit, old, reason string) error {
-	return r.runRefs(ctx, r.changeRefs(reason, updateLine(name, commit, old)))
+	return r.runRefCommand(ctx, r.changeRefs(reason, updateLine(name, commit, old)))
 }
 
 // KeepRef is [RefStore.UpdateRef] for a ref that survives a power loss. What it leads
@@ -83,7 +83,7 @@ func (r *RefStore) KeepRef(ctx context.Context, name, commit, old, reason string
 // SetRefs points refs of pawl's own to commits, wherever they were. Pairs are
 // names and ids in turn. The disk is not waited for.
 func (r *RefStore) SetRefs(ctx context.Context, pairs ...string) error {
-	return r.runRefs(ctx, r.changeRefs("pawl", updateLines(pairs)...))
+	return r.runRefCommand(ctx, r.changeRefs("pawl", updateLines(pairs)...))
 }
 
 // KeepRefs is [RefStore.SetRefs] in one transaction, for refs that survive a power loss. What they lead
@@ -98,7 +98,7 @@ func (r *RefStore) KeepRefs(ctx context.Context, pairs ...string) error {
 
 func (r *RefStore) keepRefs(ctx context.Context, c call, names ...string) error {
 	c.Settings = []string{"-c", "core.fsync=reference"}
-	if err := r.runRefs(ctx, c); err != nil {
+	if err := r.runRefCommand(ctx, c); err != nil {
 		return err
 	}
 	return r.syncRefs(names...)
@@ -126,7 +126,7 @@ func updateLines(pairs []string) []string {
 
 // DeleteRef removes a ref if it is at old.
 func (r *RefStore) DeleteRef(ctx context.Context, name, old, reason string) error {
-	return r.runRefs(ctx, r.NewCall("update-ref", "-m", reason, "-d", name, old))
+	return r.runRefCommand(ctx, r.NewCall("update-ref", "-m", reason, "-d", name, old))
 }
 
 // DeleteRefs removes refs in one transaction, each only if it still is where
@@ -136,7 +136,7 @@ func (r *RefStore) DeleteRefs(ctx context.Context, refs []Ref) error {
 		return nil
 	}
 	lines := lists.Each(refs, func(ref Ref) string { return "delete " + ref.Name + "\x00" + ref.Commit + "\x00" })
-	if err := r.runRefs(ctx, r.changeRefs("pawl", lines...)); err != nil {
+	if err := r.runRefCommand(ctx, r.changeRefs("pawl", lines...)); err != nil {
 		return fmt.Errorf("cannot delete %d refs: %w", len(refs), err)
 	}
 	return nil

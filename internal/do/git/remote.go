@@ -78,7 +78,7 @@ func (r *Repo) Fetch(ctx context.Context, remote, ref, into string) (found bool,
 	if err != nil {
 		return false, err
 	}
-	err = r.runRefs(ctx, c)
+	err = r.runRefCommand(ctx, c)
 	if e, ok := errors.AsType[*command.Error](err); ok && strings.Contains(e.Stderr, "couldn't find remote ref") {
 		return false, nil
 	}
@@ -98,12 +98,12 @@ var ErrRefused = errors.New("refuses it")
 // says that it takes none. Any other error may pass.
 func (r *Repo) PushFrom(ctx context.Context, remote, commit, ref, old string) (rejected bool, err error) {
 	if old == "" {
-		return r.pushAs(ctx, remote, commit, ref)
+		return r.pushCommit(ctx, remote, commit, ref)
 	}
-	return r.pushAs(ctx, remote, commit, ref, "--force-with-lease="+ref+":"+old)
+	return r.pushCommit(ctx, remote, commit, ref, "--force-with-lease="+ref+":"+old)
 }
 
-func (r *Repo) pushAs(ctx context.Context, remote, commit, ref string, args ...string) (rejected bool, err error) {
+func (r *Repo) pushCommit(ctx context.Context, remote, commit, ref string, args ...string) (rejected bool, err error) {
 	c, err := r.pushWith(ctx, append(args, "--porcelain", "--end-of-options", remote, commit+":"+ref)...)
 	if err != nil {
 		return false, err
@@ -114,9 +114,9 @@ func (r *Repo) pushAs(ctx context.Context, remote, commit, ref string, args ...s
 	}
 	reason, said := remoteSaid(string(out), err)
 	switch text := reason + " " + said; {
-	case strings.Contains(string(out), "[rejected]"), hasAny(said, outrun), reason == "failed to update ref" && said == "":
+	case strings.Contains(string(out), "[rejected]"), mentionsAny(said, outrun), reason == "failed to update ref" && said == "":
 		return true, nil
-	case reason != "" && !OfMachine(err) && hasAny(text, refusals) && !hasAny(text, passing):
+	case reason != "" && !OfMachine(err) && mentionsAny(text, refusals) && !mentionsAny(text, passing):
 		return false, fmt.Errorf("%s %w: %s", remote, ErrRefused, cmp.Or(said, reason))
 	case reason != "" && said == "":
 		return false, fmt.Errorf("cannot push to %s: %s: %w", remote, reason, err)
@@ -159,7 +159,7 @@ var (
 	}
 )
 
-func hasAny(text string, words []string) bool {
+func mentionsAny(text string, words []string) bool {
 	text = strings.ToLower(text)
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }
@@ -201,7 +201,7 @@ func (r *Repo) PushOwn(ctx context.Context, remote, commit, ref string) error {
 
 // pushOver is a push that replaces nothing but the last commit.
 func (r *Repo) pushOver(ctx context.Context, remote, commit, ref, last string) error {
-	rejected, err := r.pushAs(ctx, remote, commit, ref, "--force-with-lease="+ref+":"+last)
+	rejected, err := r.pushCommit(ctx, remote, commit, ref, "--force-with-lease="+ref+":"+last)
 	if rejected {
 		err = fmt.Errorf("cannot push to %s of %s: %w", strings.TrimPrefix(ref, "refs/heads/"), remote, ErrTheirs)
 	}

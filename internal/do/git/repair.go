@@ -98,10 +98,10 @@ func (r *Folders) dropBroken(ctx context.Context, aside string) (n int, err erro
 		}
 		for _, e := range entries {
 			id := filepath.Base(dir) + e.Name()
-			if !e.Type().IsRegular() || !r.isID(id) || r.isWhole(id) {
+			if !e.Type().IsRegular() || !r.isObjectID(id) || r.isIntactObject(id) {
 				continue
 			}
-			if err := putAside(filepath.Join(dir, e.Name()), filepath.Join(aside, id)); err != nil {
+			if err := moveAside(filepath.Join(dir, e.Name()), filepath.Join(aside, id)); err != nil {
 				return n, err
 			}
 			n++
@@ -110,9 +110,9 @@ func (r *Folders) dropBroken(ctx context.Context, aside string) (n int, err erro
 	return n, nil
 }
 
-// isWhole reports whether an object in a file of its own is what its name says. What cannot be read
+// isIntactObject reports whether an object in a file of its own is what its name says. What cannot be read
 // is left for git to complain about.
-func (r *Folders) isWhole(id string) bool {
+func (r *Folders) isIntactObject(id string) bool {
 	f, err := os.Open(r.loosePath(id))
 	if err != nil {
 		return true
@@ -121,8 +121,8 @@ func (r *Folders) isWhole(id string) bool {
 	return r.isObject(f, id)
 }
 
-// putAside moves a file out of the way; of an empty one nothing is kept.
-func putAside(path, to string) error {
+// moveAside moves a file out of the way; of an empty one nothing is kept.
+func moveAside(path, to string) error {
 	data, err := os.ReadFile(path)
 	if err == nil && len(bytes.Trim(data, "\x00")) > 0 {
 		if err = os.MkdirAll(filepath.Dir(to), 0o700); err == nil {
@@ -157,7 +157,7 @@ func (r *RefStore) dropRefs(ctx context.Context) (gone []string, err error) {
 			return err
 		}
 		data, err := os.ReadFile(path)
-		if err == nil && !r.isID(strings.TrimSpace(string(data))) {
+		if err == nil && !r.isObjectID(strings.TrimSpace(string(data))) {
 			broken = append(broken, path)
 		}
 		return err
@@ -227,7 +227,7 @@ func beforeBoot(path string) bool {
 	return err == nil && info.ModTime().Before(process.Booted())
 }
 
-// runRefs runs a command that moves refs. Git itself waits ten seconds for the lock of a ref. If it
+// runRefCommand runs a command that moves refs. Git itself waits ten seconds for the lock of a ref. If it
 // is still there, its holder may be dead: git was killed. Such locks are removed if
 //
 //   - they are those of refs, HEAD, packed-refs or the commit graph, and files of this user;
@@ -235,14 +235,14 @@ func beforeBoot(path string) bool {
 //
 // The lock of an index is never removed: there may be something in it. Time is what git waits, and
 // no clock.
-func (r *RefStore) runRefs(ctx context.Context, c call) error {
+func (r *RefStore) runRefCommand(ctx context.Context, c call) error {
 	_, err := command.Run(ctx, c)
-	if lockIn(err) == "" {
+	if lockNamedIn(err) == "" {
 		return err
 	}
 	seen := r.refLocks()
 	holders, ok := process.Users("git", r.Top, r.Common, r.Dir)
-	if !ok || len(holders) > 0 || seen[lockIn(err)] == nil || !c.CanRepeat() {
+	if !ok || len(holders) > 0 || seen[lockNamedIn(err)] == nil || !c.CanRepeat() {
 		return err
 	}
 	now := r.refLocks()
@@ -255,8 +255,8 @@ func (r *RefStore) runRefs(ctx context.Context, c call) error {
 	return err
 }
 
-// lockIn is the lock that a command failed at; empty for any other error.
-func lockIn(err error) string {
+// lockNamedIn is the lock that a command failed at; empty for any other error.
+func lockNamedIn(err error) string {
 	var e *command.Error
 	if !errors.As(err, &e) {
 		return ""

@@ -125,7 +125,7 @@ func openRepo(ctx context.Context, dir string, bareToo bool) (*Repo, error) {
 	if !bare && err != nil {
 		return nil, openError(dir, err)
 	}
-	r := repoAt("", "", "", string(says[2]))
+	r := unsharedRepoAt("", "", "", string(says[2]))
 	if err := r.findFolders(ctx, dir, says[3], bare); err != nil {
 		return nil, fmt.Errorf("cannot open the repository of %s: %w", dir, err)
 	}
@@ -204,7 +204,7 @@ func checkVersion(ctx context.Context, dir string) error {
 	case ctx.Err() == nil && short.Err() != nil:
 		err = fmt.Errorf("cannot use git: it did not say its version within %s", answersWithin)
 		fit.Store(path, err)
-	case err == nil && !isRecent(string(out)):
+	case err == nil && !isRecentVersion(string(out)):
 		err = fmt.Errorf("cannot use %s: pawl needs git 2.38 or newer", strings.TrimSpace(string(out)))
 	case err == nil:
 		fit.Store(path, nil)
@@ -212,9 +212,9 @@ func checkVersion(ctx context.Context, dir string) error {
 	return err
 }
 
-// isRecent reports whether "git version 2.39.5 (vendor)" is 2.38 or newer. A version that cannot be
+// isRecentVersion reports whether "git version 2.39.5 (vendor)" is 2.38 or newer. A version that cannot be
 // read is taken for recent.
-func isRecent(version string) bool {
+func isRecentVersion(version string) bool {
 	var major, minor int
 	_, err := fmt.Sscanf(version, "git version %d.%d", &major, &minor)
 	return err != nil || major*1000+minor >= 2038

@@ -90,8 +90,8 @@ func (r *Runner) runProgram(ctx context.Context, p program, e Event) (output str
 	}
 	output = cmp.Or(res.Stdout.Tail, res.Stdout.Head)
 	output = makePrintable(lastBytes(output, shownOutput), shownOutput)
-	err = errorOf(res, p.timeout, output)
-	if only := r.leftOut(p, output); res.Exit.Code == notFound && only != "" {
+	err = errorOfResult(res, p.timeout, output)
+	if only := r.programLeftOut(p, output); res.Exit.Code == notFound && only != "" {
 		err = fmt.Errorf("%v; %s", err, only)
 	}
 	return output, err
@@ -100,9 +100,9 @@ func (r *Runner) runProgram(ctx context.Context, p program, e Event) (output str
 // notFound is the exit status of a shell that did not find a program.
 const notFound = 127
 
-// leftOut says which program that a shell did not find is in a folder that is left
+// programLeftOut says which program that a shell did not find is in a folder that is left
 // out of the PATH; "" for none.
-func (r *Runner) leftOut(p program, output string) string {
+func (r *Runner) programLeftOut(p program, output string) string {
 	lines := strings.Split(strings.TrimSpace(output), "\n")
 	for _, word := range strings.Fields(lines[len(lines)-1]) {
 		name := strings.Trim(word, ":'\"`")
@@ -140,8 +140,8 @@ func programEnviron(inherited []string, e Event) []string {
 	return own
 }
 
-// errorOf is nil for a command that went well.
-func errorOf(res supervisor.Result, timeout time.Duration, output string) error {
+// errorOfResult is nil for a command that went well.
+func errorOfResult(res supervisor.Result, timeout time.Duration, output string) error {
 	last := ""
 	if lines := strings.Split(strings.TrimSpace(output), "\n"); lines[len(lines)-1] != "" {
 		last = ": " + makePrintable(lines[len(lines)-1], 200)

@@ -106,7 +106,7 @@ func (e Event) completeEvent(now time.Time) Event {
 		e.At = now
 	}
 	e.At = e.At.UTC()
-	e.Text = makePrintable(cmp.Or(e.Text, e.wordsOf()), maxText)
+	e.Text = makePrintable(cmp.Or(e.Text, e.describeEvent()), maxText)
 	return e
 }
 
@@ -133,7 +133,7 @@ func (e Event) subjectText() string {
 	return name
 }
 
-func (e Event) wordsOf() string {
+func (e Event) describeEvent() string {
 	who := e.subjectText()
 	because := ""
 	if e.Why != "" {
@@ -223,7 +223,7 @@ func (e Event) eventVariables() []variable {
 	if e.CostUSD != nil {
 		cost = strconv.FormatFloat(*e.CostUSD, 'f', -1, 64)
 	}
-	question, conflict, trouble := orZero(e.Question), orZero(e.Conflict), orZero(e.Error)
+	question, conflict, trouble := valueOrZero(e.Question), valueOrZero(e.Conflict), valueOrZero(e.Error)
 	return []variable{
 		{"PAWL_EVENT", string(e.Name)}, {"PAWL_TEXT", e.Text}, {"PAWL_CASE", e.Case}, {"PAWL_TITLE", e.Title},
 		{"PAWL_RUN", e.Run}, {"PAWL_NAME", e.Subject}, {"PAWL_WORKSPACE", e.Workspace}, {"PAWL_BRANCH", e.Branch},
@@ -239,7 +239,7 @@ func (e Event) eventVariables() []variable {
 
 type variable struct{ name, value string }
 
-func orZero[T any](p *T) (v T) {
+func valueOrZero[T any](p *T) (v T) {
 	if p != nil {
 		v = *p
 	}

@@ -272,7 +272,7 @@ func (r *Runner) queueJob(e Event, j job, over func()) {
 		lane = "hooks of " + e.Case + "/" + e.Run
 	}
 	log := r.o.Log.With("to", j.to, "event", string(e.Name), "run", e.Run, "case", e.Case)
-	ok := r.lanes.addTask(lane, func() {
+	ok := r.lanes.enqueueTask(lane, func() {
 		defer over()
 		d := r.deliverJob(r.work, j)
 		if d.Problem == "" {
@@ -280,12 +280,12 @@ func (r *Runner) queueJob(e Event, j job, over func()) {
 			return
 		}
 		log.Warn("not sent", "elapsed", d.Elapsed.Seconds(), "problem", d.Problem, "output", d.Output)
-		r.sayOnce(fmt.Sprintf("%s: %s", d.To, d.Problem))
+		r.reportOnce(fmt.Sprintf("%s: %s", d.To, d.Problem))
 	})
 	if !ok {
 		over()
 		log.Warn("not sent: too many are waiting, or pawl ends")
-		r.sayOnce(j.to + ": some events were not sent: too many are waiting")
+		r.reportOnce(j.to + ": some events were not sent: too many are waiting")
 	}
 }
 
@@ -300,8 +300,8 @@ func (r *Runner) deliverJob(ctx context.Context, j job) Delivery {
 	return d
 }
 
-// sayOnce shows a person a problem the first time.
-func (r *Runner) sayOnce(text string) {
+// reportOnce shows a person a problem the first time.
+func (r *Runner) reportOnce(text string) {
 	r.mu.Lock()
 	first := !r.said[text] && len(r.said) < maxSaid
 	if first {
@@ -330,8 +330,8 @@ func newLanes(slots, most int) *lanes {
 	return &lanes{most: most, slots: make(chan struct{}, slots), last: map[string]chan struct{}{}}
 }
 
-// addTask is false when there is no room, or after close.
-func (l *lanes) addTask(lane string, task func()) bool {
+// enqueueTask is false when there is no room, or after close.
+func (l *lanes) enqueueTask(lane string, task func()) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed || l.count >= l.most {

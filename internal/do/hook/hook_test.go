@@ -340,7 +340,7 @@ func TestQueueIsBounded(t *testing.T) {
 	l := newLanes(2, 3)
 	gate, ran := make(chan struct{}), make(chan int, 10)
 	for i := range 5 {
-		ok := l.addTask(strconv.Itoa(i), func() {
+		ok := l.enqueueTask(strconv.Itoa(i), func() {
 			<-gate
 			ran <- i
 		})
@@ -353,7 +353,7 @@ func TestQueueIsBounded(t *testing.T) {
 	if len(ran) != 3 {
 		t.Errorf("%d tasks ran, want 3", len(ran))
 	}
-	if l.addTask("late", func() {}) {
+	if l.enqueueTask("late", func() {}) {
 		t.Error("a task was taken after the end")
 	}
 }

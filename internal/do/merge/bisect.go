@@ -59,7 +59,7 @@ func (q *Queue) Bisect(ctx context.Context, gates []gate.Spec, good string,
 	if good != "" {
 		line = append(line, git.Landing{Commit: good})
 	}
-	red, err := b.isRed(ctx, tip)
+	red, err := b.isCommitRed(ctx, tip)
 	switch {
 	case err != nil:
 		return Culprit{}, err
@@ -67,7 +67,7 @@ func (q *Queue) Bisect(ctx context.Context, gates []gate.Spec, good string,
 		return Culprit{}, fault.Refuse("it %w on %s, at %.10s: there is nothing to find", ErrGreen,
 			branchName(q.ref), tip)
 	}
-	at, err := b.firstRed(ctx, line, good != "")
+	at, err := b.findFirstRed(ctx, line, good != "")
 	if err != nil {
 		return Culprit{}, err
 	}
@@ -80,7 +80,7 @@ func (q *Queue) Bisect(ctx context.Context, gates []gate.Spec, good string,
 			return Culprit{}, err
 		}
 		inside = append(inside, git.Landing{Commit: found.Good})
-		if at, err = b.firstRed(ctx, inside, true); err != nil {
+		if at, err = b.findFirstRed(ctx, inside, true); err != nil {
 			return Culprit{}, err
 		}
 		found.Commit, found.Good, title = inside[at].Commit, inside[at+1].Commit, inside[at].Message
@@ -153,8 +153,8 @@ func (b *bisection) withoutReverted(ctx context.Context, commit string) (string,
 	return commit, nil
 }
 
-// isRed runs the gates on a commit, once.
-func (b *bisection) isRed(ctx context.Context, commit string) (bool, error) {
+// isCommitRed runs the gates on a commit, once.
+func (b *bisection) isCommitRed(ctx context.Context, commit string) (bool, error) {
 	r, ok := b.seen[commit]
 	if ok {
 		return r.Failure != nil, nil
@@ -170,13 +170,13 @@ func (b *bisection) isRed(ctx context.Context, commit string) (bool, error) {
 	return r.Failure != nil, b.tried(commit, r)
 }
 
-// firstRed finds the place in a line, the last commit first, of the first red commit that follows a green one. The
+// findFirstRed finds the place in a line, the last commit first, of the first red commit that follows a green one. The
 // last is red; with greenEnd the first is taken for green if it is.
-func (b *bisection) firstRed(ctx context.Context, line []git.Landing, greenEnd bool) (int, error) {
+func (b *bisection) findFirstRed(ctx context.Context, line []git.Landing, greenEnd bool) (int, error) {
 	red, green := 0, len(line)-1
 	if !greenEnd { // most often the cause is not long ago
 		for green = 1; green < len(line)-1; green *= 2 {
-			isRed, err := b.isRed(ctx, line[green].Commit)
+			isRed, err := b.isCommitRed(ctx, line[green].Commit)
 			if err != nil {
 				return 0, err
 			}
@@ -187,7 +187,7 @@ func (b *bisection) firstRed(ctx context.Context, line []git.Landing, greenEnd b
 		}
 		green = min(green, len(line)-1)
 	}
-	if isRed, err := b.isRed(ctx, line[green].Commit); err != nil || isRed {
+	if isRed, err := b.isCommitRed(ctx, line[green].Commit); err != nil || isRed {
 		if err == nil {
 			err = fault.Refuse("it is already red in %.10s, and no earlier commit is known", line[green].Commit).
 				Hint("Name a commit in which it is green: --good COMMIT")
@@ -196,7 +196,7 @@ func (b *bisection) firstRed(ctx context.Context, line []git.Landing, greenEnd b
 	}
 	for green-red > 1 {
 		middle := (red + green) / 2
-		isRed, err := b.isRed(ctx, line[middle].Commit)
+		isRed, err := b.isCommitRed(ctx, line[middle].Commit)
 		if err != nil {
 			return 0, err
 		}

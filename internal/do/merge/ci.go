@@ -55,14 +55,14 @@ func (rs *requests) checkAtForge(ctx context.Context, s *queue.State) (queue.Eve
 	e.Busy = slices.ContainsFunc(all, isPending) // what is required may begin after it
 	switch {
 	case len(red) > 0:
-		v.Summary = "red at the forge: " + strings.Join(lists.Each(red, nameOf), ", ")
-		if v.Log, err = rs.redLogs(ctx, red); err != nil {
+		v.Summary = "red at the forge: " + strings.Join(lists.Each(red, nameOfCheck), ", ")
+		if v.Log, err = rs.endsOfRedLogs(ctx, red); err != nil {
 			return e, err
 		}
 	case len(left) == 0:
 		v.Green = true
 	case !e.Busy && time.Now().After(b.Busy.Add(quiet)):
-		v.Absent, v.Summary = true, queue.UnreportedText(lists.Each(all, nameOf), left, quiet, rs.checkBranch(b))
+		v.Absent, v.Summary = true, queue.UnreportedText(lists.Each(all, nameOfCheck), left, quiet, rs.checkBranch(b))
 	case over:
 		v.Summary = fmt.Sprintf("the forge's checks have not finished after %s: %s", loop.Duration(rs.o.ChecksTimeout),
 			strings.Join(left, ", "))
@@ -93,7 +93,7 @@ func (rs *requests) pushCheck(ctx context.Context, b *queue.Batch) error {
 	return err
 }
 
-func nameOf(k forge.Check) string { return k.Name }
+func nameOfCheck(k forge.Check) string { return k.Name }
 
 func isPending(k forge.Check) bool { return k.State == forge.Pending }
 

@@ -50,7 +50,7 @@ func (cs *conflicts) mergeTrees(ctx context.Context, onto string, e *queue.Entry
 	if err != nil || len(m.regenerated) == 0 {
 		return m, err
 	}
-	return cs.makeAnew(ctx, onto, e, m)
+	return cs.completeMerge(ctx, onto, e, m)
 }
 
 // tryMerge is mergeTrees without running any command.
@@ -84,8 +84,8 @@ func (cs *conflicts) applyRules(ctx context.Context, tree string, c *queue.Confl
 	for i := range c.Files {
 		f, t := &c.Files[i], &texts[i]
 		if f.Regenerate != "" {
-			put = append(put, entryAt(f.Path, t.ours))
-			out.theirs = append(out.theirs, entryAt(f.Path, t.theirs))
+			put = append(put, treeEntryAt(f.Path, t.ours))
+			out.theirs = append(out.theirs, treeEntryAt(f.Path, t.theirs))
 			out.regenerated = append(out.regenerated, f.Path)
 			out.commands = lists.Union(out.commands, f.Regenerate)
 			continue
@@ -106,8 +106,8 @@ func (cs *conflicts) applyRules(ctx context.Context, tree string, c *queue.Confl
 	return out, err
 }
 
-// entryAt is one side of a conflict as an entry of a tree.
-func entryAt(path string, side git.Entry) git.Entry {
+// treeEntryAt is one side of a conflict as an entry of a tree.
+func treeEntryAt(path string, side git.Entry) git.Entry {
 	return git.Entry{Path: path, Mode: side.Mode, Object: side.Object}
 }
 
@@ -136,7 +136,7 @@ func (t *threeWay) fillHunks(hunks [][]string) []byte {
 func (cs *conflicts) readConflict(ctx context.Context, m git.Merge) (queue.Conflict, []threeWay, error) {
 	var c queue.Conflict
 	var texts []threeWay
-	for _, path := range pathsOf(m) {
+	for _, path := range conflictPathsOf(m) {
 		if len(c.Files) == queue.MaxFiles {
 			c.More++
 			continue
@@ -150,8 +150,8 @@ func (cs *conflicts) readConflict(ctx context.Context, m git.Merge) (queue.Confl
 	return c, texts, nil
 }
 
-// pathsOf are the paths in conflict, each once, in order.
-func pathsOf(m git.Merge) []string {
+// conflictPathsOf are the paths in conflict, each once, in order.
+func conflictPathsOf(m git.Merge) []string {
 	paths := lists.Each(m.Stages, func(s git.Entry) string { return s.Path })
 	for _, msg := range m.Messages {
 		if conflictKind(msg) != "" && len(msg.Paths) > 0 {

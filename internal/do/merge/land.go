@@ -37,7 +37,7 @@ func (t *target) landBatch(ctx context.Context, s *queue.State, c queue.Command)
 	}
 	sent, e, err := t.sendFirst(ctx, s, c)
 	if err == nil && e.Kind == "" {
-		e, err = t.landHere(ctx, s, c, false)
+		e, err = t.moveTargetHere(ctx, s, c, false)
 	}
 	if sent {
 		e.Push = &queue.Push{}
@@ -54,7 +54,7 @@ func (t *target) sendFirst(ctx context.Context, s *queue.State, c queue.Command)
 	if err != nil || !asks || there != c.From {
 		return false, e, err
 	}
-	if e, err = t.landHere(ctx, s, c, true); err != nil || e.Kind != "" {
+	if e, err = t.moveTargetHere(ctx, s, c, true); err != nil || e.Kind != "" {
 		return false, e, err
 	}
 	t.o.point("before sent")
@@ -75,8 +75,8 @@ func (t *target) sendFirst(ctx context.Context, s *queue.State, c queue.Command)
 	return false, e, err
 }
 
-// landHere moves the target here. dry: nothing is moved, and an event says what is in the way.
-func (t *target) landHere(ctx context.Context, s *queue.State, c queue.Command, dry bool) (queue.Event, error) {
+// moveTargetHere moves the target here. dry: nothing is moved, and an event says what is in the way.
+func (t *target) moveTargetHere(ctx context.Context, s *queue.State, c queue.Command, dry bool) (queue.Event, error) {
 	hold, left, err := t.lockTrees(ctx)
 	if err != nil {
 		return queue.Event{}, err
@@ -148,7 +148,7 @@ func (t *target) moveTarget(ctx context.Context, s *queue.State, c queue.Command
 	if dry {
 		return queue.Event{}, nil
 	}
-	if err := (movement{Target: t.ref, From: c.From, To: c.To}).writeTo(hold); err != nil {
+	if err := (movement{Target: t.ref, From: c.From, To: c.To}).writeToFile(hold); err != nil {
 		return queue.Event{}, err
 	}
 	t.o.point("before ref")
@@ -229,7 +229,7 @@ type movement struct {
 	To     string `json:"to"`
 }
 
-func (m movement) writeTo(hold *os.File) error {
+func (m movement) writeToFile(hold *os.File) error {
 	text, err := json.Marshal(m)
 	if err == nil {
 		_, err = hold.WriteAt(text, 0)

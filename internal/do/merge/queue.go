@@ -231,24 +231,24 @@ func (q *Queue) Offer(ctx context.Context, e Entry) (store.QueueAsk, error) {
 		}
 	}
 	// The commit stays until it has landed, whatever else points to it.
-	if err := q.o.Repo.SetRefs(ctx, taskRef(e.ID), commit); err != nil {
+	if err := q.o.Repo.SetRefs(ctx, queuedTaskRef(e.ID), commit); err != nil {
 		return store.QueueAsk{}, err
 	}
-	return q.asAsk(queue.Event{Kind: queue.Added, Entry: &e}), nil
+	return q.toQueueAsk(queue.Event{Kind: queue.Added, Entry: &e}), nil
 }
 
 // errMissing is that a commit is neither here nor on the remote, which was asked.
 var errMissing = errors.New("there is no such commit")
 
-// taskRef keeps the commit of a queued task until it has landed.
-func taskRef(id string) string { return "refs/pawl/queue/" + id }
+// queuedTaskRef keeps the commit of a queued task until it has landed.
+func queuedTaskRef(id string) string { return "refs/pawl/queue/" + id }
 
 // Ask stores a request for the queue's worker.
 func (q *Queue) Ask(ctx context.Context, a queue.Ask) error {
-	_, err := q.o.Store.AskQueue(ctx, q.asAsk(queue.Event{Kind: queue.Asked, Ask: &a}))
+	_, err := q.o.Store.AskQueue(ctx, q.toQueueAsk(queue.Event{Kind: queue.Asked, Ask: &a}))
 	return err
 }
 
-func (q *Queue) asAsk(e queue.Event) store.QueueAsk {
+func (q *Queue) toQueueAsk(e queue.Event) store.QueueAsk {
 	return store.QueueAsk{Target: q.ref, Event: e, At: time.Now()}
 }

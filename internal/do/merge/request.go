@@ -262,7 +262,7 @@ func (rs *requests) bringPushed(ctx context.Context, e *queue.Entry, found forge
 	case err != nil:
 	case on:
 		r.Pushed = found.Head
-		return rs.o.Repo.SetRefs(ctx, taskRef(e.ID), found.Head)
+		return rs.o.Repo.SetRefs(ctx, queuedTaskRef(e.ID), found.Head)
 	case !here: // else it is one of pawl's: the forge has not seen the last push yet
 		r.Why = "somebody else replaced its commits, so pawl leaves it alone"
 	}
@@ -276,7 +276,7 @@ func (rs *requests) fetchHead(ctx context.Context, id string, found forge.Reques
 	}
 	bounded, cancel := context.WithTimeout(ctx, fetchLimit)
 	defer cancel()
-	head := taskRef("request/" + id)
+	head := queuedTaskRef("request/" + id)
 	_, err = rs.o.Repo.Fetch(bounded, rs.remote.name, fmt.Sprintf("refs/pull/%d/head", found.Number), head)
 	return false, errors.Join(err, rs.o.Repo.DropRefs(ctx, head))
 }
@@ -397,15 +397,15 @@ func (rs *requests) askChecks(ctx context.Context, e *queue.Entry, found forge.R
 		r.Why = "it waits for its checks: " + strings.Join(left, ", ")
 	case !slices.Contains(e.Heard, told):
 		r.Heard = append(r.Heard, told)
-		r.Red, err = rs.redLogs(ctx, red)
+		r.Red, err = rs.endsOfRedLogs(ctx, red)
 	default:
 		r.Why = "its checks are red"
 	}
 	return green, err
 }
 
-// redLogs is the end of what red checks printed.
-func (rs *requests) redLogs(ctx context.Context, red []forge.Check) (string, error) {
+// endsOfRedLogs is the end of what red checks printed.
+func (rs *requests) endsOfRedLogs(ctx context.Context, red []forge.Check) (string, error) {
 	var b strings.Builder
 	for _, k := range red {
 		text, err := rs.o.Forge.Log(ctx, k)

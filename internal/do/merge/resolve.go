@@ -110,7 +110,7 @@ func (q *Queue) resolveEntry(ctx context.Context, e queue.Entry) {
 	}
 	r := queue.Resolution{ID: e.ID, Attempt: e.Attempts, Commit: commit, Why: why}
 	for try := 0; try < 10 && ctx.Err() == nil; try++ {
-		_, err := q.o.Store.AskQueue(ctx, q.asAsk(queue.Event{Kind: queue.Resolved, Resolution: &r}))
+		_, err := q.o.Store.AskQueue(ctx, q.toQueueAsk(queue.Event{Kind: queue.Resolved, Resolution: &r}))
 		if err == nil {
 			return
 		}
@@ -151,7 +151,7 @@ func (q *Queue) keepSolved(ctx context.Context, p Problem, commit string) error 
 		return fmt.Errorf("the agent dropped what the task changed in %s", deliver.Some(dropped))
 	default:
 		lost, err := conflict.FindUnmerged(takesBack, func(path string) ([]string, error) {
-			return q.linesAt(ctx, made[path].NewObject)
+			return q.linesOfBlob(ctx, made[path].NewObject)
 		})
 		if err != nil {
 			return err
@@ -161,11 +161,11 @@ func (q *Queue) keepSolved(ctx context.Context, p Problem, commit string) error 
 				"browser, or merge on a branch: pawl queue add %s --commit BRANCH", lost, p.Entry.ID)
 		}
 	}
-	return q.o.Repo.UpdateRef(ctx, taskRef(p.Entry.ID), commit, "", "pawl: merged with the target")
+	return q.o.Repo.UpdateRef(ctx, queuedTaskRef(p.Entry.ID), commit, "", "pawl: merged with the target")
 }
 
-// linesAt reads the lines of a blob; none of "".
-func (q *Queue) linesAt(ctx context.Context, blob string) (lines []string, err error) {
+// linesOfBlob reads the lines of a blob; none of "".
+func (q *Queue) linesOfBlob(ctx context.Context, blob string) (lines []string, err error) {
 	if blob == "" {
 		return nil, nil
 	}
@@ -229,11 +229,11 @@ func (cs *conflicts) markRegenerable(c *queue.Conflict) {
 	}
 }
 
-// makeAnew completes a merge whose files in conflict are the target's for
+// completeMerge completes a merge whose files in conflict are the target's for
 // now: their commands make them anew from there, which keeps what is pinned.
 // Where that changes nothing, they begin with the entry's as well: what comes
 // out must be the same, or a side would be taken unseen.
-func (cs *conflicts) makeAnew(ctx context.Context, onto string, e *queue.Entry, m mergedTree) (mergedTree, error) {
+func (cs *conflicts) completeMerge(ctx context.Context, onto string, e *queue.Entry, m mergedTree) (mergedTree, error) {
 	key := onto + e.Commit
 	cs.mu.Lock()
 	known, ok := cs.remade[key]
@@ -244,7 +244,7 @@ func (cs *conflicts) makeAnew(ctx context.Context, onto string, e *queue.Entry, 
 	}
 	tree, why, err := cs.remakeFiles(ctx, onto, e, m.tree, &m)
 	if err == nil && why == "" {
-		why, err = cs.tookSide(ctx, onto, e, tree, &m)
+		why, err = cs.reasonSideTaken(ctx, onto, e, tree, &m)
 	}
 	if err != nil {
 		return m, err
@@ -266,9 +266,9 @@ func (cs *conflicts) makeAnew(ctx context.Context, onto string, e *queue.Entry, 
 	return m, nil
 }
 
-// tookSide says which file is what the target has, although from the entry's
+// reasonSideTaken says which file is what the target has, although from the entry's
 // the commands make another one.
-func (cs *conflicts) tookSide(ctx context.Context, onto string, e *queue.Entry, tree string, m *mergedTree,
+func (cs *conflicts) reasonSideTaken(ctx context.Context, onto string, e *queue.Entry, tree string, m *mergedTree,
 ) (string, error) {
 	changed, err := cs.sortedChanges(ctx, m.tree, tree)
 	if err != nil || !slices.ContainsFunc(m.regenerated, func(p string) bool { return !slices.Contains(changed, p) }) {

@@ -112,7 +112,7 @@ func (q *Queue) remakeReverse(ctx context.Context, e *Entry) error {
 	}
 	if commit, err := q.commitReverse(ctx, e); err == nil { // else its landing is not here either
 		e.Commit = commit
-		return q.o.Repo.SetRefs(ctx, taskRef(e.ID), commit)
+		return q.o.Repo.SetRefs(ctx, queuedTaskRef(e.ID), commit)
 	}
 	return nil
 }

@@ -167,7 +167,7 @@ func TestATargetIsRewrittenBeforeALandingIsTakenBack(t *testing.T) {
 	askQueue(t, q, offerRevert(t, q, second, "wrong"))
 	r.git("reset", "-q", "--hard", start)
 	r.drain(q)
-	askQueue(t, q, q.asAsk(queue.Event{Kind: queue.Asked, Ask: &queue.Ask{Wish: queue.WishResume}}))
+	askQueue(t, q, q.toQueueAsk(queue.Event{Kind: queue.Asked, Ask: &queue.Ask{Wish: queue.WishResume}}))
 	r.drain(q)
 	if left := r.left(); r.git("rev-parse", "main") != start || r.status(second) != board.Blocked ||
 		!strings.Contains(strings.Join(left, "\n"), "is no longer on main") {

@@ -89,7 +89,7 @@ func (q *Queue) Sides(ctx context.Context, id string) (Sides, error) {
 		}
 		size := 0
 		for _, h := range side.Hunks {
-			size += sizeOf(h.Before, h.Base, h.Ours, h.Theirs, h.After)
+			size += bytesOfLines(h.Before, h.Base, h.Ours, h.Theirs, h.After)
 		}
 		if left -= size; left < 0 {
 			side.Why, side.Hunks = "it is too long to be shown here", []SidesHunk{}
@@ -99,7 +99,7 @@ func (q *Queue) Sides(ctx context.Context, id string) (Sides, error) {
 	return out, nil
 }
 
-func sizeOf(texts ...[]string) (n int) {
+func bytesOfLines(texts ...[]string) (n int) {
 	for _, t := range texts {
 		for _, l := range t {
 			n += len(l)
@@ -110,14 +110,14 @@ func sizeOf(texts ...[]string) (n int) {
 
 func hunkSides(h *queue.Hunk, before, after []byte) SidesHunk {
 	all := func(l []string) []string { return append([]string{}, l...) }
-	first, last := linesOf(before), linesOf(after)
+	first, last := splitLines(before), splitLines(after)
 	return SidesHunk{
 		Before: first[max(0, len(first)-sidesContext):], After: last[:min(len(last), sidesContext)],
 		Base: all(h.Base), Ours: all(h.Ours), Theirs: all(h.Theirs),
 	}
 }
 
-func linesOf(text []byte) []string {
+func splitLines(text []byte) []string {
 	lines := slices.Collect(strings.Lines(string(text)))
 	return lists.Each(lines, func(line string) string { return strings.TrimSuffix(line, "\n") })
 }
@@ -176,7 +176,7 @@ func isLegible(texts ...[]string) bool {
 func (q *Queue) Settle(ctx context.Context, id, commit, tip string, choices []Choice) error {
 	stale := fault.Refuse("the conflict of %s has changed since this page showed it; nothing was changed", id).
 		Hint("Reload the page")
-	kept, err := q.o.Repo.Find(ctx, taskRef(id))
+	kept, err := q.o.Repo.Find(ctx, queuedTaskRef(id))
 	if err != nil {
 		return err
 	}
@@ -203,7 +203,7 @@ func (q *Queue) Settle(ctx context.Context, id, commit, tip string, choices []Ch
 	if err != nil {
 		return err
 	}
-	if q.o.Repo.UpdateRef(ctx, taskRef(id), merged, kept, "pawl: settled by a person") != nil {
+	if q.o.Repo.UpdateRef(ctx, queuedTaskRef(id), merged, kept, "pawl: settled by a person") != nil {
 		return stale // another page was first
 	}
 	return q.Ask(ctx, queue.Ask{Wish: queue.WishSettle, ID: id, From: commit, Commit: merged})
@@ -225,9 +225,9 @@ func (cs *conflicts) settledCommit(ctx context.Context, u unsettled, tip string,
 		f, t := &u.files[i], &u.texts[i]
 		switch {
 		case c.Take == "ours":
-			put = append(put, entryAt(f.Path, t.ours))
+			put = append(put, treeEntryAt(f.Path, t.ours))
 		case c.Take == "theirs":
-			put = append(put, entryAt(f.Path, t.theirs))
+			put = append(put, treeEntryAt(f.Path, t.theirs))
 		case len(f.Hunks) == 0 || len(c.Hunks) != len(f.Hunks):
 			return "", fault.Refuse("cannot settle %s: %d places are settled, and it has %d", f.Path,
 				len(c.Hunks), len(f.Hunks))

@@ -164,7 +164,7 @@ func TestKilledWhileItIsSettled(t *testing.T) {
 	t.Parallel()
 	r, q, s := settling(t, []string{"a.txt", "x\n"}, []string{"a.txt", "y\n"}, "true")
 	made := r.commit("half", s.Tip, "a.txt", "half\n")
-	r.git("update-ref", taskRef(s.Task), made)
+	r.git("update-ref", queuedTaskRef(s.Task), made)
 	if err := q.Settle(t.Context(), s.Task, s.Commit, s.Tip, []Choice{{Take: "theirs"}}); err != nil {
 		t.Fatal(err)
 	}

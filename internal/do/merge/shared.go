@@ -100,7 +100,7 @@ func (t *target) followRemote(ctx context.Context) (warnings []string) {
 // reasonStays: the branch here cannot follow that of the remote; "" when it could. Two
 // reasons with the same text before the first colon are the same notice.
 func (t *target) reasonStays(ctx context.Context) (why string, warnings []string, err error) {
-	here, there, err := t.bothTips(ctx)
+	here, there, err := t.localAndRemoteTips(ctx)
 	if err != nil || here == "" || there == "" || here == there {
 		return "", nil, err
 	}

@@ -52,7 +52,7 @@ func (t *target) bringWork(ctx context.Context, e *Entry) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, pushLimit)
 	defer cancel()
-	found, err := t.o.Repo.FetchWork(ctx, t.o.Travel, e.ID, e.Commit, taskRef(e.ID))
+	found, err := t.o.Repo.FetchWork(ctx, t.o.Travel, e.ID, e.Commit, queuedTaskRef(e.ID))
 	if err == nil && !found {
 		err = errMissing
 	}
@@ -142,7 +142,7 @@ func (t *target) fetchTarget(ctx context.Context, f *queue.Facts, batch bool) ([
 	if t.isShared() {
 		return append(warnings, t.followRemote(ctx)...), nil
 	}
-	here, there, err := t.bothTips(ctx)
+	here, there, err := t.localAndRemoteTips(ctx)
 	if err != nil || here == "" || there == "" {
 		return warnings, err
 	}
@@ -150,8 +150,8 @@ func (t *target) fetchTarget(ctx context.Context, f *queue.Facts, batch bool) ([
 	return append(warnings, moved...), err
 }
 
-// bothTips are the commits of the branch here and of the remote's; "" for one that is not there.
-func (t *target) bothTips(ctx context.Context) (here, there string, err error) {
+// localAndRemoteTips are the commits of the branch here and of the remote's; "" for one that is not there.
+func (t *target) localAndRemoteTips(ctx context.Context) (here, there string, err error) {
 	if here, err = t.o.Repo.Find(ctx, t.ref); err == nil && here != "" {
 		there, err = t.o.Repo.Find(ctx, t.trackingRef())
 	}

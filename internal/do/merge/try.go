@@ -73,7 +73,7 @@ func (q *Queue) Try(ctx context.Context, own string) (Trial, error) {
 	t.Gates, t.Cold = rep.Gates, rep.Cold
 	for i := range t.Gates {
 		t.Gates[i].Required = q.o.Gates[i].Required
-		t.Why[t.Gates[i].Name] = whyRed(rep.Warnings, t.Gates[i].Name)
+		t.Why[t.Gates[i].Name] = reasonGateIsRed(rep.Warnings, t.Gates[i].Name)
 	}
 	if !t.Green() {
 		return t, nil
@@ -109,8 +109,8 @@ func (k *checks) withFile(ctx context.Context, t *Trial, path string) (string, e
 	return tree, err
 }
 
-// whyRed finds the report's reason for an optional gate; "" for one that passed.
-func whyRed(warnings []string, name string) string {
+// reasonGateIsRed finds the report's reason for an optional gate; "" for one that passed.
+func reasonGateIsRed(warnings []string, name string) string {
 	for _, w := range warnings {
 		if why, is := strings.CutPrefix(w, "optional gate "+name+": "); is {
 			return why

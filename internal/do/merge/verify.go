@@ -73,7 +73,7 @@ func (k *checks) gateRecord(ctx context.Context, s *queue.State, c queue.Command
 	if err != nil {
 		return queue.Event{}, err
 	}
-	specs, err := k.gatesOf(ctx, rules, s, c)
+	specs, err := k.gatesForTree(ctx, rules, s, c)
 	if err != nil {
 		return queue.Event{}, err
 	}
@@ -120,9 +120,9 @@ func (k *checks) putRecord(ctx context.Context, key string, v queue.Verdict, gat
 	return k.o.Store.PutGateRecord(ctx, store.GateRecord{Key: key, Verdict: v, Gates: data, At: time.Now()})
 }
 
-// gatesOf are the gates that a tree has to pass: the project's, then the checks of each task
+// gatesForTree are the gates that a tree has to pass: the project's, then the checks of each task
 // whose work is tried in it, and not taken back.
-func (k *checks) gatesOf(ctx context.Context, r Rules, s *queue.State, c queue.Command) ([]gate.Spec, error) {
+func (k *checks) gatesForTree(ctx context.Context, r Rules, s *queue.State, c queue.Command) ([]gate.Spec, error) {
 	specs := slices.Clone(r.Gates)
 	if c.Target || r.TaskGates == nil {
 		return specs, nil
@@ -303,17 +303,17 @@ func (w *watched) afterCommand(ctx context.Context, n int, e *gate.Exec) error {
 	e.Tampered = gate.Tampered(all, w.protect)
 	if n >= len(w.ws.Setup) {
 		e.Changed, e.Added = changed, added
-		return w.putBack(ctx, changed, added)
+		return w.restoreFiles(ctx, changed, added)
 	}
 	filled, err := w.k.o.Repo.Filtered(ctx, changed)
 	for _, path := range slices.Concat(filled, added) {
 		w.known[path] = true
 	}
-	return errors.Join(err, w.putBack(ctx, slices.DeleteFunc(changed, isKnown), nil))
+	return errors.Join(err, w.restoreFiles(ctx, slices.DeleteFunc(changed, isKnown), nil))
 }
 
-// putBack makes files what they were, and removes others.
-func (w *watched) putBack(ctx context.Context, changed, added []string) error {
+// restoreFiles makes files what they were, and removes others.
+func (w *watched) restoreFiles(ctx context.Context, changed, added []string) error {
 	if len(changed)+len(added) == 0 {
 		return nil
 	}
@@ -375,13 +375,13 @@ func (k *checks) runCommands(ctx context.Context, ws Workspace, specs []gate.Spe
 	ws.Environ = slices.Concat(ws.Environ, env, shows)
 	defer func() { _ = files.RemoveAll(filepath.Join(dir, "tmp")) }() // pruning tries again
 	client, err := supervisor.Start(ctx, supervisor.Options{
-		RunDir: dir, Exe: k.o.Exe, Args: k.o.Args, Lease: k.o.Lease, Run: k.runMark(), Unboxed: ws.Box == nil,
+		RunDir: dir, Exe: k.o.Exe, Args: k.o.Args, Lease: k.o.Lease, Run: k.queueRunMark(), Unboxed: ws.Box == nil,
 	})
 	if err != nil {
 		return gate.Report{}, err
 	}
 	rep, err := gate.Verify(ctx, specs, func(ctx context.Context, n int, s gate.Spec) (gate.Exec, error) {
-		e, err := k.runGate(ctx, client, ws, dir, n, s)
+		e, err := k.runOnTree(ctx, client, ws, dir, n, s)
 		if err == nil && after != nil && !e.Stopped {
 			err = after(ctx, n, &e)
 		}
@@ -394,7 +394,7 @@ func (k *checks) runCommands(ctx context.Context, ws Workspace, specs []gate.Spe
 	return rep, err
 }
 
-func (k *checks) runGate(ctx context.Context, client *supervisor.Client, ws Workspace, dir string, n int, s gate.Spec,
+func (k *checks) runOnTree(ctx context.Context, client *supervisor.Client, ws Workspace, dir string, n int, s gate.Spec,
 ) (gate.Exec, error) {
 	if s.Timeout <= 0 {
 		s.Timeout = gateTimeout
@@ -438,8 +438,8 @@ func (k *checks) runGate(ctx context.Context, client *supervisor.Client, ws Work
 	}, nil
 }
 
-// runMark is the run that the queue's processes carry.
-func (k *checks) runMark() string {
+// queueRunMark is the run that the queue's processes carry.
+func (k *checks) queueRunMark() string {
 	sum := sha256.Sum256([]byte(k.o.Dir + "\n" + k.ref))
 	return "queue-" + hex.EncodeToString(sum[:8])
 }
@@ -447,7 +447,7 @@ func (k *checks) runMark() string {
 // endLeftovers ends what a pawl that was killed left: gates and their supervisor. Only
 // the owner of the queue may.
 func (k *checks) endLeftovers(ctx context.Context) error {
-	ended, err := process.Sweep(ctx, supervisor.Mark(k.runMark()), 2*time.Second)
+	ended, err := process.Sweep(ctx, supervisor.Mark(k.queueRunMark()), 2*time.Second)
 	if err == nil && ended.Left > 0 {
 		err = fmt.Errorf("cannot end %d processes of gates that an earlier pawl left", ended.Left)
 	}

@@ -70,7 +70,7 @@ func (q *Queue) Absorb(ctx context.Context) (done bool, err error) {
 	if err := w.takeEvent(ctx, opened); err != nil {
 		return false, err
 	}
-	return true, w.takeAsks(ctx)
+	return true, w.takeInRequests(ctx)
 }
 
 // leaveQueue gives the queue up.
@@ -159,7 +159,7 @@ func (w *worker) openTarget(ctx context.Context) error {
 func (w *worker) Command() (drive.Command[queue.Event], bool) {
 	c, state := w.state.Command, w.state
 	do := func(ctx context.Context) queue.Event { return w.q.carryOut(ctx, &state, c) }
-	drained := w.drain && w.isIdle()
+	drained := w.drain && w.waitsForPeopleOnly()
 	more := !drained && !w.isExhausted()
 	select {
 	case <-w.over:
@@ -188,14 +188,14 @@ func (w *worker) Look(ctx context.Context) ([]queue.Event, error) {
 	for len(w.resolved) > 0 {
 		delete(w.resolving, <-w.resolved)
 	}
-	if err := w.takeAsks(ctx); err != nil {
+	if err := w.takeInRequests(ctx); err != nil {
 		return nil, err
 	}
 	return nil, w.startResolving(ctx)
 }
 
-// isIdle is true when nothing but time and people can bring the queue on.
-func (w *worker) isIdle() bool {
+// waitsForPeopleOnly is true when nothing but time and people can bring the queue on.
+func (w *worker) waitsForPeopleOnly() bool {
 	works := func(e queue.Entry) bool { return e.Status == queue.Resolving }
 	return w.state.Command.Kind == queue.DoWait && w.state.Rest.IsZero() &&
 		len(w.resolving)+len(w.state.Checking) == 0 && !slices.ContainsFunc(w.state.Entries, works)
@@ -204,8 +204,8 @@ func (w *worker) isIdle() bool {
 // isExhausted is true when a drain has tried often enough.
 func (w *worker) isExhausted() bool { return w.drain && w.state.Stumbles >= drainTries }
 
-// takeAsks takes in what other processes, and this one, asked.
-func (w *worker) takeAsks(ctx context.Context) error {
+// takeInRequests takes in what other processes, and this one, asked.
+func (w *worker) takeInRequests(ctx context.Context) error {
 	db := w.q.o.Store
 	version, err := db.DataVersion(ctx)
 	if err == nil && version == w.seen && w.seen != 0 {
@@ -312,7 +312,7 @@ func (w *worker) commitStep(ctx context.Context, step store.QueueStep) error {
 // unpinLeft lets go of commits that are on the target: a git that was killed when
 // it was to do that leaves them, and locks.
 func (t *target) unpinLeft(ctx context.Context, tip string) {
-	refs, err := t.o.Repo.Refs(ctx, taskRef(""))
+	refs, err := t.o.Repo.Refs(ctx, queuedTaskRef(""))
 	if err != nil || len(refs) == 0 || tip == "" {
 		return
 	}
@@ -324,7 +324,7 @@ func (t *target) unpinLeft(ctx context.Context, tip string) {
 
 // unpinLanded lets go of the commits of what has landed. A ref that stays does no harm.
 func (t *target) unpinLanded(ctx context.Context, landed []queue.Landing) {
-	names := lists.Each(landed, func(l queue.Landing) string { return taskRef(l.Task) })
+	names := lists.Each(landed, func(l queue.Landing) string { return queuedTaskRef(l.Task) })
 	if len(landed) > 0 {
 		names = append(names, t.pinnedRef())
 	}

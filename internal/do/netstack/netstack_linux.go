@@ -97,8 +97,8 @@ func Serve(ctx context.Context, tun int, p sandbox.Policy, refused func(host, wh
 	return nil
 }
 
-// dialOut connects to where a program of the box wants to, if it may.
-func (s *serving) dialOut(network string, id stack.TransportEndpointID) (net.Conn, error) {
+// dialTarget connects to where a program of the box wants to, if it may.
+func (s *serving) dialTarget(network string, id stack.TransportEndpointID) (net.Conn, error) {
 	a, _ := netip.AddrFromSlice(id.LocalAddress.AsSlice())
 	to := netip.AddrPortFrom(a, id.LocalPort)
 	at, err := s.findTarget(network, to)
@@ -131,7 +131,7 @@ func (s *serving) connectOut(r *tcp.ForwarderRequest) {
 		r.Complete(true)
 		return
 	}
-	to, err := s.dialOut("tcp", r.ID())
+	to, err := s.dialTarget("tcp", r.ID())
 	if err != nil {
 		r.Complete(true)
 		return
@@ -152,7 +152,7 @@ func (s *serving) openFlow(r *udp.ForwarderRequest) bool {
 	if s.flows.Load() >= maxFlows {
 		return true
 	}
-	to, err := s.dialOut("udp", r.ID())
+	to, err := s.dialTarget("udp", r.ID())
 	if err != nil {
 		return false
 	}

@@ -45,7 +45,7 @@ func (r reach) findTarget(network string, to netip.AddrPort) (netip.AddrPort, er
 	case a.IsLinkLocalUnicast(), slices.Contains(clouds, a):
 		return to, refusal("a link-local address, or one of a cloud's for its machines")
 	}
-	kind, err := routeOf(a)
+	kind, err := routeKindOf(a)
 	switch {
 	case err != nil:
 		return to, err
@@ -57,9 +57,9 @@ func (r reach) findTarget(network string, to netip.AddrPort) (netip.AddrPort, er
 	return to, syscall.EHOSTUNREACH
 }
 
-// routeOf asks the kernel where packets to an address go: to this machine, to another one, to
+// routeKindOf asks the kernel where packets to an address go: to this machine, to another one, to
 // several, or nowhere. It is the kernel that knows all addresses that are this machine's.
-func routeOf(a netip.Addr) (kind uint8, err error) {
+func routeKindOf(a netip.Addr) (kind uint8, err error) {
 	ask := unix.RtMsg{Family: unix.AF_INET, Dst_len: uint8(a.BitLen())} //nolint:gosec // small
 	if a.Is6() {
 		ask.Family = unix.AF_INET6

@@ -21,7 +21,7 @@ func (c *Check) findHolder(conn net.Conn) bool {
 	ours, theirs := addrPort(conn.LocalAddr()), addrPort(conn.RemoteAddr())
 	s, err := findSocket(theirs, ours)
 	switch gone := errors.Is(err, unix.ENOENT) || errors.Is(err, errListens); {
-	case gone && !isHere(theirs.Addr()):
+	case gone && !isOwnAddress(theirs.Addr()):
 		return c.Unseen
 	case gone:
 		// Where the kernel shows sockets at all, it finds ours, or the one that listens.
@@ -32,17 +32,17 @@ func (c *Check) findHolder(conn net.Conn) bool {
 	case err != nil || s.inode == 0:
 		return false
 	}
-	if c.isLast(s) {
+	if c.lastPeerHolds(s) {
 		return true
 	}
 	c.turn.Lock()
 	defer c.turn.Unlock()
-	return c.isLast(s) || c.mayHold(s)
+	return c.lastPeerHolds(s) || c.anyProcessHolds(s)
 }
 
-// isLast reports whether the process that was accepted last has the socket. A browser makes
+// lastPeerHolds reports whether the process that was accepted last has the socket. A browser makes
 // several connections.
-func (c *Check) isLast(s socket) bool {
+func (c *Check) lastPeerHolds(s socket) bool {
 	pid := int(c.last.Load())
 	has, _ := holdsSocket(pid, s)
 	return has && c.Accepts(pid)
@@ -57,8 +57,8 @@ func addrPort(a net.Addr) netip.AddrPort {
 	return netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port())
 }
 
-// isHere reports whether the address is one of this machine's.
-func isHere(a netip.Addr) bool {
+// isOwnAddress reports whether the address is one of this machine's.
+func isOwnAddress(a netip.Addr) bool {
 	if a.IsLoopback() {
 		return true
 	}
@@ -69,8 +69,8 @@ func isHere(a netip.Addr) bool {
 	})
 }
 
-// mayHold goes through the processes, the youngest first, until one has the socket.
-func (c *Check) mayHold(s socket) bool {
+// anyProcessHolds goes through the processes, the youngest first, until one has the socket.
+func (c *Check) anyProcessHolds(s socket) bool {
 	var dark []int // whose files are hidden
 	pids, all := listProcesses()
 	for _, pid := range pids {
@@ -85,7 +85,7 @@ func (c *Check) mayHold(s socket) bool {
 			dark = append(dark, pid)
 		}
 	}
-	couldHold := func(pid int) bool { return isUser(pid, s.user) && c.Accepts(pid) }
+	couldHold := func(pid int) bool { return belongsToUser(pid, s.user) && c.Accepts(pid) }
 	hidden := c.Unseen && !all
 	return hidden || slices.ContainsFunc(dark, couldHold)
 }
@@ -137,8 +137,8 @@ func holdsSocket(pid int, s socket) (bool, error) {
 	}
 }
 
-// isUser reports whether the process is, or may become, the user.
-func isUser(pid int, user uint32) bool {
+// belongsToUser reports whether the process is, or may become, the user.
+func belongsToUser(pid int, user uint32) bool {
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {
 		return false

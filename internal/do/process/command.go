@@ -97,7 +97,7 @@ func (c Command) prepareChild() (prepared, error) {
 		}
 	}
 	return prepared{
-		path: path, env: lastWins(c.Env), files: files, sys: &sys,
+		path: path, env: keepLastOfName(c.Env), files: files, sys: &sys,
 	}, nil
 }
 
@@ -107,11 +107,11 @@ func (c Command) Resolve() (string, error) {
 	if len(c.Args) == 0 || c.Args[0] == "" {
 		return "", &StartError{Code: 127, Message: "cannot start a process: the command is empty"}
 	}
-	return c.findProgram(lastWins(c.Env))
+	return c.findProgram(keepLastOfName(c.Env))
 }
 
 // Environ is the environment that a start of c would hand over.
-func (c Command) Environ() []string { return lastWins(c.Env) }
+func (c Command) Environ() []string { return keepLastOfName(c.Env) }
 
 // findProgram finds the program. Relative entries of PATH are skipped, so that a
 // file of the repository never stands in for a program of the system.
@@ -151,8 +151,8 @@ func (c Command) findProgram(env []string) (string, error) {
 // longestText is the most that Linux takes of one argument or variable, in bytes.
 const longestText = 128 << 10
 
-// tooLong names the argument or the variable that is longer than the system takes.
-func (c Command) tooLong() string {
+// tooLongText names the argument or the variable that is longer than the system takes.
+func (c Command) tooLongText() string {
 	for _, kv := range c.Env {
 		if name, _, _ := strings.Cut(kv, "="); len(kv) >= longestText {
 			const text = "invalid environment: the variable %s is longer than the system takes: it has %d bytes, and " +
@@ -184,7 +184,7 @@ func (c Command) Explain(path string, err error) error {
 	info, gone := os.Stat(path)
 	switch why := ReasonNotExecuted(path); {
 	case errors.Is(err, syscall.E2BIG):
-		return fail(-1, "%s", c.tooLong())
+		return fail(-1, "%s", c.tooLongText())
 	case errors.Is(err, fs.ErrNotExist) && gone != nil:
 		return fail(127, "%s does not exist", path)
 	case why != "":
@@ -246,9 +246,9 @@ func reasonNoWord(words []string) string {
 	return ""
 }
 
-// lastWins drops all but the last of equal names, as programs disagree about
+// keepLastOfName drops all but the last of equal names, as programs disagree about
 // which of two counts.
-func lastWins(env []string) []string {
+func keepLastOfName(env []string) []string {
 	at := make(map[string]int, len(env))
 	out := make([]string, 0, len(env))
 	for _, kv := range env {

@@ -39,8 +39,8 @@ type hunt struct {
 	wait func(ctx context.Context, d time.Duration) bool
 }
 
-// endAll asks with TERM, waits up to grace, then kills until none is left.
-func (h hunt) endAll(ctx context.Context, grace time.Duration) Ended {
+// endAllMembers asks with TERM, waits up to grace, then kills until none is left.
+func (h hunt) endAllMembers(ctx context.Context, grace time.Duration) Ended {
 	asked := map[key]string{}
 	if h.askMembers(asked) == 0 && h.wait(ctx, time.Millisecond) {
 		return Ended{}
@@ -97,7 +97,7 @@ func (h hunt) killMembers(ctx context.Context, killed map[key]bool) int {
 	denied := 0
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
 		members := h.freezeMembers()
-		reached := h.killAll(members, killed)
+		reached := h.killEachMember(members, killed)
 		if h.wait(ctx, pause) {
 			return 0
 		}
@@ -133,8 +133,8 @@ func (h hunt) freezeMembers() []Proc {
 	return h.find()
 }
 
-// killAll kills members and returns how many of them it was allowed to.
-func (h hunt) killAll(members []Proc, killed map[key]bool) int {
+// killEachMember kills members and returns how many of them it was allowed to.
+func (h hunt) killEachMember(members []Proc, killed map[key]bool) int {
 	reached := 0
 	groups := map[int]bool{}
 	for _, p := range members {

@@ -62,7 +62,7 @@ func Look(id Identity) Liveness {
 		return Dead
 	}
 	if space, _, _ := strings.Cut(id.Space, shownIn); id.Boot != Boot() || space != pidSpace() {
-		return id.lookIn()
+		return id.livenessByLock()
 	}
 	if p, ok := readProc(id.PID); ok {
 		if p.Start == id.Start && !p.Zombie {

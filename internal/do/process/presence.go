@@ -45,7 +45,7 @@ func (id Identity) showPresence() string {
 	defer p.mu.Unlock()
 	if p.dir != "" && p.own == nil {
 		removeEnded(p.dir)
-		f, err := os.OpenFile(id.fileIn(p.dir), os.O_CREATE|os.O_RDWR, 0o600)
+		f, err := os.OpenFile(id.presenceFileIn(p.dir), os.O_CREATE|os.O_RDWR, 0o600)
 		if err == nil {
 			if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 				_ = f.Close() // it has nothing in it
@@ -60,8 +60,8 @@ func (id Identity) showPresence() string {
 	return id.Space + shownIn + p.id
 }
 
-// lookIn finds out whether a process lives that cannot be seen from here.
-func (id Identity) lookIn() Liveness {
+// livenessByLock finds out whether a process lives that cannot be seen from here.
+func (id Identity) livenessByLock() Liveness {
 	presence.mu.Lock()
 	dir, here := presence.dir, presence.id
 	presence.mu.Unlock()
@@ -69,11 +69,11 @@ func (id Identity) lookIn() Liveness {
 	if id.Space = space; here == "" || there != here {
 		return Unknown
 	}
-	return lockedFile(id.fileIn(dir))
+	return lockedFile(id.presenceFileIn(dir))
 }
 
-// fileIn is the name of the file of a process.
-func (id Identity) fileIn(dir string) string {
+// presenceFileIn is the name of the file of a process.
+func (id Identity) presenceFileIn(dir string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %d %d", id.Boot, id.Space, id.PID, id.Start))
 	return filepath.Join(dir, hex.EncodeToString(sum[:8]))
 }

@@ -23,12 +23,12 @@ func TestLookIntoOtherContainers(t *testing.T) {
 	if !strings.HasSuffix(self.Space, shownIn+"here") || Look(self) != Living {
 		t.Fatalf("this process, %+v, is %d", self, Look(self))
 	}
-	if f, err := os.Open(self.fileIn(dir)); err == nil {
+	if f, err := os.Open(self.presenceFileIn(dir)); err == nil {
 		t.Errorf("its file is named with the folder: %s", f.Name())
 	}
 	id := self
 	id.Space = strings.TrimSuffix(id.Space, shownIn+"here")
-	if got := lockedFile(id.fileIn(dir)); got != Living {
+	if got := lockedFile(id.presenceFileIn(dir)); got != Living {
 		t.Errorf("its own lock is %d", got)
 	}
 	if Look(id) != Living {
@@ -37,7 +37,7 @@ func TestLookIntoOtherContainers(t *testing.T) {
 
 	other := self
 	other.Space, other.PID = "other"+shownIn+"here", 1
-	name := Identity{Host: other.Host, Boot: other.Boot, Space: "other", PID: 1, Start: other.Start}.fileIn(dir)
+	name := Identity{Host: other.Host, Boot: other.Boot, Space: "other", PID: 1, Start: other.Start}.presenceFileIn(dir)
 	f, err := os.Create(name)
 	if err != nil {
 		t.Fatal(err)

@@ -200,7 +200,7 @@ func (r *Reaper) Terminate(ctx context.Context, grace time.Duration) Ended {
 			return false
 		},
 	}
-	return h.endAll(ctx, grace)
+	return h.endAllMembers(ctx, grace)
 }
 
 // ownDescendants lists the living processes below this one. Where orphans do not

@@ -114,7 +114,7 @@ func TestStartErrorsSayWhatToDo(t *testing.T) {
 }
 
 func TestTheLastOfEqualVariablesCounts(t *testing.T) {
-	got := lastWins([]string{"A=1", "B=2", "A=3", "broken"})
+	got := keepLastOfName([]string{"A=1", "B=2", "A=3", "broken"})
 	if strings.Join(got, " ") != "A=3 B=2" {
 		t.Errorf("got %q", got)
 	}

@@ -84,7 +84,7 @@ func Sweep(ctx context.Context, mark string, grace time.Duration) (Ended, error)
 	}
 	s := sweep{mark: []byte(mark), name: []byte(name + "=")}
 	h := hunt{find: s.findMarked, wait: s.waitEnded}
-	return h.endAll(ctx, grace), nil
+	return h.endAllMembers(ctx, grace), nil
 }
 
 // ReapGroup reaps the members of a killed process group that fell to this process when their parent ended: they have
@@ -225,7 +225,7 @@ func Users(program string, dirs ...string) (list []Identity, ok bool) {
 	}
 	for _, p := range readTable() {
 		named := p.Name == program || strings.HasPrefix(p.Name, program+"-")
-		if !named || p.Zombie || !mayUse(p.PID, dirs) {
+		if !named || p.Zombie || !mayUseFolders(p.PID, dirs) {
 			continue
 		}
 		if id, err := Identify(p.PID); err == nil {
@@ -235,7 +235,7 @@ func Users(program string, dirs ...string) (list []Identity, ok bool) {
 	return list, true
 }
 
-func mayUse(pid int, dirs []string) bool {
+func mayUseFolders(pid int, dirs []string) bool {
 	proc := "/proc/" + strconv.Itoa(pid)
 	cwd, err := os.Readlink(proc + "/cwd")
 	told := cwd + "/"

@@ -39,9 +39,9 @@ func runPS(args ...string) string {
 }
 
 // readTable reads all processes from ps.
-func readTable() []Proc { return parsePS(runPS("-axo", "pid=,ppid=,pgid=,stat=,lstart=")) }
+func readTable() []Proc { return parseProcesses(runPS("-axo", "pid=,ppid=,pgid=,stat=,lstart=")) }
 
-func parsePS(text string) []Proc {
+func parseProcesses(text string) []Proc {
 	var out []Proc
 	for line := range strings.Lines(text) {
 		f := strings.Fields(line)
@@ -65,7 +65,7 @@ func parsePS(text string) []Proc {
 }
 
 func readProc(pid int) (Proc, bool) {
-	for _, p := range parsePS(runPS("-o", "pid=,ppid=,pgid=,stat=,lstart=", "-p", strconv.Itoa(pid))) {
+	for _, p := range parseProcesses(runPS("-o", "pid=,ppid=,pgid=,stat=,lstart=", "-p", strconv.Itoa(pid))) {
 		if p.PID == pid {
 			return p, true
 		}

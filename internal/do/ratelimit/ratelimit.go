@@ -117,7 +117,7 @@ func (s *Store) Look(key string, now time.Time) (l Limit, ok bool) {
 
 // limitMet reads the provider's limit.
 func (s *Store) limitMet(key string, now time.Time) (l Limit, ok bool) {
-	if s == nil || key == "" || files.ReadJSON(s.fileOf(key), &l) != nil || !l.isCredible(now) {
+	if s == nil || key == "" || files.ReadJSON(s.fileOfAccount(key), &l) != nil || !l.isCredible(now) {
 		return Limit{}, false
 	}
 	return l, true
@@ -247,15 +247,15 @@ func (s *Store) replaceLimit(ctx context.Context, key string, fn func(*Limit, ti
 		old = &l
 	}
 	if l := fn(old, now); l != nil {
-		return files.ReplaceJSON(s.fileOf(key), l, false)
+		return files.ReplaceJSON(s.fileOfAccount(key), l, false)
 	}
-	if err := os.Remove(s.fileOf(key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(s.fileOfAccount(key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot remove a provider's limit: %v", err)
 	}
 	return nil
 }
 
-func (s *Store) fileOf(key string) string { return filepath.Join(s.dir, key+".json") }
+func (s *Store) fileOfAccount(key string) string { return filepath.Join(s.dir, key+".json") }
 
 // What all runs of a user use in a day is in one small file, in the folder of the
 // limits. The day is that of this machine's zone.
@@ -277,7 +277,7 @@ func NextDay(now time.Time) time.Time {
 func Spend(dir string, add loop.Use, now time.Time) (loop.Use, error) {
 	path := filepath.Join(dir, "day.json")
 	if add == (loop.Use{}) {
-		d, err := readDay(path, now)
+		d, err := readDayUse(path, now)
 		return d.Use, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lockWithin)
@@ -287,7 +287,7 @@ func Spend(dir string, add loop.Use, now time.Time) (loop.Use, error) {
 		return loop.Use{}, fmt.Errorf("cannot store the use of today: %v", err)
 	}
 	defer func() { _ = lock.Close() }()
-	d, err := readDay(path, now)
+	d, err := readDayUse(path, now)
 	if err != nil {
 		return loop.Use{}, err
 	}
@@ -299,9 +299,9 @@ func Spend(dir string, add loop.Use, now time.Time) (loop.Use, error) {
 	return d.Use, nil
 }
 
-// readDay is the day of now. Clocks and zones of processes may differ by a day: the
+// readDayUse is the day of now. Clocks and zones of processes may differ by a day: the
 // later one counts, so that nothing is counted from zero twice.
-func readDay(path string, now time.Time) (day, error) {
+func readDayUse(path string, now time.Time) (day, error) {
 	today := day{Date: now.Local().Format(time.DateOnly)}
 	data, err := os.ReadFile(path)
 	switch {
@@ -349,8 +349,8 @@ func (s *Store) SavePlan(key, agent string, windows []subscription.Window, now t
 	return files.ReplaceJSON(filepath.Join(s.dir, key+planEnd), p, false)
 }
 
-// planOf reads the plan of an account; one without windows is not known.
-func (s *Store) planOf(key string, now time.Time) (p Plan) {
+// planOfAccount reads the plan of an account; one without windows is not known.
+func (s *Store) planOfAccount(key string, now time.Time) (p Plan) {
 	if s == nil || key == "" || files.ReadJSON(filepath.Join(s.dir, key+planEnd), &p) != nil {
 		return Plan{}
 	}
@@ -365,7 +365,7 @@ func (s *Store) Plans(keys []string, now time.Time) (said []string, most int) {
 		keys = lists.Each(names, func(name string) string { return strings.TrimSuffix(filepath.Base(name), planEnd) })
 	}
 	for _, key := range keys {
-		if p := s.planOf(key, now); len(p.Windows) > 0 {
+		if p := s.planOfAccount(key, now); len(p.Windows) > 0 {
 			said, most = append(said, p.String()), max(most, subscription.Fullest(p.Windows).Used)
 		}
 	}
@@ -383,7 +383,7 @@ func (s *Store) limitPlan(key string, now time.Time) (Limit, bool) {
 	if s == nil || s.Plan == 0 {
 		return Limit{}, false
 	}
-	p := s.planOf(key, now)
+	p := s.planOfAccount(key, now)
 	w := subscription.Fullest(p.Windows)
 	return Limit{
 		Class: failure.QuotaExhausted, Met: p.Seen, Until: w.Resets, Named: true, Times: 1,

@@ -37,13 +37,13 @@ func init() { //nolint:gochecknoinits // the point of this package is to run bef
 	args := os.Args[1:]
 	if len(args) == 1 && args[0] == sandbox.Command {
 		// The thread that enters the box executes the command; here it is the first one.
-		exit(sandbox.Main(os.Stderr))
+		exitProgram(sandbox.Main(os.Stderr))
 	}
 	if len(args) < 2 {
 		return
 	}
 	p := &program{status: make(chan int, 1), asked: make(chan struct{}), rest: make(chan supervisor.Rest, 1)}
-	main := p.named(args)
+	main := p.findByName(args)
 	if main == nil {
 		return
 	}
@@ -53,16 +53,16 @@ func init() { //nolint:gochecknoinits // the point of this package is to run bef
 	go func() { p.status <- main() }()
 	select {
 	case code := <-p.status:
-		exit(code)
+		exitProgram(code)
 	case <-p.asked:
 	}
 }
 
-// exit ends the program: where a little program runs, nothing else ever does.
-func exit(code int) { os.Exit(code) } //nolint:forbidigo // main is not reached
+// exitProgram ends the program: where a little program runs, nothing else ever does.
+func exitProgram(code int) { os.Exit(code) } //nolint:forbidigo // main is not reached
 
-// named is the little program of a command line; nil when it names none.
-func (p *program) named(args []string) func() int {
+// findByName is the little program of a command line; nil when it names none.
+func (p *program) findByName(args []string) func() int {
 	switch args[0] {
 	case Supervise:
 		return func() int { return p.supervise(args[1]) }

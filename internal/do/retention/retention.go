@@ -118,7 +118,7 @@ func (o *Options) sweepRuns(ctx context.Context, r *Report) error {
 		forgotten := o.Keep > 0 && o.Now.Sub(run.EndedAt) > o.Keep
 		waits := slices.Contains([]bool{old, tooMany, forgotten}, true) && o.isAwaited(ctx, run.ID)
 		switch {
-		case run.Open && run.Last, o.isWorked(&run):
+		case run.Open && run.Last, o.isStillWorkedOn(&run):
 			continue
 		case waits:
 			r.Kept++
@@ -133,7 +133,7 @@ func (o *Options) sweepRuns(ctx context.Context, r *Report) error {
 		hasSnapshots := len(snapshots[run.ID]) > 0
 		switch {
 		case goes && !hasSnapshots:
-			err = errors.Join(err, o.dropRun(ctx, run, dir, r))
+			err = errors.Join(err, o.removeRun(ctx, run, dir, r))
 		case o.Output > 0 && o.Now.Sub(run.EndedAt) > o.Output:
 			err = errors.Join(err, o.dropOutput(dir, r), o.removeShared(run.ID))
 		}
@@ -147,9 +147,9 @@ func (o *Options) isAwaited(ctx context.Context, id string) bool {
 	return err == nil && storedrun.WaitsForDelivery(run)
 }
 
-// isWorked reports whether the run has an owner who lives, or its agent may outlive a pawl that
+// isStillWorkedOn reports whether the run has an owner who lives, or its agent may outlive a pawl that
 // was killed just now.
-func (o *Options) isWorked(run *store.EndedRun) bool {
+func (o *Options) isStillWorkedOn(run *store.EndedRun) bool {
 	ago := o.Now.Sub(run.EndedAt)
 	justNow := 0 <= ago && ago < 2*supervisor.DefaultLease
 	if run.Owner.PID == 0 {
@@ -182,10 +182,10 @@ func (o *Options) forgetSnapshots(ctx context.Context, run string, snapshots map
 	return o.Tree.Forget(ctx, run)
 }
 
-// dropRun removes a run: its row, then its files, so that what is left is found again.
-func (o *Options) dropRun(ctx context.Context, run store.EndedRun, dir string, r *Report) error {
+// removeRun removes a run: its row, then its files, so that what is left is found again.
+func (o *Options) removeRun(ctx context.Context, run store.EndedRun, dir string, r *Report) error {
 	r.Runs++
-	r.Bytes += sizeOf(dir)
+	r.Bytes += sizeOfFolder(dir)
 	if o.Dry {
 		return nil
 	}
@@ -206,7 +206,7 @@ func (o *Options) dropOutput(dir string, r *Report) error {
 			continue
 		}
 		r.Outputs++
-		r.Bytes += sizeOf(filepath.Join(dir, e.Name()))
+		r.Bytes += sizeOfFolder(filepath.Join(dir, e.Name()))
 		if !o.Dry {
 			err = errors.Join(err, removeFolder(filepath.Join(dir, e.Name())))
 		}
@@ -229,8 +229,8 @@ func removeFolder(dir string) error {
 	return nil
 }
 
-// sizeOf the files of a folder, as far as they can be seen.
-func sizeOf(dir string) (n int64) {
+// sizeOfFolder the files of a folder, as far as they can be seen.
+func sizeOfFolder(dir string) (n int64) {
 	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return nil //nolint:nilerr // it is only shown to a person
@@ -271,7 +271,7 @@ func (o *Options) removeRefs(ctx context.Context, r *Report) error {
 	}
 	var over []git.Ref
 	for _, ref := range refs {
-		open, err := o.isOpen(ctx, strings.TrimPrefix(ref.Name, prefix))
+		open, err := o.isStillNeeded(ctx, strings.TrimPrefix(ref.Name, prefix))
 		if err != nil {
 			return err
 		}
@@ -286,8 +286,8 @@ func (o *Options) removeRefs(ctx context.Context, r *Report) error {
 	return o.Tree.Repo.DeleteRefs(ctx, over)
 }
 
-// isOpen reports whether the task of the clone is not done, or the clone is there.
-func (o *Options) isOpen(ctx context.Context, clone string) (bool, error) {
+// isStillNeeded reports whether the task of the clone is not done, or the clone is there.
+func (o *Options) isStillNeeded(ctx context.Context, clone string) (bool, error) {
 	_, there, err := o.Store.Workspace(ctx, clone)
 	if err != nil || there {
 		return true, err

@@ -8,8 +8,8 @@ const (
 	otherNumbers = 0x40000000
 )
 
-// oldCalls are those of calls that newer architectures do not have.
-func (f *filter) oldCalls() {
+// refuseOldCalls are those of calls that newer architectures do not have.
+func (f *filter) refuseOldCalls() {
 	f.refuseBits(unix.SYS_CHMOD, 1, setID)
 	f.refuseBits(unix.SYS_CREAT, 1, setID)
 	f.refuseBits(unix.SYS_MKNOD, 1, setID)

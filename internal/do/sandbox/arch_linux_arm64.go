@@ -7,5 +7,5 @@ const (
 	otherNumbers = 0
 )
 
-// oldCalls are none: the architecture has the newer calls only.
-func (*filter) oldCalls() {}
+// refuseOldCalls are none: the architecture has the newer calls only.
+func (*filter) refuseOldCalls() {}

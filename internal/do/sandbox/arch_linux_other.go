@@ -8,4 +8,4 @@ const (
 	otherNumbers = 0
 )
 
-func (*filter) oldCalls() {}
+func (*filter) refuseOldCalls() {}

@@ -33,7 +33,7 @@ func (p *Policy) NameRefusals(f *failure.Analysis, output string, connections []
 	}
 	connections = connections[:min(len(connections), maxNamed)]
 	lines := append(Refused(*p, output), connections...)
-	if len(lines) == 0 && p.Closed && f.Class == failure.Network && !isLocal(f.Summary) {
+	if len(lines) == 0 && p.Closed && f.Class == failure.Network && !isAboutLoopback(f.Summary) {
 		lines = []string{f.Summary}
 	}
 	if len(lines) == 0 || slices.Contains(outsideOfBox, f.Class) {
@@ -55,7 +55,7 @@ func (p *Policy) NameRefusals(f *failure.Analysis, output string, connections []
 			failure.Medium, nil
 	}
 	lift := wayToAllow(*p, lines, connections, named, offline)
-	f.Summary = withNote(f.Summary, fmt.Sprintf("refused by pawl's sandbox, level %s; %s", p.Level, lift))
+	f.Summary = appendNote(f.Summary, fmt.Sprintf("refused by pawl's sandbox, level %s; %s", p.Level, lift))
 	f.Items = append(slices.Clone(f.Items), failure.Item{
 		Message: fmt.Sprintf("Refused by pawl's sandbox (level %s): %s", p.Level, strings.Join(lines, " | ")),
 	})
@@ -65,8 +65,8 @@ func (p *Policy) NameRefusals(f *failure.Analysis, output string, connections []
 			"agents.NAME.endpoints; --unsandboxed turns it off.")
 }
 
-// withNote appends a note to a summary, which is cut before it if both together are too long.
-func withNote(summary, note string) string {
+// appendNote appends a note to a summary, which is cut before it if both together are too long.
+func appendNote(summary, note string) string {
 	const most = 270 // what is shown of a summary has the name of a gate, too
 	return fault.Cut(summary, max(140, most-len(note))) + " (" + note + ")"
 }
@@ -77,13 +77,13 @@ func (p *Policy) ExplainGate(f *failure.Analysis, output string, connections []s
 	p.NameRefusals(f, output, connections)
 	isRefusal := f.Class == failure.Network && strings.Contains(strings.ToLower(f.Summary), "refused")
 	if p != nil && p.Own && isRefusal && !anyAddress().MatchString(f.Summary) {
-		f.Summary = withNote(f.Summary, "safety.local_ports: [PORT] opens a port of this machine; "+
+		f.Summary = appendNote(f.Summary, "safety.local_ports: [PORT] opens a port of this machine; "+
 			"in pawl's sandbox the loopback is its own")
 	}
 }
 
-// isLocal reports whether a message about the box's own loopback, which is open.
-func isLocal(s string) bool {
+// isAboutLoopback reports whether a message about the box's own loopback, which is open.
+func isAboutLoopback(s string) bool {
 	return strings.Contains(s, "127.0.0.1") || strings.Contains(s, "localhost") || strings.Contains(s, "::1")
 }
 

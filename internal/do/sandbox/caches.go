@@ -43,7 +43,7 @@ func Caches(environ []string, cache string, write []string) []string {
 	var out []string
 	for _, t := range tools {
 		own := lists.Getenv(environ, t.name)
-		mayWrite := func(dir string) bool { return dir != "" && within(dir, own) }
+		mayWrite := func(dir string) bool { return dir != "" && isWithin(dir, own) }
 		if filepath.IsAbs(own) && slices.ContainsFunc(write, mayWrite) {
 			continue
 		}
@@ -78,7 +78,7 @@ func GateCaches(environ []string, home string, write []string, mounts bool) []Ca
 			if w == "" {
 				return false
 			}
-			return within(w, dir) || within(dir, w)
+			return isWithin(w, dir) || isWithin(dir, w)
 		}
 		if err != nil || !filepath.IsAbs(dir) || slices.ContainsFunc(write, touches) {
 			return ""
@@ -87,14 +87,14 @@ func GateCaches(environ []string, home string, write []string, mounts bool) []Ca
 	}
 	var out []Cache
 	for _, t := range tools {
-		out = append(out, Cache{[]string{t.name}, usable(ownCache(environ, home, t.name, t.own)), t.dir})
+		out = append(out, Cache{[]string{t.name}, usable(usersCacheFolder(environ, home, t.name, t.own)), t.dir})
 	}
 	for _, own := range unmoved {
 		if at := usable(filepath.Join(home, own)); at != "" && mounts { // else the box's home folder gets it
-			out = append(out, Cache{nil, at, flatName(own)})
+			out = append(out, Cache{nil, at, flattenPath(own)})
 		}
 	}
-	gopath := goPath(environ, home)
+	gopath := firstGoPath(environ, home)
 	if _, err := os.Stat(gopath); err != nil || !mounts {
 		return append(out, Cache{[]string{"GOPATH"}, "", "go"})
 	}
@@ -137,7 +137,7 @@ func ColdCaches() string {
 
 // HomeInTemp is the advice for a home folder in the folder of temporary files; "" for any other.
 func HomeInTemp(home string) string {
-	if !within(os.TempDir(), home) {
+	if !isWithin(os.TempDir(), home) {
 		return ""
 	}
 	return "Your home folder is " + home + ", where agents can write, so caches in it are not used: have it elsewhere"
@@ -178,8 +178,8 @@ func OpenEvidence(box *Policy, dir string) (environ []string, err error) {
 	return []string{"PAWL_EVIDENCE=" + dir}, nil
 }
 
-// ownCache is the folder of the user's that a tool uses if nobody says otherwise.
-func ownCache(environ []string, home, name, below string) string {
+// usersCacheFolder is the folder of the user's that a tool uses if nobody says otherwise.
+func usersCacheFolder(environ []string, home, name, below string) string {
 	if dir := lists.Getenv(environ, name); filepath.IsAbs(dir) {
 		return filepath.Clean(dir)
 	}
@@ -211,14 +211,14 @@ func goModules(environ []string, home string) string {
 	if dir := lists.Getenv(environ, "GOMODCACHE"); filepath.IsAbs(dir) {
 		return filepath.Clean(dir)
 	}
-	if path := goPath(environ, home); path != "" {
+	if path := firstGoPath(environ, home); path != "" {
 		return filepath.Join(path, "pkg", "mod")
 	}
 	return ""
 }
 
-// goPath is the first folder of GOPATH; "" when it is not known.
-func goPath(environ []string, home string) string {
+// firstGoPath is the first folder of GOPATH; "" when it is not known.
+func firstGoPath(environ []string, home string) string {
 	path, _, _ := strings.Cut(lists.Getenv(environ, "GOPATH"), string(filepath.ListSeparator))
 	switch {
 	case filepath.IsAbs(path):

@@ -16,9 +16,9 @@ const (
 		unix.CLONE_NEWPID | unix.CLONE_NEWNET
 )
 
-// calls refuses what no program that builds, tests or talks to a model needs,
+// refuseMachineCalls refuses what no program that builds, tests or talks to a model needs,
 // and what would act on the machine outside of the box.
-func (f *filter) calls() {
+func (f *filter) refuseMachineCalls() {
 	// In a namespace of its own a process has rights over parts of the kernel
 	// that are open to no user otherwise.
 	f.refuse(
@@ -37,8 +37,8 @@ func (f *filter) calls() {
 	// A lease on a file that can only be read holds up whoever opens it to write, for
 	// most of a minute each time.
 	f.refuseWith(unix.SYS_FCNTL, 1, unix.F_SETLEASE)
-	f.oldCalls()
-	f.answer(unavailable, unix.SYS_CLONE3, unix.SYS_OPENAT2)
+	f.refuseOldCalls()
+	f.answerCalls(unavailable, unix.SYS_CLONE3, unix.SYS_OPENAT2)
 	// What another process has open is its own.
 	f.refuse(unix.SYS_PIDFD_GETFD)
 	// The kernel's insides: programs in it, its counters and its log, page faults
@@ -49,13 +49,13 @@ func (f *filter) calls() {
 // refuseMaking refuses an open that makes a file with one of setID. The mode
 // counts only in an open that makes a file: in others it is anything.
 func (f *filter) refuseMaking(number, flags, mode uint32) {
-	f.load(dataNumber)
-	f.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, number, 0, 5)
-	f.load(dataArgument + 8*flags)
-	f.add(unix.BPF_JMP|unix.BPF_JSET|unix.BPF_K, making, 0, 3)
-	f.load(dataArgument + 8*mode)
-	f.add(unix.BPF_JMP|unix.BPF_JSET|unix.BPF_K, setID, 0, 1)
-	f.give(refusal)
+	f.addLoad(dataNumber)
+	f.append(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, number, 0, 5)
+	f.addLoad(dataArgument + 8*flags)
+	f.append(unix.BPF_JMP|unix.BPF_JSET|unix.BPF_K, making, 0, 3)
+	f.addLoad(dataArgument + 8*mode)
+	f.append(unix.BPF_JMP|unix.BPF_JSET|unix.BPF_K, setID, 0, 1)
+	f.addReturn(refusal)
 }
 
 // noSockets refuses the sockets that reach others by a name in the file system.

@@ -33,18 +33,18 @@ func Main(stderr io.Writer) int {
 	}
 	// Neither these are the command's, nor what pawl was started with.
 	if err := unix.CloseRange(policyFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		tell(startFailure{Message: fmt.Sprintf("cannot keep descriptors from it: %v", err)})
+		reportFailure(startFailure{Message: fmt.Sprintf("cannot keep descriptors from it: %v", err)})
 		return 1
 	}
-	if err := enter(o); err != nil {
-		tell(startFailure{Message: err.Error()})
+	if err := enterBox(o); err != nil {
+		reportFailure(startFailure{Message: err.Error()})
 		return 1
 	}
 	if o.Probe {
 		return 0
 	}
 	if o.Policy.Means.PID {
-		return keep(o)
+		return runAsInit(o)
 	}
 	tellNotExecuted(syscall.Exec(o.Path, o.Args, o.Env))
 	return 1
@@ -53,19 +53,19 @@ func Main(stderr io.Writer) int {
 func tellNotExecuted(err error) {
 	code := syscall.EINVAL
 	_ = errors.As(err, &code)
-	tell(startFailure{Message: err.Error(), Errno: int(code)})
+	reportFailure(startFailure{Message: err.Error(), Errno: int(code)})
 }
 
-// tell reports to who started this.
-func tell(f startFailure) {
+// reportFailure reports to who started this.
+func reportFailure(f startFailure) {
 	data, err := json.Marshal(f)
 	if err == nil {
 		_, _ = unix.Write(statusFD, data)
 	}
 }
 
-// enter restricts the calling thread. What needs rights comes first.
-func enter(o order) error {
+// enterBox restricts the calling thread. What needs rights comes first.
+func enterBox(o order) error {
 	p := o.Policy
 	preferAsVictim()
 	if err := setLimits(p.Limits, p.Means); err != nil {
@@ -81,7 +81,7 @@ func enter(o order) error {
 			return err
 		}
 	}
-	p, links := resolve(p)
+	p, links := resolvePaths(p)
 	if p.Means.PID {
 		const shown = unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 		if err := unix.Mount("proc", "/proc", "proc", shown, ""); err != nil {
@@ -93,7 +93,7 @@ func enter(o order) error {
 		if err := unix.Unshare(unix.CLONE_NEWIPC); err != nil && !errors.Is(err, unix.EINVAL) {
 			return fmt.Errorf("cannot have shared memory of its own: %w", err)
 		}
-		all, root := layout(p, links)
+		all, root := layOutMounts(p, links)
 		if err := mountAll(all, root); err != nil {
 			return err
 		}
@@ -116,14 +116,14 @@ func enter(o order) error {
 		}
 	}
 	if p.Means.Seccomp {
-		return seccomp(filterFor(p))
+		return installFilter(filterFor(p))
 	}
 	return nil
 }
 
-// resolve follows symbolic links and leaves out what is not there. links are
+// resolvePaths follows symbolic links and leaves out what is not there. links are
 // those that were followed, and where they lead.
-func resolve(p Policy) (_ Policy, links map[string]string) {
+func resolvePaths(p Policy) (_ Policy, links map[string]string) {
 	links = map[string]string{}
 	if p.Means.Mounts {
 		p.Hide, p.Write = append(slices.Clone(p.Hide), "/dev"), append(slices.Clone(p.Write), devices...)
@@ -131,13 +131,13 @@ func resolve(p Policy) (_ Policy, links map[string]string) {
 		for _, path := range []string{"/dev/fd", "/dev/stdin", "/dev/stdout", "/dev/stderr"} {
 			links[path], _ = os.Readlink(path) // what they lead to is no concern of the policy
 		}
-		for _, path := range slices.Concat(p.Write, p.Show, targets(p)) {
-			follows(path, links, maxLinks)
+		for _, path := range slices.Concat(p.Write, p.Show, writableTargets(p)) {
+			noteLinks(path, links, maxLinks)
 		}
 	}
 	var binds, temp []Bind
 	for _, b := range p.Temp {
-		to := landing(b.To)
+		to := followExistingLinks(b.To)
 		if !slices.ContainsFunc(temp, func(t Bind) bool { return t.To == to }) {
 			temp = append(temp, Bind{From: b.From, To: to})
 		}
@@ -147,7 +147,7 @@ func resolve(p Policy) (_ Policy, links map[string]string) {
 		if _, err := os.Lstat(b.From); err != nil && b.ReadOnly {
 			continue
 		}
-		binds = append(binds, Bind{From: b.From, To: landing(b.To), ReadOnly: b.ReadOnly})
+		binds = append(binds, Bind{From: b.From, To: followExistingLinks(b.To), ReadOnly: b.ReadOnly})
 	}
 	p.Binds = binds
 	var over []Over
@@ -158,13 +158,13 @@ func resolve(p Policy) (_ Policy, links map[string]string) {
 		if o.To == "" || !p.Means.Mounts {
 			p.Write = append(slices.Clone(p.Write), o.Scratch)
 		} else {
-			o.To = landing(o.To)
+			o.To = followExistingLinks(o.To)
 			over = append(over, o)
 		}
 	}
 	p.Over = over
 	for _, list := range []*[]string{&p.Write, &p.Keep, &p.Hide, &p.Show} {
-		out := lists.Pick(*list, func(path string) (string, bool) { return follow(binds, path) })
+		out := lists.Pick(*list, func(path string) (string, bool) { return followShownPath(binds, path) })
 		*list = out
 	}
 	// What the user adds may be named through a link: /var/run/docker.sock.
@@ -172,19 +172,19 @@ func resolve(p Policy) (_ Policy, links map[string]string) {
 	return p, links
 }
 
-// landing follows the links of path, as far as anything is there.
-func landing(path string) string {
+// followExistingLinks follows the links of path, as far as anything is there.
+func followExistingLinks(path string) string {
 	if to, err := filepath.EvalSymlinks(path); err == nil || path == "/" || path == "." {
 		return cmp.Or(to, path)
 	}
-	return filepath.Join(landing(filepath.Dir(path)), filepath.Base(path))
+	return filepath.Join(followExistingLinks(filepath.Dir(path)), filepath.Base(path))
 }
 
 // maxLinks is how many links one path is followed through.
 const maxLinks = 40
 
-// follows notes the links on the way to path.
-func follows(path string, links map[string]string, left int) {
+// noteLinks notes the links on the way to path.
+func noteLinks(path string, links map[string]string, left int) {
 	at := "/"
 	for name := range strings.SplitSeq(strings.Trim(path, "/"), "/") {
 		next := filepath.Join(at, name)
@@ -194,7 +194,7 @@ func follows(path string, links map[string]string, left int) {
 			if !filepath.IsAbs(to) {
 				to = filepath.Join(at, to)
 			}
-			follows(to, links, left-1)
+			noteLinks(to, links, left-1)
 			next, err = filepath.EvalSymlinks(next)
 			if err != nil {
 				return
@@ -204,10 +204,10 @@ func follows(path string, links map[string]string, left int) {
 	}
 }
 
-// follow is where path leads to, if anything is there. What a bind shows is
+// followShownPath is where path leads to, if anything is there. What a bind shows is
 // looked for where it is shown from: what the machine has at path does not count.
-func follow(binds []Bind, path string) (string, bool) {
-	if b, ok := shownBy(binds, filepath.Clean(path)); ok {
+func followShownPath(binds []Bind, path string) (string, bool) {
+	if b, ok := innermostBindOf(binds, filepath.Clean(path)); ok {
 		path = filepath.Clean(path)
 		_, err := os.Lstat(b.From + path[len(b.To):])
 		return path, err == nil

@@ -32,7 +32,7 @@ const groupRoot = string(filepath.Separator) + "sys/fs/cgroup"
 // held is whether there is a limit now. leave goes back and removes the group.
 func LimitGroup(l Limits) (held bool, leave func()) {
 	var in []groupPlace
-	own := map[controller][]groupPlace{pids: places(pids), memory: places(memory)}
+	own := map[controller][]groupPlace{pids: groupPlacesFor(pids), memory: groupPlacesFor(memory)}
 	for _, c := range []struct {
 		controller
 		limit int64
@@ -43,7 +43,7 @@ func LimitGroup(l Limits) (held bool, leave func()) {
 	}
 	return len(in) > 0, func() {
 		for _, p := range in {
-			if p.move(p.was) == nil {
+			if p.moveProcessTo(p.was) == nil {
 				_ = os.Remove(p.dir)
 			}
 		}
@@ -60,7 +60,7 @@ func enterGroup(in, tries []groupPlace, limit int64) []groupPlace {
 		switch {
 		case err == nil && !made:
 			return in // made for the other controller
-		case err == nil && p.move(p.dir) == nil:
+		case err == nil && p.moveProcessTo(p.dir) == nil:
 			return append(in, p)
 		}
 		if made {
@@ -85,12 +85,12 @@ func removeDead(parent string) {
 // file with its limit, and the group that this process is in.
 type groupPlace struct{ dir, file, was string }
 
-func (groupPlace) move(dir string) error {
+func (groupPlace) moveProcessTo(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte("0"), 0o644) //nolint:gosec // a file of the kernel
 }
 
-// places are where a group with that controller may be made.
-func places(c controller) []groupPlace {
+// groupPlacesFor are where a group with that controller may be made.
+func groupPlacesFor(c controller) []groupPlace {
 	data, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return nil
@@ -103,7 +103,7 @@ func places(c controller) []groupPlace {
 			continue
 		}
 		if parts[1] == "" {
-			out = append(out, places2(c, parts[2], name)...)
+			out = append(out, groupPlacesVersion2(c, parts[2], name)...)
 			continue
 		}
 		for one := range strings.SplitSeq(parts[1], ",") {
@@ -116,9 +116,9 @@ func places(c controller) []groupPlace {
 	return out
 }
 
-// places2 are those of version 2: a group with processes has no children with
+// groupPlacesVersion2 are those of version 2: a group with processes has no children with
 // controllers, so the group is made beside this process's or above.
-func places2(c controller, own, name string) []groupPlace {
+func groupPlacesVersion2(c controller, own, name string) []groupPlace {
 	var out []groupPlace
 	for path := filepath.Dir(own); ; path = filepath.Dir(path) {
 		dir := filepath.Join(groupRoot, path)
@@ -134,7 +134,7 @@ func places2(c controller, own, name string) []groupPlace {
 
 // groupsWork is whether a control group that limits processes can be made.
 func groupsWork() bool {
-	for _, p := range places(pids) {
+	for _, p := range groupPlacesFor(pids) {
 		if os.Mkdir(p.dir, 0o755) == nil {
 			_ = os.Remove(p.dir)
 			return true

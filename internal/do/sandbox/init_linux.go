@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keep starts the command and is the init of the box's process namespace from
+// runAsInit starts the command and is the init of the box's process namespace from
 // then on: it waits for all that falls to it, tells over the life line how the
 // command ended, and ends when nothing is left. The other end of the life line
 // closes when the parent has ended, however that happens; then this process
@@ -19,10 +19,10 @@ import (
 //
 // It is restricted like the command. What the box could do to it comes to its
 // end, which is the end of the box.
-func keep(o order) int {
+func runAsInit(o order) int {
 	// Nobody looks into it: what lies in /proc/1 is root's, outside of the box.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-		tell(startFailure{Message: err.Error()})
+		reportFailure(startFailure{Message: err.Error()})
 		return 1
 	}
 	debug.SetGCPercent(-1) // there is little garbage, and collecting it takes more room
@@ -38,12 +38,12 @@ func keep(o order) int {
 	// The streams are the command's, and so is the folder.
 	_, _, _, _ = unix.Close(0), unix.Close(1), unix.Close(2), unix.Chdir("/")
 	heard := make(chan struct{})
-	go hold(heard)
+	go endWithLifeLine(heard)
 	if o.Inward {
 		go serveInward()
 	}
 	_ = unix.Close(statusFD) // the command runs
-	status := reap(pid)
+	status := reapChildren(pid)
 	<-heard
 	code := status.ExitStatus()
 	if status.Signaled() {
@@ -68,9 +68,9 @@ func passSignals(pidfd int) {
 	}()
 }
 
-// hold ends this process when the life line does. What comes over it before
+// endWithLifeLine ends this process when the life line does. What comes over it before
 // says that the command's end was heard.
-func hold(heard chan<- struct{}) {
+func endWithLifeLine(heard chan<- struct{}) {
 	var word [1]byte
 	for {
 		n, err := unix.Read(lifeFD, word[:])
@@ -85,9 +85,9 @@ func hold(heard chan<- struct{}) {
 	}
 }
 
-// reap waits until nothing is left, tells how the command ended when it does,
+// reapChildren waits until nothing is left, tells how the command ended when it does,
 // and returns that.
-func reap(command int) (status syscall.WaitStatus) {
+func reapChildren(command int) (status syscall.WaitStatus) {
 	for {
 		var one syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &one, 0, nil)

@@ -70,7 +70,7 @@ func (g *guard) keepTarget(path string) error {
 		return nil //nolint:nilerr // it leads nowhere
 	}
 	info, err := os.Stat(to)
-	if err != nil || !within(g.from, to) || !info.Mode().IsRegular() {
+	if err != nil || !isWithin(g.from, to) || !info.Mode().IsRegular() {
 		return nil //nolint:nilerr // see above
 	}
 	shown := g.top + to[len(g.from):]

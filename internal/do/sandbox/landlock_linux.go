@@ -63,8 +63,8 @@ func landlock(p Policy) error {
 		return err
 	}
 	defer func() { _ = unix.Close(ruleset) }()
-	for _, path := range slices.Concat(p.Write, targets(p), devices) {
-		if err := allow(ruleset, path, attr.Handled_access_fs); err != nil {
+	for _, path := range slices.Concat(p.Write, writableTargets(p), devices) {
+		if err := allowBelow(ruleset, path, attr.Handled_access_fs); err != nil {
 			return err
 		}
 	}
@@ -92,7 +92,7 @@ func hideable(p Policy) []string {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(p.Hide), func(path string) bool {
-		return slices.ContainsFunc(p.Write, func(w string) bool { return within(w, path) })
+		return slices.ContainsFunc(p.Write, func(w string) bool { return isWithin(w, path) })
 	})
 }
 
@@ -131,10 +131,10 @@ func allowPortsBut(ruleset int, shut []int) error {
 	return nil
 }
 
-// allow adds a rule for path and what is below it. A path that is not there
+// allowBelow adds a rule for path and what is below it. A path that is not there
 // needs none, nor one that leads to a pipe or a socket, as /dev/stderr may: no
 // rule is about these.
-func allow(ruleset int, path string, access uint64) error {
+func allowBelow(ruleset int, path string, access uint64) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.ENOTDIR) {
 		return nil
@@ -168,29 +168,29 @@ func allowReading(ruleset int, hide, show []string) error {
 	fromNothing := slices.Contains(hide, "/")
 	hide = slices.DeleteFunc(hide, func(path string) bool { return path == "/" })
 	if !fromNothing {
-		if err := allow(ruleset, "/", unix.LANDLOCK_ACCESS_FS_READ_DIR); err != nil {
+		if err := allowBelow(ruleset, "/", unix.LANDLOCK_ACCESS_FS_READ_DIR); err != nil {
 			return err
 		}
-		show = append(visible("/", hide), show...)
+		show = append(visibleEntries("/", hide), show...)
 	}
 	var readable []string
 	for _, path := range show {
-		if holds(path, hide) {
-			readable = append(readable, visible(path, hide)...)
+		if holdsAnyOf(path, hide) {
+			readable = append(readable, visibleEntries(path, hide)...)
 		} else {
 			readable = append(readable, path)
 		}
 	}
 	for _, path := range readable {
-		if err := allow(ruleset, path, accessRead); err != nil {
+		if err := allowBelow(ruleset, path, accessRead); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// visible are the entries below dir that hold nothing hidden and are not hidden.
-func visible(dir string, hide []string) []string {
+// visibleEntries are the entries below dir that hold nothing hidden and are not hidden.
+func visibleEntries(dir string, hide []string) []string {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil
@@ -200,9 +200,9 @@ func visible(dir string, hide []string) []string {
 		path := filepath.Join(dir, e.Name())
 		switch {
 		case e.Type()&os.ModeSymlink != 0: // a rule would be for what it leads to, hidden or not
-		case slices.ContainsFunc(hide, func(h string) bool { return within(h, path) }):
-		case holds(path, hide):
-			out = append(out, visible(path, hide)...)
+		case slices.ContainsFunc(hide, func(h string) bool { return isWithin(h, path) }):
+		case holdsAnyOf(path, hide):
+			out = append(out, visibleEntries(path, hide)...)
 		default:
 			out = append(out, path)
 		}

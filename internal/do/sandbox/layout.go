@@ -41,7 +41,7 @@ func pinFolders(kept []string, byPath map[string]placement) {
 			if _, known := byPath[dir]; known {
 				break
 			}
-			over, ok := around(byPath, dir)
+			over, ok := enclosingPlacement(byPath, dir)
 			if !ok {
 				continue
 			}
@@ -52,10 +52,10 @@ func pinFolders(kept []string, byPath map[string]placement) {
 	}
 }
 
-// layout is the placements of a policy in the order in which they are mounted,
+// layOutMounts is the placements of a policy in the order in which they are mounted,
 // a folder before what lies in it, and the root. Paths are resolved and exist. What
 // would change nothing is left out.
-func layout(p Policy, links map[string]string) (all []placement, root placement) {
+func layOutMounts(p Policy, links map[string]string) (all []placement, root placement) {
 	byPath := map[string]placement{"/": {path: "/", sort: readable}}
 	for path, to := range links {
 		byPath[path] = placement{path: path, sort: linked, from: to}
@@ -84,8 +84,8 @@ func layout(p Policy, links map[string]string) (all []placement, root placement)
 	}
 	pinFolders(p.Keep, byPath)
 	for _, path := range slices.Sorted(maps.Keys(byPath)) {
-		over, _ := around(byPath, path)
-		if byPath[path].sort == hidden && isTemp(p.Temp, over.path) {
+		over, _ := enclosingPlacement(byPath, path)
+		if byPath[path].sort == hidden && isTempFolder(p.Temp, over.path) {
 			delete(byPath, path) // nothing is there
 		}
 	}
@@ -94,7 +94,7 @@ func layout(p Policy, links map[string]string) (all []placement, root placement)
 		if path == "/" {
 			continue
 		}
-		if b, ok := shownBy(p.Binds, path); ok && one.from == "" {
+		if b, ok := innermostBindOf(p.Binds, path); ok && one.from == "" {
 			one.from = b.From + strings.TrimPrefix(path, b.To)
 			byPath[path] = one
 		}
@@ -103,20 +103,20 @@ func layout(p Policy, links map[string]string) (all []placement, root placement)
 	slices.SortFunc(all, func(a, b placement) int {
 		return cmp.Or(strings.Count(a.path, "/")-strings.Count(b.path, "/"), strings.Compare(a.path, b.path))
 	})
-	return needed(all, byPath, p), root
+	return withoutRedundant(all, byPath, p), root
 }
 
-func isTemp(temp []Bind, path string) bool {
+func isTempFolder(temp []Bind, path string) bool {
 	return slices.ContainsFunc(temp, func(b Bind) bool { return b.To == path })
 }
 
-// needed leaves out what shows the same as what it lies in.
-func needed(all []placement, byPath map[string]placement, p Policy) []placement {
+// withoutRedundant leaves out what shows the same as what it lies in.
+func withoutRedundant(all []placement, byPath map[string]placement, p Policy) []placement {
 	var out []placement
 	for _, one := range all {
-		over, inside := around(byPath, one.path)
+		over, inside := enclosingPlacement(byPath, one.path)
 		one.made = inside && over.sort == hidden
-		if inside && isTemp(p.Temp, over.path) {
+		if inside && isTempFolder(p.Temp, over.path) {
 			one.in = over.path
 		}
 		switch one.sort {
@@ -129,7 +129,7 @@ func needed(all []placement, byPath map[string]placement, p Policy) []placement 
 				continue
 			}
 		case writable:
-			if inside && over.sort == writable && !holds(one.path, p.Keep) {
+			if inside && over.sort == writable && !holdsAnyOf(one.path, p.Keep) {
 				continue
 			}
 		case readable:
@@ -143,19 +143,19 @@ func needed(all []placement, byPath map[string]placement, p Policy) []placement 
 	return out
 }
 
-// shownBy is the innermost bind that path lies in: what is seen at path is not
+// innermostBindOf is the innermost bind that path lies in: what is seen at path is not
 // what the machine has there.
-func shownBy(binds []Bind, path string) (in Bind, ok bool) {
+func innermostBindOf(binds []Bind, path string) (in Bind, ok bool) {
 	for _, b := range binds {
-		if within(b.To, path) && len(b.To) >= len(in.To) {
+		if isWithin(b.To, path) && len(b.To) >= len(in.To) {
 			in, ok = b, true
 		}
 	}
 	return in, ok
 }
 
-// around is the nearest placement that path lies in.
-func around(byPath map[string]placement, path string) (placement, bool) {
+// enclosingPlacement is the nearest placement that path lies in.
+func enclosingPlacement(byPath map[string]placement, path string) (placement, bool) {
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
 		if one, ok := byPath[dir]; ok && dir != path {
 			return one, true
@@ -166,18 +166,18 @@ func around(byPath map[string]placement, path string) (placement, bool) {
 	}
 }
 
-// holds is whether one of paths lies in dir.
-func holds(dir string, paths []string) bool {
-	return slices.ContainsFunc(paths, func(p string) bool { return within(dir, p) && p != dir })
+// holdsAnyOf is whether one of paths lies in dir.
+func holdsAnyOf(dir string, paths []string) bool {
+	return slices.ContainsFunc(paths, func(p string) bool { return isWithin(dir, p) && p != dir })
 }
 
-// within is whether path is dir or lies in it.
-func within(dir, path string) bool {
+// isWithin is whether path is dir or lies in it.
+func isWithin(dir, path string) bool {
 	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
 }
 
-// targets are the paths at which something else is shown that may be written.
-func targets(p Policy) []string {
+// writableTargets are the paths at which something else is shown that may be written.
+func writableTargets(p Policy) []string {
 	out := lists.Pick(slices.Concat(p.Temp, p.Binds), func(b Bind) (string, bool) { return b.To, !b.ReadOnly })
 	out = append(out, lists.Each(p.Over, func(o Over) string { return o.To })...)
 	return out

@@ -38,8 +38,8 @@ func mountAll(all []placement, root placement) error {
 		open = []string{"/"}
 	}
 	for _, one := range all {
-		filled := fills(one.path, all)
-		if err := b.put(one, filled); err != nil {
+		filled := isMountedInto(one.path, all)
+		if err := b.mountPlacement(one, filled); err != nil {
 			return err
 		}
 		if one.sort == hidden && filled {
@@ -62,8 +62,8 @@ type builder struct {
 	empty  string          // a hidden folder in which nothing is mounted
 }
 
-// put puts one placement into the tree.
-func (b *builder) put(one placement, filled bool) error {
+// mountPlacement puts one placement into the tree.
+func (b *builder) mountPlacement(one placement, filled bool) error {
 	at, name := unix.AT_FDCWD, one.path
 	if one.made || one.in != "" {
 		var err error
@@ -76,7 +76,7 @@ func (b *builder) put(one placement, filled bool) error {
 	case linked:
 		return nil
 	case hidden:
-		return b.hide(one.path, filled)
+		return b.hidePath(one.path, filled)
 	}
 	err := unix.MoveMount(b.trees[one.path], "", at, name, unix.MOVE_MOUNT_F_EMPTY_PATH)
 	noPlace := errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR)
@@ -129,7 +129,7 @@ func cloneAll(all []placement) (map[string]int, error) {
 			continue
 		}
 		if one.sort == layered {
-			fd, err := overlay(one.over)
+			fd, err := mountOverlay(one.over)
 			if err != nil {
 				return trees, err
 			}
@@ -159,9 +159,9 @@ func cloneAll(all []placement) (map[string]int, error) {
 	return trees, nil
 }
 
-// overlay is a mount of a folder whose changes go elsewhere. Where the kernel has
+// mountOverlay is a mount of a folder whose changes go elsewhere. Where the kernel has
 // none, as for a Scratch in an overlay, it is the empty folder for the changes.
-func overlay(o Over) (int, error) {
+func mountOverlay(o Over) (int, error) {
 	from := cmp.Or(o.From, o.To)
 	up, work := filepath.Join(o.Scratch, "up"), filepath.Join(o.Scratch, "work")
 	for _, dir := range []string{up, work} {
@@ -171,7 +171,7 @@ func overlay(o Over) (int, error) {
 	}
 	if info, err := os.Stat(from); err == nil && info.Mode().IsRegular() {
 		up = filepath.Join(up, "file")
-		if err := copyOnce(from, up); err != nil {
+		if err := copyIfMissing(from, up); err != nil {
 			return -1, err
 		}
 	} else if fd, err := overlayOf(from, up, work); err == nil {
@@ -186,8 +186,8 @@ func overlay(o Over) (int, error) {
 	return fd, nil
 }
 
-// copyOnce copies a file, if there is no copy yet.
-func copyOnce(from, to string) error {
+// copyIfMissing copies a file, if there is no copy yet.
+func copyIfMissing(from, to string) error {
 	if _, err := os.Lstat(to); err == nil {
 		return nil
 	}
@@ -223,14 +223,14 @@ func overlayOf(lower, up, work string) (int, error) {
 	return unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
 }
 
-// fills is whether something is mounted in the hidden folder dir.
-func fills(dir string, all []placement) bool {
-	return slices.ContainsFunc(all, func(one placement) bool { return one.made && within(dir, one.path) })
+// isMountedInto is whether something is mounted in the hidden folder dir.
+func isMountedInto(dir string, all []placement) bool {
+	return slices.ContainsFunc(all, func(one placement) bool { return one.made && isWithin(dir, one.path) })
 }
 
-// hide puts an empty folder over path, or the null device if that is none.
+// hidePath puts an empty folder over path, or the null device if that is none.
 // One empty folder serves all, but for those that something is mounted in.
-func (b *builder) hide(path string, own bool) error {
+func (b *builder) hidePath(path string, own bool) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) {
 		return nil // gone meanwhile, or out of reach anyway
@@ -280,12 +280,12 @@ func (b *builder) makePoint(one placement) (dir int, name string, err error) {
 	names := strings.Split(strings.Trim(one.path[len(top):], "/"), "/")
 	name = names[len(names)-1]
 	for i, step := range names[:len(names)-1] {
-		if err := makeAt(dir, step, placement{}, true); err != nil {
+		if err := ensureNameAt(dir, step, placement{}, true); err != nil {
 			return dir, "", err
 		}
 		if path := filepath.Join(top, filepath.Join(names[:i+1]...)); one.in != "" && !b.pinned[path] {
 			b.pinned[path] = true
-			if err := pin(dir, step); err != nil {
+			if err := pinFolder(dir, step); err != nil {
 				return dir, "", err
 			}
 		}
@@ -304,11 +304,11 @@ func (b *builder) makePoint(one placement) (dir int, name string, err error) {
 		}
 		folder = st.Mode&unix.S_IFMT == unix.S_IFDIR
 	}
-	return dir, name, makeAt(dir, name, one, folder)
+	return dir, name, ensureNameAt(dir, name, one, folder)
 }
 
-// pin mounts a folder on itself: what is mounted cannot be moved.
-func pin(dir int, name string) error {
+// pinFolder mounts a folder on itself: what is mounted cannot be moved.
+func pinFolder(dir int, name string) error {
 	const flags = unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC | unix.AT_SYMLINK_NOFOLLOW
 	tree, err := unix.OpenTree(dir, name, flags)
 	if err != nil {
@@ -318,10 +318,10 @@ func pin(dir int, name string) error {
 	return unix.MoveMount(tree, "", dir, name, unix.MOVE_MOUNT_F_EMPTY_PATH)
 }
 
-// makeAt makes one name of a folder what is wanted there, if it is not so.
-func makeAt(at int, name string, one placement, folder bool) error {
+// ensureNameAt makes one name of a folder what is wanted there, if it is not so.
+func ensureNameAt(at int, name string, one placement, folder bool) error {
 	for {
-		err := makeNew(at, name, one, folder)
+		err := createNameAt(at, name, one, folder)
 		if !errors.Is(err, unix.EEXIST) {
 			return err
 		}
@@ -343,7 +343,7 @@ func makeAt(at int, name string, one placement, folder bool) error {
 	}
 }
 
-func makeNew(at int, name string, one placement, folder bool) error {
+func createNameAt(at int, name string, one placement, folder bool) error {
 	switch {
 	case one.sort == linked:
 		return unix.Symlinkat(one.from, at, name)

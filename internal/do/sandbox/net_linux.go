@@ -33,9 +33,9 @@ func openLoopback(ports []int) error {
 
 // passListener listens on both addresses of the loopback.
 func passListener(port int) error {
-	listener, err := listenOn(unix.AF_INET6, &unix.SockaddrInet6{Port: port})
+	listener, err := listenOnLoopback(unix.AF_INET6, &unix.SockaddrInet6{Port: port})
 	if err != nil { // a kernel without IPv6
-		listener, err = listenOn(unix.AF_INET, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}})
+		listener, err = listenOnLoopback(unix.AF_INET, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}})
 	}
 	if err != nil {
 		return err
@@ -44,7 +44,7 @@ func passListener(port int) error {
 	return passDescriptor(listener)
 }
 
-func listenOn(family int, address unix.Sockaddr) (int, error) {
+func listenOnLoopback(family int, address unix.Sockaddr) (int, error) {
 	s, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return -1, err

@@ -30,7 +30,7 @@ func Main(stderr io.Writer) int {
 // DefaultLimits are those that every system has.
 func DefaultLimits() Limits { return Limits{Processes: maxProcesses, FileSize: maxFileSize} }
 
-func errno(n int) error { return syscall.Errno(n) } //nolint:gosec // small
+func errnoOf(n int) error { return syscall.Errno(n) } //nolint:gosec // small
 
 func orderFile(order) (*os.File, error) { return nil, errNone }
 

@@ -40,31 +40,31 @@ func (p Place) Policy(level string, v Verdict, l Limits, own, show []string) Pol
 	if v.Means.PID && pol.HasLoopback() && p.State != "" {
 		pol.Inward = InwardFolder(p.State)
 	}
-	pol.Write = present(slices.Concat([]string{p.Root, p.Cache}, p.Write, own))
-	temp := present(append([]string{"/dev/shm"}, p.Temp...))
+	pol.Write = distinctAbsolute(slices.Concat([]string{p.Root, p.Cache}, p.Write, own))
+	temp := distinctAbsolute(append([]string{"/dev/shm"}, p.Temp...))
 	shared := p.Share && !pol.Closed
 	if ownTemp := v.Means.Mounts && !shared; ownTemp {
 		temp = slices.DeleteFunc(temp, func(dir string) bool {
-			return dir == "/" || dir == p.Home || within(p.Root, dir) || slices.Contains(p.Write, dir)
+			return dir == "/" || dir == p.Home || isWithin(p.Root, dir) || slices.Contains(p.Write, dir)
 		})
 		pol.Temp = append(pol.Temp, lists.Each(temp, func(dir string) Bind { return Bind{To: dir} })...)
 	} else {
-		pol.Write = present(append(pol.Write, p.UsableTemp(v.Means, temp)...))
+		pol.Write = distinctAbsolute(append(pol.Write, p.UsableTemp(v.Means, temp)...))
 	}
 	for i, dir := range append([]string{p.Home}, p.Moved...) {
-		isPart := func(of string) bool { return i > 0 && of != "" && within(of, dir) } // of another
+		isPart := func(of string) bool { return i > 0 && of != "" && isWithin(of, dir) } // of another
 		if v.Means.Mounts && p.isTheRuns(dir) && !isPart(p.Home) && !slices.ContainsFunc(temp, isPart) {
 			pol.Temp = append(pol.Temp, Bind{To: filepath.Clean(dir)})
 		}
 	}
 	pol.Keep = append(pol.Keep, p.Keep...)
-	pol.Hide = present(slices.Concat([]string{"/", p.State}, p.credentials(), p.sockets(), p.Hide))
+	pol.Hide = distinctAbsolute(slices.Concat([]string{"/", p.State}, p.credentials(), p.terminalSockets(), p.Hide))
 	named := slices.Concat(pol.Write, p.Asked)
 	pol.Hide = slices.DeleteFunc(pol.Hide, func(path string) bool { return slices.Contains(named, path) })
 	shown := slices.DeleteFunc(slices.Concat(p.Shown, p.Asked), func(path string) bool {
-		return slices.ContainsFunc(pol.Write, func(w string) bool { return within(w, path) })
+		return slices.ContainsFunc(pol.Write, func(w string) bool { return isWithin(w, path) })
 	})
-	pol.Show = present(append(shown, show...))
+	pol.Show = distinctAbsolute(append(shown, show...))
 	return pol
 }
 
@@ -74,14 +74,14 @@ func (p Place) Policy(level string, v Verdict, l Limits, own, show []string) Pol
 func (p Place) UsableTemp(m Means, temp []string) []string {
 	return slices.DeleteFunc(slices.Clone(temp), func(dir string) bool {
 		holdsIt := func(other string) bool {
-			return other != "" && dir != "" && within(followed(dir), followed(other))
+			return other != "" && dir != "" && isWithin(linkTargetOf(dir), linkTargetOf(other))
 		}
 		return !m.Mounts && slices.ContainsFunc([]string{p.Root, p.Home, p.State}, holdsIt)
 	})
 }
 
-// followed is where a path leads to, or the path itself where there is nothing.
-func followed(path string) string {
+// linkTargetOf is where a path leads to, or the path itself where there is nothing.
+func linkTargetOf(path string) string {
 	if to, err := filepath.EvalSymlinks(path); err == nil {
 		return to
 	}
@@ -92,13 +92,13 @@ func followed(path string) string {
 // run's own in a box. It is, unless the user's is shown as a whole: as the workspace, or by a setting.
 func (p Place) isTheRuns(dir string) bool {
 	shown := slices.Concat([]string{p.Root}, p.Write, p.Asked)
-	holdsIt := func(other string) bool { return other != "" && within(other, dir) }
+	holdsIt := func(other string) bool { return other != "" && isWithin(other, dir) }
 	isFolder := filepath.IsAbs(dir) && filepath.Clean(dir) != "/"
 	return isFolder && !slices.ContainsFunc(shown, holdsIt)
 }
 
-// present leaves out empty and relative paths and those that are there twice.
-func present(paths []string) []string {
+// distinctAbsolute leaves out empty and relative paths and those that are there twice.
+func distinctAbsolute(paths []string) []string {
 	var out []string
 	for _, path := range paths {
 		if filepath.IsAbs(path) && !slices.Contains(out, filepath.Clean(path)) {
@@ -134,9 +134,9 @@ func (p Place) credentials() []string {
 	return out
 }
 
-// sockets are those among shared temporary files by which a program types into a
+// terminalSockets are those among shared temporary files by which a program types into a
 // terminal or a window.
-func (p Place) sockets() []string {
+func (p Place) terminalSockets() []string {
 	if !p.Share {
 		return nil
 	}

@@ -124,17 +124,17 @@ func (p *Policy) TempIn(dir string) *Policy {
 	out := *p
 	out.Temp = make([]Bind, len(p.Temp))
 	for i, b := range p.Temp {
-		out.Temp[i] = Bind{From: cmp.Or(b.From, filepath.Join(dir, flatName(b.To))), To: b.To}
+		out.Temp[i] = Bind{From: cmp.Or(b.From, filepath.Join(dir, flattenPath(b.To))), To: b.To}
 	}
 	out.Over = slices.Clone(p.Over)
 	for i, o := range out.Over {
-		out.Over[i].Scratch = cmp.Or(o.Scratch, filepath.Join(dir, "over", flatName(o.To)))
+		out.Over[i].Scratch = cmp.Or(o.Scratch, filepath.Join(dir, "over", flattenPath(o.To)))
 	}
 	return &out
 }
 
-// flatName is a name for what is shown at path.
-func flatName(path string) string { return strings.ReplaceAll(strings.Trim(path, "/"), "/", "-") }
+// flattenPath is a name for what is shown at path.
+func flattenPath(path string) string { return strings.ReplaceAll(strings.Trim(path, "/"), "/", "-") }
 
 // Limits bound what a box may use of the machine. Zero is no limit.
 type Limits struct {

@@ -93,11 +93,11 @@ func judgeParanoid(o Offer) Verdict {
 		v = Verdict{Refused: "pawl cannot enforce the level paranoid on " + o.System}
 	case !o.Mounts || !o.Net:
 		const needs = "the level paranoid needs a mount and a network namespace, which this machine does not allow"
-		v = Verdict{Refused: needs + because(o)}
+		v = Verdict{Refused: needs + reasonInBrackets(o)}
 	case !o.Seccomp:
 		v = Verdict{Refused: "the level paranoid needs seccomp, which this kernel does not have"}
 	default:
-		v.Gaps = gaps(o)
+		v.Gaps = smallGaps(o)
 		v.Enforced = "writes, secrets, signals and network, by " + o.String()
 	}
 	return v
@@ -118,25 +118,25 @@ func judgeNormal(o Offer) Verdict {
 		used := m
 		used.Net = m.Tun // else only for what is offline
 		by := Offer{Means: used, Groups: o.Groups}.String()
-		v := Verdict{Boxed: true, Means: m, Gaps: slices.Concat(abstract(o), sharedLoopback(o), gaps(o)),
+		v := Verdict{Boxed: true, Means: m, Gaps: slices.Concat(abstractSocketGaps(o), sharedLoopback(o), smallGaps(o)),
 			Enforced: "writes, secrets and signals, by " + by}
 		if m.Tun {
 			v.Enforced = "writes, secrets, signals and a loopback of its own, by " + by
 		}
 		return v
 	case o.Root && !o.Frozen:
-		return Verdict{Refused: "pawl runs as root without a mount namespace" + because(o) +
+		return Verdict{Refused: "pawl runs as root without a mount namespace" + reasonInBrackets(o) +
 			": without one root could change mode, owner and times of every file"}
 	case o.Landlock == 0:
 		const gap = ": nothing limits what an agent writes or reads"
-		none.Gaps = []string{"neither mount namespaces nor Landlock are available" + because(o) + gap}
+		none.Gaps = []string{"neither mount namespaces nor Landlock are available" + reasonInBrackets(o) + gap}
 		return none
 	}
 	m := Means{Landlock: o.Landlock, Seccomp: o.Seccomp}
 	by := Offer{Means: m, Groups: o.Groups}.String()
-	unlocked := "without a mount namespace" + because(o) + " mode, owner and times of your own files outside can be changed, " +
+	unlocked := "without a mount namespace" + reasonInBrackets(o) + " mode, owner and times of your own files outside can be changed, " +
 		"sockets of other programs can be reached, and /tmp is shared with them"
-	gaps := slices.Concat([]string{unlocked}, abstract(o), sharedLoopback(o), gaps(o))
+	gaps := slices.Concat([]string{unlocked}, abstractSocketGaps(o), sharedLoopback(o), smallGaps(o))
 	v := Verdict{Boxed: true, Means: m, Gaps: gaps,
 		Enforced: "writes and secrets, by " + by}
 	if m.Landlock == 1 {
@@ -146,16 +146,16 @@ func judgeNormal(o Offer) Verdict {
 	return v
 }
 
-func because(o Offer) string {
+func reasonInBrackets(o Offer) string {
 	if o.Missing == "" {
 		return ""
 	}
 	return " (" + o.Missing + ")"
 }
 
-// abstract tells of sockets that have no place in the file system. A network
+// abstractSocketGaps tells of sockets that have no place in the file system. A network
 // namespace keeps them from a box that has one.
-func abstract(o Offer) []string {
+func abstractSocketGaps(o Offer) []string {
 	if o.Tun || o.Landlock >= landlockScopes {
 		return nil
 	}
@@ -177,8 +177,8 @@ func sharedLoopback(o Offer) []string {
 		"other tasks. A loopback of their own needs " + needs}
 }
 
-// gaps are the smaller things that a machine cannot enforce.
-func gaps(o Offer) []string {
+// smallGaps are the smaller things that a machine cannot enforce.
+func smallGaps(o Offer) []string {
 	var out []string
 	if !o.PID {
 		out = append(out, "without a process namespace, which a container with a masked /proc does not allow, the machine's processes "+

@@ -16,7 +16,7 @@ import (
 // Probe finds out what this machine offers, by making a box and ending it.
 // The process must be pawl, or answer to [Command] like it.
 func Probe(ctx context.Context) Offer {
-	o := Offer{System: "linux", Root: os.Geteuid() == 0, Frozen: frozen()}
+	o := Offer{System: "linux", Root: os.Geteuid() == 0, Frozen: isRootReadOnly()}
 	o.Landlock, o.Seccomp = landlockABI(), hasSeccomp()
 	o.Groups = groupsWork()
 	tries := []Means{{Mounts: true, Net: true, Tun: true}, {Mounts: true, Net: true}, {Mounts: true}}
@@ -28,10 +28,10 @@ func Probe(ctx context.Context) Offer {
 	}
 	for _, m := range tries {
 		m.PID = true
-		why := try(ctx, m)
+		why := reasonBoxFails(ctx, m)
 		if why != "" && !m.Tun {
 			m.PID = false
-			why = try(ctx, m)
+			why = reasonBoxFails(ctx, m)
 		}
 		if why == "" {
 			o.User, o.Mounts, o.PID, o.Net, o.Tun, o.Missing = m.User, m.Mounts, m.PID, m.Net, m.Tun, ""
@@ -45,11 +45,11 @@ func Probe(ctx context.Context) Offer {
 	return o
 }
 
-// try makes a box with these means and says why it could not; "" when it could.
-func try(ctx context.Context, m Means) string {
+// reasonBoxFails makes a box with these means and says why it could not; "" when it could.
+func reasonBoxFails(ctx context.Context, m Means) string {
 	p := Policy{Write: []string{"/tmp"}, Hide: []string{"/var/empty"}, Means: m, Closed: m.Net && !m.Tun, Own: m.Tun}
 	probe := process.Command{Args: []string{"probe"}, Env: os.Environ()}
-	c, e, err := prepare(probe, order{Policy: p, Dir: "/", Probe: true})
+	c, e, err := prepareBoxed(probe, order{Policy: p, Dir: "/", Probe: true})
 	if err != nil {
 		return err.Error()
 	}
@@ -83,8 +83,8 @@ func explainStart(name string, err error) string {
 	return strings.TrimPrefix(err.Error(), "cannot start "+name+": ")
 }
 
-// frozen is whether the root file system is mounted read-only.
-func frozen() bool {
+// isRootReadOnly is whether the root file system is mounted read-only.
+func isRootReadOnly() bool {
 	var st unix.Statfs_t
 	return unix.Statfs("/", &st) == nil && st.Flags&unix.ST_RDONLY != 0
 }

@@ -47,7 +47,7 @@ func TestLayout(t *testing.T) {
 		{"nothing is shown that is not hidden", Policy{Show: []string{"/etc/passwd"}}, ""},
 	} {
 		var got []string
-		all, _ := layout(c.p, nil)
+		all, _ := layOutMounts(c.p, nil)
 		for _, one := range all {
 			line := words[one.sort] + " " + one.path
 			if one.made {
@@ -264,14 +264,14 @@ func TestPlaceOfTemporaryFiles(t *testing.T) {
 	} {
 		p.Share, p.Home, p.Temp[3] = c.share, c.home, c.home
 		pol := p.Policy(c.level, c.v, Limits{}, nil, nil)
-		got := strings.TrimSpace("own " + strings.Join(targets(pol), " "))
+		got := strings.TrimSpace("own " + strings.Join(writableTargets(pol), " "))
 		if got != c.want || !slices.Equal(pol.Show, []string{"/usr", "/run/now"}) {
 			t.Errorf("%s, mounts %v, share %v:\n got %s\nwant %s, shown %s", c.level, c.v.Means.Mounts, c.share, got, c.want, pol.Show)
 		}
 	}
 	p.Share, p.Home = false, "/home/ada"
 	p.Moved = []string{"", "/data/cfg", "/home/ada/.cache", "/tmp/cfg", "/tmp/w", "/"}
-	got := strings.Join(targets(p.Policy(Normal, mounts, Limits{}, nil, nil)), " ")
+	got := strings.Join(writableTargets(p.Policy(Normal, mounts, Limits{}, nil, nil)), " ")
 	if got != "/dev/shm /tmp /scratch /home/ada /data/cfg" {
 		t.Errorf("parts of the home folder that are elsewhere: %s", got)
 	}

@@ -50,7 +50,7 @@ func tellsRefusal(p Policy, line string, named []int) bool {
 		if namesShut(p, line) {
 			return true
 		}
-		return names(line, func(path string) bool { return filepath.IsAbs(path) && outOfBounds(p, path) })
+		return anyPathInLine(line, func(path string) bool { return filepath.IsAbs(path) && outOfBounds(p, path) })
 	case refusedPort(p, line, named) > 0:
 		return true
 	case has("resource busy", "ebusy"):
@@ -147,7 +147,7 @@ func NotShown(p Policy, line string) string {
 		return ""
 	}
 	found := ""
-	names(line, func(word string) bool {
+	anyPathInLine(line, func(word string) bool {
 		word = strings.TrimPrefix(word, "unix:/") // of unix:///run/some.sock
 		if !strings.Contains(word, "/") {
 			path, err := process.Command{Args: []string{word}, Env: os.Environ(), Dir: "/"}.Resolve()
@@ -156,21 +156,21 @@ func NotShown(p Policy, line string) string {
 			}
 			word = path
 		}
-		found = unshown(p, word)
+		found = pathNotShown(p, word)
 		return found != ""
 	})
 	return found
 }
 
-// unshown is path where the machine has it and a box does not show it, or the folder
+// pathNotShown is path where the machine has it and a box does not show it, or the folder
 // that path would be made in; "" is neither.
-func unshown(p Policy, path string) string {
+func pathNotShown(p Policy, path string) string {
 	if !filepath.IsAbs(path) || !slices.Contains(p.Hide, "/") {
 		return ""
 	}
 	for _, at := range []string{path, filepath.Dir(path)} {
 		if _, err := os.Lstat(at); err == nil {
-			if isShown(p, at) {
+			if isShownInBox(p, at) {
 				return ""
 			}
 			return at
@@ -179,8 +179,8 @@ func unshown(p Policy, path string) string {
 	return ""
 }
 
-// isShown asks whether a box has what the machine has at path.
-func isShown(p Policy, path string) bool {
+// isShownInBox asks whether a box has what the machine has at path.
+func isShownInBox(p Policy, path string) bool {
 	if to, err := filepath.EvalSymlinks(path); err == nil {
 		path = to
 	}
@@ -190,7 +190,7 @@ func isShown(p Policy, path string) bool {
 			if to, err := filepath.EvalSymlinks(one); err == nil {
 				one = to
 			}
-			if within(one, path) {
+			if isWithin(one, path) {
 				most = max(most, len(one))
 			}
 		}
@@ -209,20 +209,20 @@ func isShown(p Policy, path string) bool {
 
 // NamesKept is whether a line names a path that is kept from being changed.
 func NamesKept(p Policy, line string) bool {
-	return names(line, func(path string) bool { return isKept(p, path) })
+	return anyPathInLine(line, func(path string) bool { return isKeptInPlace(p, path) })
 }
 
-// names is whether a word of the line is a path that is so.
-func names(line string, so func(path string) bool) bool {
+// anyPathInLine is whether a word of the line is a path that is so.
+func anyPathInLine(line string, so func(path string) bool) bool {
 	between := func(r rune) bool { return strings.ContainsRune(" \t'\"`‘’“”:,;()[]", r) }
 	return slices.ContainsFunc(strings.FieldsFunc(line, between), func(word string) bool {
 		return len(word) > 1 && !strings.HasPrefix(word, "//") && so(filepath.Clean(word))
 	})
 }
 
-// isKept is whether path, which may be relative to anything, is kept or holds
+// isKeptInPlace is whether path, which may be relative to anything, is kept or holds
 // what is: to replace or to move it fails as a mount that is in use.
-func isKept(p Policy, path string) bool {
+func isKeptInPlace(p Policy, path string) bool {
 	return slices.ContainsFunc(p.Keep, func(k string) bool {
 		for dir := k; dir != "/" && dir != "."; dir = filepath.Dir(dir) {
 			if dir == path || strings.HasSuffix(dir, "/"+path) {
@@ -234,8 +234,8 @@ func isKept(p Policy, path string) bool {
 }
 
 func outOfBounds(p Policy, path string) bool {
-	in := func(w string) bool { return within(w, path) }
-	if slices.ContainsFunc(p.Temp, func(b Bind) bool { return within(b.To, path) }) {
+	in := func(w string) bool { return isWithin(w, path) }
+	if slices.ContainsFunc(p.Temp, func(b Bind) bool { return isWithin(b.To, path) }) {
 		return slices.ContainsFunc(p.Show, in)
 	}
 	return slices.ContainsFunc(p.Hide, in) || slices.ContainsFunc(p.Keep, in) || !slices.ContainsFunc(p.Write, in)

@@ -85,22 +85,22 @@ func everyThread(number, a, b, c uintptr) error {
 // that of the user in a user namespace of the box's own; without one the
 // processes of all the user's other programs would count.
 func setLimits(l Limits, m Means) error {
-	if err := lower(unix.RLIMIT_CORE, 0); err != nil {
+	if err := lowerResourceLimit(unix.RLIMIT_CORE, 0); err != nil {
 		return err
 	}
 	if l.FileSize > 0 {
-		if err := lower(unix.RLIMIT_FSIZE, uint64(l.FileSize)); err != nil {
+		if err := lowerResourceLimit(unix.RLIMIT_FSIZE, uint64(l.FileSize)); err != nil {
 			return err
 		}
 	}
 	if l.Processes > 0 && m.User {
-		return lower(unix.RLIMIT_NPROC, uint64(l.Processes))
+		return lowerResourceLimit(unix.RLIMIT_NPROC, uint64(l.Processes))
 	}
 	return nil
 }
 
-// lower sets a limit that is above most.
-func lower(resource int, most uint64) error {
+// lowerResourceLimit sets a limit that is above most.
+func lowerResourceLimit(resource int, most uint64) error {
 	var now unix.Rlimit
 	if err := unix.Getrlimit(resource, &now); err != nil {
 		return fmt.Errorf("cannot read a limit: %w", err)

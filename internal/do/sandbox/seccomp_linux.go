@@ -31,75 +31,75 @@ const (
 
 type filter []unix.SockFilter
 
-func (f *filter) add(code uint16, k uint32, yes, no uint8) {
+func (f *filter) append(code uint16, k uint32, yes, no uint8) {
 	*f = append(*f, unix.SockFilter{Code: code, Jt: yes, Jf: no, K: k})
 }
 
-func (f *filter) load(offset uint32) { f.add(unix.BPF_LD|unix.BPF_W|unix.BPF_ABS, offset, 0, 0) }
+func (f *filter) addLoad(offset uint32) { f.append(unix.BPF_LD|unix.BPF_W|unix.BPF_ABS, offset, 0, 0) }
 
-func (f *filter) give(action uint32) { f.add(unix.BPF_RET|unix.BPF_K, action, 0, 0) }
+func (f *filter) addReturn(action uint32) { f.append(unix.BPF_RET|unix.BPF_K, action, 0, 0) }
 
 // refuse refuses a call whatever its arguments.
-func (f *filter) refuse(numbers ...uint32) { f.answer(refusal, numbers...) }
+func (f *filter) refuse(numbers ...uint32) { f.answerCalls(refusal, numbers...) }
 
-// answer gives one answer to calls whatever their arguments.
-func (f *filter) answer(action uint32, numbers ...uint32) {
+// answerCalls gives one answer to calls whatever their arguments.
+func (f *filter) answerCalls(action uint32, numbers ...uint32) {
 	for _, n := range numbers {
-		f.load(dataNumber)
-		f.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, n, 0, 1)
-		f.give(action)
+		f.addLoad(dataNumber)
+		f.append(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, n, 0, 1)
+		f.addReturn(action)
 	}
 }
 
 // refuseBits refuses a call when the low half of an argument has one of bits.
 func (f *filter) refuseBits(number, argument, bits uint32) {
-	f.load(dataNumber)
-	f.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, number, 0, 3)
-	f.load(dataArgument + 8*argument)
-	f.add(unix.BPF_JMP|unix.BPF_JSET|unix.BPF_K, bits, 0, 1)
-	f.give(refusal)
+	f.addLoad(dataNumber)
+	f.append(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, number, 0, 3)
+	f.addLoad(dataArgument + 8*argument)
+	f.append(unix.BPF_JMP|unix.BPF_JSET|unix.BPF_K, bits, 0, 1)
+	f.addReturn(refusal)
 }
 
 // refuseWith refuses a call when the low half of an argument is one of values.
 func (f *filter) refuseWith(number uint32, argument uint32, values ...uint32) {
-	f.load(dataNumber)
-	f.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, number, 0, uint8(1+2*len(values))) //nolint:gosec // a handful
-	f.load(dataArgument + 8*argument)
+	f.addLoad(dataNumber)
+	f.append(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, number, 0, uint8(1+2*len(values))) //nolint:gosec // a handful
+	f.addLoad(dataArgument + 8*argument)
 	for _, v := range values {
-		f.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, v, 0, 1)
-		f.give(refusal)
+		f.append(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, v, 0, 1)
+		f.addReturn(refusal)
 	}
 }
 
 // refuseBut refuses a call unless the low half of an argument is one of values.
 func (f *filter) refuseBut(number uint32, argument uint32, values ...uint32) {
 	n := uint8(len(values)) //nolint:gosec // a handful
-	f.load(dataNumber)
-	f.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, number, 0, n+2)
-	f.load(dataArgument + 8*argument)
+	f.addLoad(dataNumber)
+	f.append(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, number, 0, n+2)
+	f.addLoad(dataArgument + 8*argument)
 	for i, v := range values {
-		f.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, v, n-uint8(i), 0) //nolint:gosec // a handful
+		f.append(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, v, n-uint8(i), 0) //nolint:gosec // a handful
 	}
-	f.give(refusal)
+	f.addReturn(refusal)
 }
 
 // filterFor is the filter of a policy.
 func filterFor(p Policy) filter {
 	var f filter
 	// Calls of another architecture have other numbers.
-	f.load(dataArch)
-	f.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, auditArch, 1, 0)
-	f.give(refusal)
+	f.addLoad(dataArch)
+	f.append(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, auditArch, 1, 0)
+	f.addReturn(refusal)
 	if otherNumbers != 0 {
-		f.load(dataNumber)
-		f.add(unix.BPF_JMP|unix.BPF_JGE|unix.BPF_K, otherNumbers, 0, 1)
-		f.give(refusal)
+		f.addLoad(dataNumber)
+		f.append(unix.BPF_JMP|unix.BPF_JGE|unix.BPF_K, otherNumbers, 0, 1)
+		f.addReturn(refusal)
 	}
 	// Keyrings are of the user, whatever the namespace. TIOCSTI types into a
 	// terminal, TIOCLINUX into a console.
 	f.refuse(unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_KEYCTL)
 	f.refuseWith(unix.SYS_IOCTL, 1, unix.TIOCSTI, unix.TIOCLINUX)
-	f.calls()
+	f.refuseMachineCalls()
 	if p.Judges {
 		f.keepVerdict()
 	}
@@ -122,7 +122,7 @@ func filterFor(p Policy) filter {
 	if p.Closed && !p.Sockets {
 		f.noSockets()
 	}
-	f.give(unix.SECCOMP_RET_ALLOW)
+	f.addReturn(unix.SECCOMP_RET_ALLOW)
 	return f
 }
 
@@ -160,16 +160,16 @@ func (f *filter) keepToItself(p Policy) {
 	f.refuseBut(unix.SYS_IOPRIO_SET, 1, 0)
 	f.refuseBut(unix.SYS_SETPRIORITY, 0, unix.PRIO_PROCESS)
 	if p.Means.Landlock < landlockScopes {
-		f.spare(p.Spare)
+		f.spareProcesses(p.Spare)
 		// Who owns a descriptor gets signals.
 		f.refuseWith(unix.SYS_FCNTL, 1, unix.F_SETOWN, unix.F_SETOWN_EX)
 		f.refuseWith(unix.SYS_IOCTL, 1, fiosetown, siocspgrp)
 	}
 }
 
-// spare refuses to signal some processes and their groups, and everything at
+// spareProcesses refuses to signal some processes and their groups, and everything at
 // once.
-func (f *filter) spare(pids []int) {
+func (f *filter) spareProcesses(pids []int) {
 	values := []uint32{^uint32(0)} // kill(-1)
 	for _, pid := range pids {
 		// Pids are small; their negatives wrap as the kernel's do.
@@ -183,8 +183,8 @@ func (f *filter) spare(pids []int) {
 	}
 }
 
-// seccomp installs the filter on the calling thread; it must have no_new_privs.
-func seccomp(f filter) error {
+// installFilter installs the filter on the calling thread; it must have no_new_privs.
+func installFilter(f filter) error {
 	prog := unix.SockFprog{Len: uint16(len(f)), Filter: &f[0]} //nolint:gosec // a few dozen
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog)))
 	if errno != 0 {

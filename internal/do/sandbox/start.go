@@ -73,11 +73,11 @@ func Prepare(c process.Command, p Policy) (process.Command, *Entry, error) {
 	if err != nil {
 		return c, nil, err
 	}
-	return prepare(c, order{Policy: p, Path: path, Args: c.Args, Env: c.Environ(), Dir: c.Dir,
+	return prepareBoxed(c, order{Policy: p, Path: path, Args: c.Args, Env: c.Environ(), Dir: c.Dir,
 		Terminal: c.Sys != nil && c.Sys.Setctty})
 }
 
-func prepare(c process.Command, o order) (process.Command, *Entry, error) {
+func prepareBoxed(c process.Command, o order) (process.Command, *Entry, error) {
 	e := &Entry{policy: o.Policy, command: c, path: o.Path}
 	inward, name := listenInward(o.Policy, o.Env)
 	e.inward, o.Inward = name, inward != nil
@@ -160,20 +160,20 @@ func (e *Entry) Wait() error {
 	}
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return e.fail("its sandbox was not ready after %v", enterBound)
+		return e.startError("its sandbox was not ready after %v", enterBound)
 	case err != nil:
-		return e.fail("%v", err)
+		return e.startError("%v", err)
 	case len(bytes.TrimSpace(said)) == 0:
 		return nil
 	}
 	var f startFailure
 	if err := json.Unmarshal(said, &f); err != nil {
-		return e.fail("its sandbox said %q", said)
+		return e.startError("its sandbox said %q", said)
 	}
 	if f.Errno != 0 {
-		return e.command.Explain(e.path, errno(f.Errno))
+		return e.command.Explain(e.path, errnoOf(f.Errno))
 	}
-	return e.fail("no sandbox: %s", f.Message)
+	return e.startError("no sandbox: %s", f.Message)
 }
 
 // takePassed takes what came out of the box: listeners, and then the way out.
@@ -195,7 +195,7 @@ func (e *Entry) takePassed(passed []*os.File) error {
 	return failed
 }
 
-func (e *Entry) fail(format string, args ...any) error {
+func (e *Entry) startError(format string, args ...any) error {
 	why := fmt.Sprintf(format, args...)
 	return &process.StartError{Code: -1, Message: "cannot start " + e.command.Args[0] + ": " + why}
 }

@@ -16,7 +16,7 @@ import (
 // self is this program, also when its file was replaced.
 const self = "/proc/self/exe"
 
-func errno(n int) error { return syscall.Errno(n) } //nolint:gosec // small
+func errnoOf(n int) error { return syscall.Errno(n) } //nolint:gosec // small
 
 // orderFile is a file without a name.
 func orderFile(o order) (*os.File, error) {
@@ -50,8 +50,8 @@ func attributes(m Means) *syscall.SysProcAttr {
 	var a syscall.SysProcAttr
 	if m.User {
 		a.Cloneflags |= unix.CLONE_NEWUSER
-		a.UidMappings = mapping(os.Geteuid())
-		a.GidMappings = mapping(os.Getegid())
+		a.UidMappings = userMapping(os.Geteuid())
+		a.GidMappings = userMapping(os.Getegid())
 		a.GidMappingsEnableSetgroups = os.Geteuid() == 0
 		// An overlay keeps a folder in Scratch that nobody may enter without CAP_DAC_OVERRIDE.
 		a.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP, unix.CAP_DAC_OVERRIDE}
@@ -68,7 +68,7 @@ func attributes(m Means) *syscall.SysProcAttr {
 	return &a
 }
 
-func mapping(id int) []syscall.SysProcIDMap {
+func userMapping(id int) []syscall.SysProcIDMap {
 	if os.Geteuid() == 0 {
 		return []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: wholeRange()}}
 	}

@@ -103,7 +103,7 @@ func Start(ctx context.Context, o Options) (*Client, error) {
 // error is ErrGone when there is none; one that does not answer is ended
 // first. A client that was attached before gets ErrTaken.
 func Attach(ctx context.Context, runDir string) (*Client, Status, error) {
-	s, pid, err := greetAt(ctx, runDir, opAttach)
+	s, pid, err := greetSupervisor(ctx, runDir, opAttach)
 	if err != nil && s != nil && ctx.Err() == nil {
 		if errors.Is(err, errSilent) {
 			endSilent(pid)
@@ -113,14 +113,14 @@ func Attach(ctx context.Context, runDir string) (*Client, Status, error) {
 	if err != nil {
 		return nil, Status{}, err
 	}
-	s.keepUp()
+	s.startKeepingUp()
 	return newClient(Options{RunDir: runDir}, s), s.status, nil
 }
 
 // Probe asks the supervisor of a run how it is, without attaching. ErrGone
 // when there is none.
 func Probe(ctx context.Context, runDir string) (Status, error) {
-	s, _, err := greetAt(ctx, runDir, opStatus)
+	s, _, err := greetSupervisor(ctx, runDir, opStatus)
 	if err != nil && s != nil && ctx.Err() == nil && !errors.Is(err, errSilent) {
 		err = ErrGone
 	}
@@ -131,18 +131,18 @@ func Probe(ctx context.Context, runDir string) (Status, error) {
 	return s.status, nil
 }
 
-// greetAt greets the supervisor of a run, whose process is pid. Without a session none of
+// greetSupervisor greets the supervisor of a run, whose process is pid. Without a session none of
 // ours was reached.
-func greetAt(ctx context.Context, runDir string, as op) (s *session, pid int, err error) {
+func greetSupervisor(ctx context.Context, runDir string, as op) (s *session, pid int, err error) {
 	dir, err := filepath.Abs(runDir)
 	if err != nil {
 		return nil, 0, fmt.Errorf("cannot ask the supervisor: %v", err)
 	}
-	conn, err := dialRun(ctx, dir)
+	conn, err := dialSupervisor(ctx, dir)
 	if err != nil {
 		return nil, 0, err
 	}
-	pid = peerPID(conn)
+	pid = peerProcessID(conn)
 	s = newSession(conn, nil)
 	if err = s.sendGreeting(ctx, request{Op: as, Secret: readSecret(dir)}); err != nil {
 		s.closeSession()
@@ -215,7 +215,7 @@ func startProcess(ctx context.Context, o Options, log *os.File) (*session, error
 		endSilent(child.PID)
 		return nil, fmt.Errorf("%w%s", err, lastLine(o.RunDir))
 	}
-	s.keepUp()
+	s.startKeepingUp()
 	return s, nil
 }
 
@@ -227,7 +227,7 @@ func ownEnvironment(mark string) []string {
 	return append(os.Environ(), mark, "GOGC=50", "GOMAXPROCS=1")
 }
 
-func logPath(runDir string) string { return filepath.Join(runDir, "supervisor.log") }
+func supervisorLogPath(runDir string) string { return filepath.Join(runDir, "supervisor.log") }
 
 // prepareDir makes the folder private and opens the log, emptied when long.
 func prepareDir(runDir string) (*os.File, error) {
@@ -238,10 +238,10 @@ func prepareDir(runDir string) (*os.File, error) {
 		return nil, fmt.Errorf("cannot make the run's folder private: %v", err)
 	}
 	flags := os.O_WRONLY | os.O_CREATE | os.O_APPEND
-	if info, err := os.Stat(logPath(runDir)); err == nil && info.Size() > logLimit {
+	if info, err := os.Stat(supervisorLogPath(runDir)); err == nil && info.Size() > logLimit {
 		flags |= os.O_TRUNC
 	}
-	log, err := os.OpenFile(logPath(runDir), flags, 0o600)
+	log, err := os.OpenFile(supervisorLogPath(runDir), flags, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the supervisor's log: %v", err)
 	}
@@ -250,7 +250,7 @@ func prepareDir(runDir string) (*os.File, error) {
 
 // lastLine is the end of the log, for a message.
 func lastLine(runDir string) string {
-	f, err := os.Open(logPath(runDir))
+	f, err := os.Open(supervisorLogPath(runDir))
 	if err != nil {
 		return ""
 	}
@@ -281,9 +281,9 @@ func (c *Client) Close() error {
 	if s == nil {
 		return nil
 	}
-	idle := s.isIdle()
+	idle := s.isWithoutJob()
 	s.closeSession()
-	if !idle || s.wasTaken() {
+	if !idle || s.wasTakenOver() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), exitBound)
@@ -291,7 +291,7 @@ func (c *Client) Close() error {
 	if s.awaitExit(ctx) {
 		return nil
 	}
-	return c.endDead(s)
+	return c.endDeadSupervisor(s)
 }
 
 func (c *Client) currentSession() *session {
@@ -300,9 +300,9 @@ func (c *Client) currentSession() *session {
 	return c.s
 }
 
-// endDead makes sure that a supervisor which does not answer is dead, and ends
+// endDeadSupervisor makes sure that a supervisor which does not answer is dead, and ends
 // all that it left.
-func (c *Client) endDead(s *session) error {
+func (c *Client) endDeadSupervisor(s *session) error {
 	s.closeSession()
 	_ = s.status.Supervisor.Signal(syscall.SIGKILL)
 	ctx, cancel := context.WithTimeout(context.Background(), exitBound)

@@ -345,7 +345,7 @@ func TestTheSupervisorOutlivesNonsense(t *testing.T) {
 	r := newRun(t)
 	c := r.start()
 	for _, text := range []string{"", "\n", "{}\n", "null\n", `{"op":"run"}` + "\n", `{"op":"kill"}` + "\n", "\x00\xff\n", `{"op":"attach"`} {
-		conn, err := dialRun(context.Background(), r.o.RunDir)
+		conn, err := dialSupervisor(context.Background(), r.o.RunDir)
 		if err != nil {
 			t.Fatal(err)
 		}

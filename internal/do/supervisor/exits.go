@@ -88,7 +88,7 @@ func (t *task) openModels(m *meter) (*models, error) {
 		plan.Closed = t.job.Box.Closed
 		plan.From = Ours // doors of the box are this process's own
 	}
-	server, err := rest.Models(plan, m.modelCall, t.endFor)
+	server, err := rest.Models(plan, m.modelCall, t.endForReason)
 	if err != nil {
 		_ = l.Close()
 		return nil, err
@@ -105,8 +105,8 @@ func (t *task) openModels(m *meter) (*models, error) {
 	return x, nil
 }
 
-// fillIn puts address and token into a command line or an environment.
-func (x *models) fillIn(texts []string) []string {
+// withAddress puts address and token into a command line or an environment.
+func (x *models) withAddress(texts []string) []string {
 	if x == nil {
 		return texts
 	}
@@ -172,8 +172,8 @@ type box struct {
 	work    sync.WaitGroup
 }
 
-// startIn starts c, in the job's box if it has one, and returns when it runs.
-func (t *task) startIn(c process.Command) (*process.Child, error) {
+// startInBox starts c, in the job's box if it has one, and returns when it runs.
+func (t *task) startInBox(c process.Command) (*process.Child, error) {
 	if t.job.Box == nil {
 		return t.reaper.Start(c)
 	}

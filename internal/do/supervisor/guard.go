@@ -154,7 +154,7 @@ func (m *meter) checkPrinted() {
 	why := ""
 	switch {
 	case m.bytes+m.noise.Load() > most:
-		why = tooMuch(most)
+		why = tooMuchOutputText(most)
 	case m.silent > most/4:
 		why = fmt.Sprintf("one message of the agent is longer than %s and has no end; "+
 			"raise loop.max_output if that is expected", formatSize(most/4))
@@ -169,7 +169,7 @@ func (m *meter) checkPrinted() {
 func (m *meter) countStderr(p []byte) {
 	n := m.noise.Add(int64(len(p)))
 	if most := m.limits.Printed; most > 0 && n > most && n-int64(len(p)) <= most {
-		m.pass(loop.EndedOutput, tooMuch(most))
+		m.pass(loop.EndedOutput, tooMuchOutputText(most))
 	}
 }
 
@@ -183,7 +183,7 @@ func countPrinted(most int64, pass func(loop.Ended, string)) func([]byte) {
 	}
 }
 
-func tooMuch(most int64) string {
+func tooMuchOutputText(most int64) string {
 	return fmt.Sprintf("the agent printed more than %s; see what it prints, or raise loop.max_output", formatSize(most))
 }
 
@@ -215,7 +215,7 @@ func (t *task) watchIdle(ctx context.Context, dog *watchdog) {
 			left = max(left, t.untilSilent(t.lastOutput())) // output may have come during the walk
 		}
 		if left <= 0 {
-			t.askEnd(loop.EndedIdle)
+			t.requestEnd(loop.EndedIdle)
 			return
 		}
 	}
@@ -238,7 +238,7 @@ func (t *task) watchResult(ctx context.Context, result *lastWord) {
 		for since, has := result.resultSince(); has; since, has = result.resultSince() {
 			left := cmp.Or(t.job.Limits.Linger, lingerBound) - time.Since(since)
 			if left <= 0 {
-				t.askEnd(endedLingering)
+				t.requestEnd(endedLingering)
 				return
 			}
 			if !process.Sleep(ctx, left) {
@@ -338,7 +338,7 @@ func (t *task) watchDisk(ctx context.Context, least uint64) {
 	for least > 0 && process.Sleep(ctx, diskEvery) {
 		if free, err := files.Free(t.job.Dir); err == nil && free < least {
 			const why = "only %.1f MB are free on the disk of %s; free some: check first what the agent wrote"
-			t.endFor(loop.EndedDisk, fmt.Sprintf(why, float64(free)/1e6, t.job.Dir))
+			t.endForReason(loop.EndedDisk, fmt.Sprintf(why, float64(free)/1e6, t.job.Dir))
 			return
 		}
 	}

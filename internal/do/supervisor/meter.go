@@ -91,7 +91,7 @@ func (m *meter) feedStream(p []byte) {
 	m.silent += int64(len(p))
 	m.withoutPanic(func() {
 		_, _ = m.lines.Write(p)
-		m.usage.readNew(m.totals.Session())
+		m.usage.readNewUsage(m.totals.Session())
 	})
 	m.flushEvents()
 	m.checkPrinted()
@@ -111,7 +111,7 @@ func (m *meter) finishStream() agent.Outcome {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.withoutPanic(func() {
-		m.usage.readEnd(m.totals.Session())
+		m.usage.readFinalUsage(m.totals.Session())
 		m.usage.closeFile()
 		m.lines.Flush()
 		m.parser.Close(m.onProgramEvent)
@@ -149,18 +149,18 @@ func (m *meter) onProgramEvent(e agent.Event) {
 		}
 		e.Calls = 0
 	}
-	m.onEvent(e)
+	m.onAgentEvent(e)
 }
 
 // modelCall takes an event of the gateway.
 func (m *meter) modelCall(e agent.Event) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.onEvent(e)
+	m.onAgentEvent(e)
 	m.flushEvents()
 }
 
-func (m *meter) onEvent(e agent.Event) {
+func (m *meter) onAgentEvent(e agent.Event) {
 	m.totals.Add(e)
 	if e.Kind == agent.End && m.ended != nil {
 		m.ended()
@@ -185,11 +185,11 @@ func (m *meter) onEvent(e agent.Event) {
 		return
 	}
 	m.dog.countTools(e)
-	m.tellNear()
+	m.warnNearLimit()
 }
 
-// tellNear says once that the cost, or the calls, come near a limit.
-func (m *meter) tellNear() {
+// warnNearLimit says once that the cost, or the calls, come near a limit.
+func (m *meter) warnNearLimit() {
 	l := &m.limits
 	cost, _ := m.totals.Cost()
 	ofCost := l.NearCost > 0 && cost >= l.NearCost
@@ -326,9 +326,9 @@ func newUsage(job Job, from time.Time, parser agent.Parser, emit func(agent.Even
 	return u
 }
 
-// readNew takes what is new in the file of a session. It is called whenever the stream
+// readNewUsage takes what is new in the file of a session. It is called whenever the stream
 // says something: what a call has used is noted before its tools run.
-func (u *usage) readNew(session string) {
+func (u *usage) readNewUsage(session string) {
 	if u == nil || u.whole != "" {
 		return
 	}
@@ -381,9 +381,9 @@ func (u *usage) sessionNames(day string) []string {
 	return names
 }
 
-// readEnd takes what the program has noted at its end.
-func (u *usage) readEnd(session string) {
-	if u.readNew(session); u == nil || u.whole == "" {
+// readFinalUsage takes what the program has noted at its end.
+func (u *usage) readFinalUsage(session string) {
+	if u.readNewUsage(session); u == nil || u.whole == "" {
 		return
 	}
 	dir, name := filepath.Split(u.whole)

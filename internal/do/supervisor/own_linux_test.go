@@ -188,7 +188,7 @@ func TestAPeerLivesThroughSignals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ours, err := connOf(os.NewFile(uintptr(fds[0]), "ours"))
+	ours, err := connectionOfFile(os.NewFile(uintptr(fds[0]), "ours"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +207,7 @@ func TestAPeerLivesThroughSignals(t *testing.T) {
 			}
 		}
 	})
-	if !isAlive(ours, ending) {
+	if !isPeerAlive(ours, ending) {
 		t.Error("a process that lives is taken for gone")
 	}
 	close(done)

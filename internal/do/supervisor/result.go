@@ -106,15 +106,15 @@ func lostResult(job Job, started time.Time, elapsed time.Duration) (Result, erro
 		return r, nil
 	}
 	r := Result{ID: job.ID, StartedAt: started, Elapsed: elapsed, Exit: loop.Exit{Code: -1, Ended: loop.EndedLost}}
-	r.Stdout = streamOf(job.Files + ".out")
-	r.Stderr = streamOf(job.Files + ".err")
+	r.Stdout = unfinishedStream(job.Files + ".out")
+	r.Stderr = unfinishedStream(job.Files + ".err")
 	r.Agent = replayEvents(job)
 	r.Exit.Terminal = r.Agent.Terminal
 	return r, storeResult(job.Files, r)
 }
 
-// streamOf reads head and tail of an output file that was not finished.
-func streamOf(path string) Stream {
+// unfinishedStream reads head and tail of an output file that was not finished.
+func unfinishedStream(path string) Stream {
 	s, err := remainsOf(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.Note = err.Error()

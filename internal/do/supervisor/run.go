@@ -31,18 +31,18 @@ func (c *Client) Run(ctx context.Context, job Job, onEvent func(agent.Event)) (R
 			return Result{}, err
 		}
 		t := transfer{s: s, job: job, onEvent: onEvent}
-		r, err := t.runJob(ctx)
+		r, err := t.runTransferredJob(ctx)
 		if err == nil {
 			return r, nil
 		}
-		if s.wasTaken() {
+		if s.wasTakenOver() {
 			return Result{}, ErrTaken
 		}
 		if !s.hasEnded() {
 			return Result{}, err
 		}
 		elapsed := time.Since(t.at)
-		if err := c.endDead(s); err != nil {
+		if err := c.endDeadSupervisor(s); err != nil {
 			return Result{}, err
 		}
 		if r, ok := knownResult(job); ok {
@@ -61,10 +61,10 @@ func (c *Client) liveSession(ctx context.Context) (*session, error) {
 	if !s.hasEnded() {
 		return s, nil
 	}
-	if s.wasTaken() {
+	if s.wasTakenOver() {
 		return nil, ErrTaken
 	}
-	if err := c.endDead(s); err != nil {
+	if err := c.endDeadSupervisor(s); err != nil {
 		return nil, err
 	}
 	if c.opts.Exe == "" {
@@ -88,9 +88,9 @@ type transfer struct {
 	at      time.Time
 }
 
-// runJob hands the job over and waits for its result. An error means that
+// runTransferredJob hands the job over and waits for its result. An error means that
 // the session has ended, or that the job was refused.
-func (t *transfer) runJob(ctx context.Context) (Result, error) {
+func (t *transfer) runTransferredJob(ctx context.Context) (Result, error) {
 	t.at = time.Now()
 	stopped := ctx.Err() != nil
 	t.s.busy.Store(true)

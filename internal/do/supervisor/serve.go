@@ -42,7 +42,7 @@ func Serve(ctx context.Context, runDir string, parsers Parsers, rest func() (Res
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGHUP)
 	process.HandDownDefaults()
 
-	conn, err := connOf(os.NewFile(clientFD, "client"))
+	conn, err := connectionOfFile(os.NewFile(clientFD, "client"))
 	if err != nil {
 		return fmt.Errorf("cannot supervise: only pawl starts this command: %v", err)
 	}
@@ -50,8 +50,8 @@ func Serve(ctx context.Context, runDir string, parsers Parsers, rest func() (Res
 		parsers: parsers, rest: rest, terms: terms,
 		inbox: make(chan inbound, maxLinks), done: make(chan Result, 1), quit: make(chan struct{}),
 	}
-	first := newLink(conn)
-	if err := s.openRun(first, runDir); err != nil {
+	first := newClientLink(conn)
+	if err := s.takeOverRun(first, runDir); err != nil {
 		first.sendReply(reply{Op: opRefused, Error: err.Error(), Running: errors.Is(err, ErrRunning)})
 		first.closeLink()
 		return err
@@ -100,10 +100,10 @@ type inbound struct {
 	gone bool
 }
 
-// openRun takes the run: its lock, the starter's hello, the orphans, the socket.
-func (s *server) openRun(first *link, runDir string) error {
+// takeOverRun takes the run: its lock, the starter's hello, the orphans, the socket.
+func (s *server) takeOverRun(first *link, runDir string) error {
 	s.runDir = runDir
-	unlock, err := lockDir(runDir)
+	unlock, err := lockRunFolder(runDir)
 	if err != nil {
 		return err
 	}
@@ -180,12 +180,12 @@ func (s *server) serveLoop(ctx context.Context) error {
 				lease.Reset(left)
 				break
 			}
-			s.endJob(loop.EndedLease)
+			s.endJobAndServer(loop.EndedLease)
 		case <-s.terms:
-			s.endJob(loop.EndedStop)
+			s.endJobAndServer(loop.EndedStop)
 		case <-stop:
 			stop = nil
-			s.endJob(loop.EndedStop)
+			s.endJobAndServer(loop.EndedStop)
 		}
 		over := s.leaving || s.client.Load() == nil
 		if over && s.task == nil {
@@ -194,11 +194,11 @@ func (s *server) serveLoop(ctx context.Context) error {
 	}
 }
 
-// endJob ends the running job and then the supervisor.
-func (s *server) endJob(why loop.Ended) {
+// endJobAndServer ends the running job and then the supervisor.
+func (s *server) endJobAndServer(why loop.Ended) {
 	s.leaving = true
 	if s.task != nil {
-		s.task.askEnd(why)
+		s.task.requestEnd(why)
 	}
 }
 
@@ -239,11 +239,11 @@ func (s *server) receiveMessage(m inbound) {
 		s.startJob(m.req)
 	case opStop:
 		if s.task != nil {
-			s.task.askEnd(loop.EndedStop)
+			s.task.requestEnd(loop.EndedStop)
 		}
 	case opKill:
 		if s.task != nil {
-			s.task.killNow()
+			s.task.cutGraceShort()
 		}
 	case opRenew:
 		m.from.sendReply(reply{Op: opRenewed})
@@ -288,7 +288,7 @@ func (s *server) startJob(req request) {
 	switch {
 	case s.task != nil && s.task.job.ID == job.ID:
 		if req.Stop {
-			s.task.askEnd(loop.EndedStop)
+			s.task.requestEnd(loop.EndedStop)
 		}
 		return
 	case job.Box == nil && !s.unboxed:
@@ -320,7 +320,7 @@ func (s *server) startJob(req request) {
 		c.sendReply(reply{Op: opResult, ID: r.ID, Result: &r})
 		return
 	}
-	s.task = newTask(job, s)
+	s.task = newJobTask(job, s)
 	go func(t *task) { s.done <- t.runToEnd() }(s.task)
 }
 
@@ -359,11 +359,11 @@ func (s *server) acceptLinks(listener *net.UnixListener) {
 			}
 			continue
 		}
-		if !isOurs(conn) || s.countLinks() >= maxLinks {
+		if !isOwnUnboxedPeer(conn) || s.countLinks() >= maxLinks {
 			_ = conn.Close()
 			continue
 		}
-		s.readFrom(newLink(conn))
+		s.readFrom(newClientLink(conn))
 	}
 }
 
@@ -406,9 +406,9 @@ func nextRequest(l *link) (request, error) {
 	return req, nil
 }
 
-// lockDir keeps two supervisors from serving one run. The lock goes with the
+// lockRunFolder keeps two supervisors from serving one run. The lock goes with the
 // process, however that ends.
-func lockDir(runDir string) (func(), error) {
+func lockRunFolder(runDir string) (func(), error) {
 	dir, err := os.Open(filepath.Clean(runDir))
 	if err != nil {
 		return nil, fmt.Errorf("cannot supervise: %v", err)

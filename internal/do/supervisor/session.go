@@ -94,8 +94,8 @@ func (s *session) greetError(ctx context.Context, err error) error {
 	return errLeft
 }
 
-// keepUp starts to read and to renew.
-func (s *session) keepUp() {
+// startKeepingUp starts to read and to renew.
+func (s *session) startKeepingUp() {
 	s.heard.Store(true)
 	s.work.Go(s.readReplies)
 	s.work.Go(s.keepLease)
@@ -202,8 +202,8 @@ func (s *session) hasEnded() bool {
 	}
 }
 
-func (s *session) isIdle() bool   { return !s.busy.Load() }
-func (s *session) wasTaken() bool { return s.taken.Load() }
+func (s *session) isWithoutJob() bool { return !s.busy.Load() }
+func (s *session) wasTakenOver() bool { return s.taken.Load() }
 
 // awaitExit waits for the end of the supervisor's process.
 func (s *session) awaitExit(ctx context.Context) bool {

@@ -75,8 +75,8 @@ func listenAt(runDir string) (*net.UnixListener, func(), error) {
 	return l, func() { _ = l.Close(); release() }, nil
 }
 
-// dialRun connects to the supervisor of a run; ErrGone when there is none.
-func dialRun(ctx context.Context, runDir string) (*net.UnixConn, error) {
+// dialSupervisor connects to the supervisor of a run; ErrGone when there is none.
+func dialSupervisor(ctx context.Context, runDir string) (*net.UnixConn, error) {
 	address, release, err := socketAddress(runDir, false)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, ErrGone
@@ -112,9 +112,9 @@ const ending = 100 * time.Millisecond
 // supervisor does when another pawl had it leave.
 func checkPeer(conn *net.UnixConn) error {
 	switch {
-	case isOurs(conn):
+	case isOwnUnboxedPeer(conn):
 		return nil
-	case !isAlive(conn, ending):
+	case !isPeerAlive(conn, ending):
 		return ErrGone
 	}
 	return errForeign
@@ -127,7 +127,7 @@ func socketPair() (*net.UnixConn, *os.File, error) {
 		return nil, nil, fmt.Errorf("cannot make a socket: %v", err)
 	}
 	theirs := os.NewFile(uintptr(fds[1]), "supervisor")
-	ours, err := connOf(os.NewFile(uintptr(fds[0]), "client"))
+	ours, err := connectionOfFile(os.NewFile(uintptr(fds[0]), "client"))
 	if err != nil {
 		_ = theirs.Close()
 		return nil, nil, err
@@ -135,8 +135,8 @@ func socketPair() (*net.UnixConn, *os.File, error) {
 	return ours, theirs, nil
 }
 
-// connOf turns an open socket into a connection and closes f.
-func connOf(f *os.File) (*net.UnixConn, error) {
+// connectionOfFile turns an open socket into a connection and closes f.
+func connectionOfFile(f *os.File) (*net.UnixConn, error) {
 	defer func() { _ = f.Close() }()
 	c, err := net.FileConn(f)
 	if err != nil {
@@ -175,7 +175,7 @@ type link struct {
 	bytes   int // of events
 }
 
-func newLink(conn *net.UnixConn) *link {
+func newClientLink(conn *net.UnixConn) *link {
 	l := &link{
 		conn: conn, reader: bufio.NewReaderSize(conn, 4096),
 		kick: make(chan struct{}, 1), closed: make(chan struct{}), ended: make(chan struct{}),
@@ -262,8 +262,8 @@ type talk struct {
 	told   int // messages that were written; read after end
 }
 
-// newTalk returns the pipe's end for the program.
-func newTalk(prompt *os.File, messages string) (*talk, *os.File, error) {
+// newPromptTalk returns the pipe's end for the program.
+func newPromptTalk(prompt *os.File, messages string) (*talk, *os.File, error) {
 	defer func() { _ = prompt.Close() }()
 	text, err := io.ReadAll(prompt)
 	if err != nil {
@@ -305,8 +305,8 @@ func (k *talk) followMessages(path string) {
 	}
 }
 
-// hangUp closes the program's input: nothing more comes.
-func (k *talk) hangUp() {
+// closeInput closes the program's input: nothing more comes.
+func (k *talk) closeInput() {
 	if k == nil {
 		return
 	}
@@ -316,12 +316,12 @@ func (k *talk) hangUp() {
 	})
 }
 
-// endTalk returns how many messages the program has read.
-func (k *talk) endTalk() int {
+// endAndCountRead returns how many messages the program has read.
+func (k *talk) endAndCountRead() int {
 	if k == nil {
 		return 0
 	}
-	k.hangUp()
+	k.closeInput()
 	k.writer.Wait()
 	return k.told
 }
@@ -362,7 +362,7 @@ func (c *capture) finishCapture() Stream {
 	err := c.file.Close()
 	s := Stream{}
 	if c.file.Size() > 0 { // else what an earlier job left may be there
-		s = streamOf(c.path)
+		s = unfinishedStream(c.path)
 	}
 	s.Bytes, s.Truncated = c.file.Size(), c.file.Truncated()
 	if err != nil {

@@ -22,10 +22,10 @@ func socketAddress(runDir string, _ bool) (string, func(), error) {
 	return fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), socketName), func() { _ = dir.Close() }, nil
 }
 
-// isOurs reports whether the other end has our user id, and is in no other user
+// isOwnUnboxedPeer reports whether the other end has our user id, and is in no other user
 // or mount namespace: what is in a box has them of its own.
-func isOurs(c *net.UnixConn) bool {
-	cred, err := peerOf(c)
+func isOwnUnboxedPeer(c *net.UnixConn) bool {
+	cred, err := peerCredentials(c)
 	if err != nil || int(cred.Uid) != os.Getuid() {
 		return false
 	}
@@ -36,13 +36,13 @@ func isOurs(c *net.UnixConn) bool {
 			return false
 		}
 	}
-	return isAlive(c, 0)
+	return isPeerAlive(c, 0)
 }
 
-// isAlive reports whether the process that made the other end lives, so that its
+// isPeerAlive reports whether the process that made the other end lives, so that its
 // number is no other's, and is not about to end; true where the kernel does not
 // know.
-func isAlive(c *net.UnixConn, wait time.Duration) bool {
+func isPeerAlive(c *net.UnixConn, wait time.Duration) bool {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return false
@@ -55,15 +55,15 @@ func isAlive(c *net.UnixConn, wait time.Duration) bool {
 			return
 		}
 		defer func() { _ = unix.Close(pidfd) }()
-		n, err := pollEnd(pidfd, wait)
+		n, err := pollProcessEnd(pidfd, wait)
 		alive = err == nil && n == 0
 	})
 	return err == nil && alive
 }
 
-// pollEnd waits until the process has ended, also before it was waited for: its
+// pollProcessEnd waits until the process has ended, also before it was waited for: its
 // descriptor can be read then. Go's runtime interrupts it by signals of its own.
-func pollEnd(pidfd int, wait time.Duration) (n int, err error) {
+func pollProcessEnd(pidfd int, wait time.Duration) (n int, err error) {
 	ends := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}} //nolint:gosec // a descriptor fits
 	for until := time.Now().Add(wait); ; wait = max(0, time.Until(until)) {
 		if n, err = unix.Poll(ends, int(wait.Milliseconds())); !errors.Is(err, unix.EINTR) {
@@ -72,16 +72,16 @@ func pollEnd(pidfd int, wait time.Duration) (n int, err error) {
 	}
 }
 
-// peerPID is the process at the other end; 0 when unknown.
-func peerPID(c *net.UnixConn) int {
-	cred, err := peerOf(c)
+// peerProcessID is the process at the other end; 0 when unknown.
+func peerProcessID(c *net.UnixConn) int {
+	cred, err := peerCredentials(c)
 	if err != nil {
 		return 0
 	}
 	return int(cred.Pid)
 }
 
-func peerOf(c *net.UnixConn) (*unix.Ucred, error) {
+func peerCredentials(c *net.UnixConn) (*unix.Ucred, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return nil, err

@@ -32,11 +32,11 @@ func socketAddress(runDir string, create bool) (string, func(), error) {
 	return filepath.Join(dir, name[:16]+".sock"), func() {}, nil
 }
 
-// isOurs reports whether the private folder keeps others out.
-func isOurs(*net.UnixConn) bool { return true }
+// isOwnUnboxedPeer reports whether the private folder keeps others out.
+func isOwnUnboxedPeer(*net.UnixConn) bool { return true }
 
-func isAlive(*net.UnixConn, time.Duration) bool { return true }
+func isPeerAlive(*net.UnixConn, time.Duration) bool { return true }
 
-func peerPID(*net.UnixConn) int { return 0 }
+func peerProcessID(*net.UnixConn) int { return 0 }
 
 func changedAt(info fs.FileInfo) time.Time { return info.ModTime() }

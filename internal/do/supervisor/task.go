@@ -55,7 +55,7 @@ type task struct {
 	logf   func(format string, args ...any)
 }
 
-func newTask(job Job, s *server) *task {
+func newJobTask(job Job, s *server) *task {
 	t := &task{
 		job: job, mark: s.mark, runDir: s.runDir, reaper: s.reaper, parsers: s.parsers, rest: s.rest, buffers: &s.buffers,
 		emit: s.emitEvents, limit: s.limitGroup, started: time.Now(), ending: make(chan verdict, 1), logf: s.writeLog,
@@ -64,30 +64,30 @@ func newTask(job Job, s *server) *task {
 	return t
 }
 
-// askEnd asks for the end of the job. Later reasons than the first do not count.
-func (t *task) askEnd(reason loop.Ended) { t.endFor(reason, "") }
+// requestEnd asks for the end of the job. Later reasons than the first do not count.
+func (t *task) requestEnd(reason loop.Ended) { t.endForReason(reason, "") }
 
-// endFor is end with what was seen and what to do, in words.
-func (t *task) endFor(reason loop.Ended, why string) {
+// endForReason is end with what was seen and what to do, in words.
+func (t *task) endForReason(reason loop.Ended, why string) {
 	select {
 	case t.ending <- verdict{reason: reason, why: why}:
-		if reason == loop.EndedDestructive || t.canSpend(reason) {
+		if reason == loop.EndedDestructive || t.canSpendInGrace(reason) {
 			t.rush()
 		}
 	default:
 	}
 }
 
-// canSpend reports whether an agent that is over its limit could spend more in its grace, as
+// canSpendInGrace reports whether an agent that is over its limit could spend more in its grace, as
 // the gateway does not stop its calls.
-func (t *task) canSpend(over loop.Ended) bool {
+func (t *task) canSpendInGrace(over loop.Ended) bool {
 	ofSpending := over == loop.EndedCost || over == loop.EndedTokens
 	return ofSpending && t.models == nil
 }
 
-// killNow cuts the grace short.
-func (t *task) killNow() {
-	t.askEnd(loop.EndedStop)
+// cutGraceShort cuts the grace short.
+func (t *task) cutGraceShort() {
+	t.requestEnd(loop.EndedStop)
 	t.rush()
 }
 
@@ -129,17 +129,17 @@ func (t *task) performJob(r *Result) error {
 	defer t.models.closeServer()
 	least := leastFree(t.job) // of what is free before the job
 	child, err := t.launchProcess(o)
-	defer func() { t.talk.hangUp() }()
+	defer func() { t.talk.closeInput() }()
 	defer t.leaveBox()
 	if err != nil {
 		return err
 	}
 	why := t.watchProcess(child, o.meter, least)
-	r.Told = t.talk.endTalk()
+	r.Told = t.talk.endAndCountRead()
 	r.Elapsed = time.Since(t.started)
-	r.Exit = exitOf(child)
+	r.Exit = exitOfChild(child)
 	r.Exit.Ended, r.Exit.Why = why.reason, why.why
-	r.Killed = why.killed + t.cleanUp(child)
+	r.Killed = why.killed + t.endLeftProcesses(child)
 	r.Unreached = t.box.network.Refused()
 	t.drainPipes(o, r)
 	return nil
@@ -161,11 +161,11 @@ func (t *task) openOutputs() (*output, error) {
 		if err != nil {
 			return nil, fmt.Errorf("cannot read the output of %s: %v", t.job.Args[0], err)
 		}
-		o.meter = newMeter(t.job, parser, t.emit, t.endFor)
+		o.meter = newMeter(t.job, parser, t.emit, t.endForReason)
 		o.out.also = o.meter.feedStream
 		o.err.also = o.meter.countStderr
 	} else if most := t.job.Limits.Printed; most > 0 {
-		count := countPrinted(most, t.endFor)
+		count := countPrinted(most, t.endForReason)
 		o.out.also, o.err.also = count, count
 	}
 	return o, nil
@@ -176,7 +176,7 @@ func (t *task) launchProcess(o *output) (*process.Child, error) {
 	if err := t.models.writeSettings(t.job); err != nil {
 		return nil, err
 	}
-	c := process.Command{Args: t.models.fillIn(t.job.Args), Dir: t.job.Dir, Env: t.models.fillIn(t.job.Env)}
+	c := process.Command{Args: t.models.withAddress(t.job.Args), Dir: t.job.Dir, Env: t.models.withAddress(t.job.Env)}
 	if t.mark != "" {
 		c.Env = append(c.Env[:len(c.Env):len(c.Env)], t.mark)
 	}
@@ -192,10 +192,10 @@ func (t *task) launchProcess(o *output) (*process.Child, error) {
 			return nil, err
 		}
 		if t.job.Talks && o.meter != nil {
-			if t.talk, in, err = newTalk(in, t.job.Messages()); err != nil {
+			if t.talk, in, err = newPromptTalk(in, t.job.Messages()); err != nil {
 				return nil, fmt.Errorf("cannot hand over the input: %v", err)
 			}
-			o.meter.ended = t.talk.hangUp
+			o.meter.ended = t.talk.closeInput
 		}
 		theirs = append(theirs, in)
 		c.Stdin = in
@@ -221,7 +221,7 @@ func (t *task) launchProcess(o *output) (*process.Child, error) {
 		o.ends = append(o.ends, errR)
 		c.Stderr = errW
 	}
-	child, err := t.startIn(c)
+	child, err := t.startInBox(c)
 	if err != nil {
 		o.closeEnds()
 		return nil, err
@@ -289,7 +289,7 @@ func (t *task) watchProcess(child *process.Child, m *meter, least uint64) verdic
 	watchers.Go(func() { t.watchDisk(ctx, least) })
 	watchers.Go(func() {
 		if wall := t.job.Limits.Wall; wall > 0 && process.Sleep(ctx, wall) {
-			t.askEnd(loop.EndedTimeout)
+			t.requestEnd(loop.EndedTimeout)
 		}
 	})
 	select {
@@ -339,8 +339,8 @@ func (t *task) askToEnd(child *process.Child) {
 	}
 }
 
-// cleanUp ends what the process left behind.
-func (t *task) cleanUp(child *process.Child) int {
+// endLeftProcesses ends what the process left behind.
+func (t *task) endLeftProcesses(child *process.Child) int {
 	idle := t.reaper.Idle()
 	select {
 	case <-child.Done():
@@ -397,8 +397,8 @@ func (t *task) drainPipes(o *output, r *Result) {
 	}
 }
 
-// exitOf turns the system's status into ours.
-func exitOf(child *process.Child) loop.Exit {
+// exitOfChild turns the system's status into ours.
+func exitOfChild(child *process.Child) loop.Exit {
 	select {
 	case <-child.Done():
 	default:

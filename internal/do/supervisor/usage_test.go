@@ -51,13 +51,13 @@ func TestUsageFile(t *testing.T) {
 	root, n := t.TempDir(), &noted{}
 	u := follow(n, "HOME=/nowhere", "TOOL_HOME="+root)
 	defer u.closeFile()
-	u.readNew("")
-	u.readNew("s1") // nothing is there yet
+	u.readNewUsage("")
+	u.readNewUsage("s1") // nothing is there yet
 	put(t, root, "rollout-s2.jsonl", "another's\n")
 	put(t, root, "rollout-s1.jsonl", "one\ntw")
-	u.readNew("s1")
+	u.readNewUsage("s1")
 	put(t, root, "rollout-s1.jsonl", "o\n")
-	u.readNew("s1")
+	u.readNewUsage("s1")
 	if !slices.Equal(n.lines, []string{"one", "two"}) {
 		t.Errorf("read %q", n.lines)
 	}
@@ -66,7 +66,7 @@ func TestUsageFile(t *testing.T) {
 	put(t, filepath.Join(home, ".tool"), "rollout-s1.jsonl", "at home\n")
 	u = follow(n, "HOME="+home)
 	defer u.closeFile()
-	if u.readNew("s1"); !slices.Equal(n.lines, []string{"at home"}) {
+	if u.readNewUsage("s1"); !slices.Equal(n.lines, []string{"at home"}) {
 		t.Errorf("in the home folder: read %q", n.lines)
 	}
 
@@ -76,7 +76,7 @@ func TestUsageFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	u = follow(n, "TOOL_HOME="+linked)
-	if u.readNew("s1"); len(n.lines) != 0 {
+	if u.readNewUsage("s1"); len(n.lines) != 0 {
 		t.Errorf("behind a link: read %q", n.lines)
 	}
 	once, n := filepath.Join(t.TempDir(), "usage.json"), &noted{}
@@ -84,15 +84,15 @@ func TestUsageFile(t *testing.T) {
 	if err := os.WriteFile(once, []byte("{\n}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	u.readNew("s1")
-	u.readEnd("s1")
+	u.readNewUsage("s1")
+	u.readFinalUsage("s1")
 	if _, err := os.Stat(once); !slices.Equal(n.lines, []string{"{\n}\n"}) || err == nil {
 		t.Errorf("written at the end: read %q, and afterwards %v", n.lines, err)
 	}
 	if err := os.Symlink(filepath.Join(root, day, "rollout-s1.jsonl"), once); err != nil {
 		t.Fatal(err)
 	}
-	if u.readEnd("s1"); len(n.lines) != 1 {
+	if u.readFinalUsage("s1"); len(n.lines) != 1 {
 		t.Errorf("written at the end, behind a link: read %q", n.lines)
 	}
 	piped, n := t.TempDir(), &noted{}
@@ -101,7 +101,7 @@ func TestUsageFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	u = follow(n, "TOOL_HOME="+piped)
-	u.readNew("s1") // it does not wait for somebody who writes
+	u.readNewUsage("s1") // it does not wait for somebody who writes
 	if newUsage(Job{}, now, &noted{}, nil) != nil {
 		t.Error("a program without a file has one")
 	}

@@ -81,15 +81,15 @@ func Keep(stateDir, run, name, root string, owner process.Identity, list []File)
 // clockStep is by how much the times that the kernel gives to files may be behind.
 const clockStep = 20 * time.Millisecond
 
-// hasFile reports whether a record has a file by name.
-func (r record) hasFile(name string) bool {
+// hasRecordedFile reports whether a record has a file by name.
+func (r record) hasRecordedFile(name string) bool {
 	return slices.Contains(r.Settled, name) ||
 		slices.ContainsFunc(r.Files, func(f File) bool { return f.Path == name })
 }
 
-// cameLate reports whether a file came to be, or changed, while an agent could write it.
-func (r record) cameLate(name string) bool {
-	if r.Since.IsZero() || r.hasFile(name) {
+// changedWhileExposed reports whether a file came to be, or changed, while an agent could write it.
+func (r record) changedWhileExposed(name string) bool {
+	if r.Since.IsZero() || r.hasRecordedFile(name) {
 		return false
 	}
 	_, below := files.Below(r.Root, name)
@@ -143,7 +143,7 @@ func Changed(stateDirs []string, list []File) ([]Change, error) {
 	err := eachRecord(stateDirs, func(name string, r record) error {
 		was := slices.Clone(r.Files)
 		for _, now := range list {
-			if r.cameLate(now.Path) {
+			if r.changedWhileExposed(now.Path) {
 				was = append(was, unknownFile(now.Path))
 			}
 		}
@@ -173,9 +173,9 @@ func Accept(stateDirs []string, list []File) error {
 		}
 		alive := process.Alive(r.Owner)
 		for _, now := range list {
-			if r.cameLate(now.Path) && alive {
+			if r.changedWhileExposed(now.Path) && alive {
 				r.Files = append(r.Files, now)
-			} else if r.cameLate(now.Path) {
+			} else if r.changedWhileExposed(now.Path) {
 				r.Settled = append(r.Settled, now.Path)
 			}
 		}

@@ -28,17 +28,17 @@ func (c *Checkout) ApartWork(ctx context.Context, from *Checkout, run string, sk
 	agreed string,
 ) (changes []git.Change, only []Conflict, err error) {
 	w := apartWork{c: c, from: from, was: was, agreed: agreed}
-	if w.pair, err = openTops(from, c); err != nil {
+	if w.pair, err = openBothTops(from, c); err != nil {
 		return nil, nil, err
 	}
-	defer w.close()
-	for _, p := range c.shown(slices.Clone(skipped)) {
+	defer w.closeBoth()
+	for _, p := range c.visiblePaths(slices.Clone(skipped)) {
 		names := []string{p}
 		if lookApart(w.b, p) == folderApart {
 			names = w.changedIn(ctx, p)
 		}
 		for _, name := range names {
-			if err := w.addFile(ctx, name); err != nil {
+			if err := w.addFileChange(ctx, name); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -63,9 +63,9 @@ type apartWork struct {
 // changedIn lists the files in a nested repository that differ from what both had, but for
 // those that it ignores. What differs in its .git is named.
 func (w *apartWork) changedIn(ctx context.Context, dir string) []string {
-	all, err := w.c.filesIn(ctx, dir)
+	all, err := w.c.filesBelowFolder(ctx, dir)
 	if err != nil {
-		w.leaveOut(dir, err.Error())
+		w.noteLeftOut(dir, err.Error())
 		return nil
 	}
 	ignored := w.c.ignoredIn(ctx, dir)
@@ -80,11 +80,11 @@ func (w *apartWork) changedIn(ctx context.Context, dir string) []string {
 		return isGits || ignored[name] || lookApart(w.b, name) == w.was[name]
 	})
 	if len(all) > nestedLimit {
-		w.leaveOut(dir, "it has too many new files")
+		w.noteLeftOut(dir, "it has too many new files")
 		return nil
 	}
 	if w.changedGit(dir + "/.git") {
-		w.leaveOut(dir+"/.git", "a .git of an agent is never delivered")
+		w.noteLeftOut(dir+"/.git", "a .git of an agent is never delivered")
 	}
 	return all
 }
@@ -100,33 +100,33 @@ func (w *apartWork) changedGit(dir string) (changed bool) {
 	return slices.ContainsFunc(refs, func(p string) bool { return lookApart(w.b, p) != w.was[p] })
 }
 
-func (w *apartWork) leaveOut(p, why string) { w.only = append(w.only, Conflict{p, why}) }
+func (w *apartWork) noteLeftOut(p, why string) { w.only = append(w.only, Conflict{p, why}) }
 
-// addFile adds the change of one file.
-func (w *apartWork) addFile(ctx context.Context, name string) error {
+// addFileChange adds the change of one file.
+func (w *apartWork) addFileChange(ctx context.Context, name string) error {
 	if lookApart(w.b, name) == w.was[name] {
 		return nil
 	}
-	ours, err := newRestorer(w.c.Repo).at(name)
+	ours, err := newRestorer(w.c.Repo).readEntryAt(name)
 	info, lerr := w.b.Lstat(name)
 	tooLarge := lerr == nil && info.Size() > mostBytes
 	switch {
 	case err != nil:
-		w.leaveOut(name, err.Error())
+		w.noteLeftOut(name, err.Error())
 		return nil
 	case tooLarge, ours.mode == "special", ours.dir:
-		w.leaveOut(name, "it is too large, or not a file")
+		w.noteLeftOut(name, "it is too large, or not a file")
 		return nil
 	}
-	theirs, err := newRestorer(w.from.Repo).at(name)
+	theirs, err := newRestorer(w.from.Repo).readEntryAt(name)
 	switch {
 	case err != nil:
-		w.leaveOut(name, err.Error())
+		w.noteLeftOut(name, err.Error())
 		return nil
-	case theirs.is(ours.mode, ours.object):
+	case theirs.isSameContent(ours.mode, ours.object):
 		return nil
-	case lookApart(w.a, name) != w.was[name] && !w.isAgreed(ctx, name, theirs):
-		w.leaveOut(name, "you changed it, too")
+	case lookApart(w.a, name) != w.was[name] && !w.isAsBothAgreed(ctx, name, theirs):
+		w.noteLeftOut(name, "you changed it, too")
 		return nil
 	}
 	for _, side := range []struct {
@@ -142,9 +142,9 @@ func (w *apartWork) addFile(ctx context.Context, name string) error {
 	return nil
 }
 
-// isAgreed reports whether what the user has at a path is what both had in the tree of all
+// isAsBothAgreed reports whether what the user has at a path is what both had in the tree of all
 // files: it has become too large for one since.
-func (w *apartWork) isAgreed(ctx context.Context, name string, theirs found) bool {
+func (w *apartWork) isAsBothAgreed(ctx context.Context, name string, theirs found) bool {
 	if w.sides == nil {
 		w.sides = map[string]git.Change{}
 		none, err := w.c.Store.EmptyTree(ctx)
@@ -160,7 +160,7 @@ func (w *apartWork) isAgreed(ctx context.Context, name string, theirs found) boo
 		}
 	}
 	ch, there := w.sides[name]
-	return there && theirs.is(ch.NewMode, ch.NewObject)
+	return there && theirs.isSameContent(ch.NewMode, ch.NewObject)
 }
 
 // storePath stores what is at a path.

@@ -86,7 +86,7 @@ func Open(ctx context.Context, root string, o Options) (*Checkout, error) {
 	if err != nil {
 		return nil, err
 	}
-	return open(ctx, root, repo, repo, o)
+	return openCheckout(ctx, root, repo, repo, o)
 }
 
 // OpenClone makes ready to take snapshots of a clone of the user's repository.
@@ -101,7 +101,7 @@ func OpenClone(ctx context.Context, of *git.Repo, at Place, o Options) (*Checkou
 	}
 	repo := *of
 	repo.Top = top
-	c, err := open(ctx, root, of, &repo, o)
+	c, err := openCheckout(ctx, root, of, &repo, o)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func realPath(dir string) (string, error) {
 	return dir, nil
 }
 
-func open(ctx context.Context, root string, of, repo *git.Repo, o Options) (*Checkout, error) {
+func openCheckout(ctx context.Context, root string, of, repo *git.Repo, o Options) (*Checkout, error) {
 	if o.StateDir == "" {
 		return nil, errors.New("cannot open the work tree: no folder for its state was given")
 	}
@@ -191,9 +191,9 @@ func (c *Checkout) isHidden(p string) bool {
 	return slices.ContainsFunc(c.hide, func(h string) bool { return p == h || strings.HasPrefix(p, h+"/") })
 }
 
-// inside is Root relative to the top level, with slashes; empty if it is the
+// rootBelowTop is Root relative to the top level, with slashes; empty if it is the
 // top level.
-func (c *Checkout) inside() string {
+func (c *Checkout) rootBelowTop() string {
 	rel, err := filepath.Rel(c.Repo.Top, c.Root)
 	if err != nil || rel == "." || strings.HasPrefix(rel, "..") {
 		return ""

@@ -21,11 +21,11 @@ import (
 
 // Names are the files of the newest snapshot or look of the run.
 func (c *Checkout) Names(ctx context.Context, run string) ([]string, error) {
-	r, err := c.open(ctx, run)
+	r, err := c.openSession(ctx, run)
 	if err != nil {
 		return nil, err
 	}
-	defer r.close()
+	defer r.closeSession()
 	return r.index.Names(ctx)
 }
 
@@ -50,11 +50,11 @@ func (c *Checkout) Unread(ctx context.Context, run string) ([]string, error) {
 // rules of its start take them in: rules that were made since hide them, they are
 // too large, or they are in a nested repository that was not there at the start.
 func (c *Checkout) Hidden(ctx context.Context, run string) ([]string, error) {
-	r, err := c.open(ctx, run)
+	r, err := c.openSession(ctx, run)
 	if err != nil {
 		return nil, err
 	}
-	defer r.close()
+	defer r.closeSession()
 	if r.start, err = r.loadStart(ctx); err != nil {
 		return nil, err
 	}
@@ -65,14 +65,14 @@ func (c *Checkout) Hidden(ctx context.Context, run string) ([]string, error) {
 	var hidden []string
 	for _, p := range all {
 		name, isNested := strings.CutSuffix(p, "/")
-		if r.start.covers(p) || ours(name) {
+		if r.start.wasIgnored(p) || isPawlsOwn(name) {
 			continue
 		}
 		hidden = append(hidden, name)
 		if !isNested {
 			continue
 		}
-		files, err := c.within(ctx, run, name)
+		files, err := c.filesOfNested(ctx, run, name)
 		if err != nil {
 			return nil, err
 		}
@@ -81,9 +81,9 @@ func (c *Checkout) Hidden(ctx context.Context, run string) ([]string, error) {
 	return hidden, nil
 }
 
-// within are the files of a nested repository; none when it was there at the start of
+// filesOfNested are the files of a nested repository; none when it was there at the start of
 // the run.
-func (c *Checkout) within(ctx context.Context, run, dir string) (names []string, err error) {
+func (c *Checkout) filesOfNested(ctx context.Context, run, dir string) (names []string, err error) {
 	snaps, err := c.Snapshots(ctx, run)
 	if err != nil {
 		return nil, err
@@ -91,11 +91,11 @@ func (c *Checkout) within(ctx context.Context, run, dir string) (names []string,
 	if len(snaps) > 0 && snaps[0].N == 0 && slices.Contains(snaps[0].Skipped, dir) {
 		return nil, nil
 	}
-	return c.filesIn(ctx, dir)
+	return c.filesBelowFolder(ctx, dir)
 }
 
-// filesIn are the files below a folder of the work tree, but for those of git's own.
-func (c *Checkout) filesIn(ctx context.Context, dir string) (names []string, err error) {
+// filesBelowFolder are the files below a folder of the work tree, but for those of git's own.
+func (c *Checkout) filesBelowFolder(ctx context.Context, dir string) (names []string, err error) {
 	top := os.DirFS(c.Repo.Top)
 	err = fs.WalkDir(top, dir, func(name string, d fs.DirEntry, err error) error {
 		switch {
@@ -131,9 +131,9 @@ func (c *Checkout) Beyond(ctx context.Context, run string, covers func(name stri
 ) (map[string]bool, error) {
 	was, err := c.earlierBeyond(run)
 	if errors.Is(err, fs.ErrNotExist) {
-		if was, err = c.beyond(ctx, run, covers, named); err == nil && len(was) > 0 {
+		if was, err = c.protectedBeyondGit(ctx, run, covers, named); err == nil && len(was) > 0 {
 			data, _ := json.Marshal(was) //nolint:errchkjson // texts
-			err = files.Replace(filepath.Join(c.runDir(run), beyondFile), data, 0o600, true)
+			err = files.Replace(filepath.Join(c.runFolder(run), beyondFile), data, 0o600, true)
 		}
 	}
 	changed := map[string]bool{}
@@ -148,7 +148,7 @@ func (c *Checkout) Beyond(ctx context.Context, run string, covers func(name stri
 // earlierBeyond returns what [Checkout.Beyond] found first: the content of files, and the
 // ignore rules of repositories, whose names end with a slash.
 func (c *Checkout) earlierBeyond(run string) (was map[string]string, err error) {
-	data, err := files.ReadBelow(c.runDir(run), beyondFile, nestedLimit<<12)
+	data, err := files.ReadBelow(c.runFolder(run), beyondFile, nestedLimit<<12)
 	if err == nil {
 		err = json.Unmarshal(data, &was)
 	}
@@ -168,7 +168,7 @@ func (c *Checkout) Added(ctx context.Context, run string, covers func(name strin
 		if !isDir || rules == "" {
 			continue
 		}
-		all, err := c.filesIn(ctx, dir)
+		all, err := c.filesBelowFolder(ctx, dir)
 		if err != nil {
 			return added, err
 		}
@@ -183,7 +183,7 @@ func (c *Checkout) Added(ctx context.Context, run string, covers func(name strin
 	return added, err
 }
 
-func (c *Checkout) beyond(ctx context.Context, run string, covers func(string) bool, named []string,
+func (c *Checkout) protectedBeyondGit(ctx context.Context, run string, covers func(string) bool, named []string,
 ) (map[string]string, error) {
 	snaps, err := c.Snapshots(ctx, run)
 	if err != nil || len(snaps) == 0 || snaps[0].N != 0 {
@@ -218,7 +218,7 @@ func (c *Checkout) beyondIn(ctx context.Context, dir string, covers func(string)
 			found[name] = c.fileFingerprint(name)
 		}
 	}
-	all, err := c.filesIn(ctx, dir)
+	all, err := c.filesBelowFolder(ctx, dir)
 	if err != nil || slices.Equal(all, []string{dir}) { // it is a file
 		return ctx.Err()
 	}
@@ -243,7 +243,7 @@ func (c *Checkout) ignoreRulesFingerprint(ctx context.Context, dir string, all [
 			fmt.Fprintf(sum, "%q %q\n", name, c.fileFingerprint(name))
 		}
 	}
-	if repo, err := c.theirs(ctx, dir); err == nil {
+	if repo, err := c.nestedRepoOfUser(ctx, dir); err == nil {
 		data, err := files.ReadBelow(repo.Common, "info/exclude", rulesLimit)
 		fmt.Fprintf(sum, "%t %x\n", err == nil, sha256.Sum256(data))
 	}
@@ -253,7 +253,7 @@ func (c *Checkout) ignoreRulesFingerprint(ctx context.Context, dir string, all [
 // ignoredIn are the files that a repository in the work tree ignores.
 func (c *Checkout) ignoredIn(ctx context.Context, dir string) map[string]bool {
 	ignored := map[string]bool{}
-	repo, err := c.theirs(ctx, dir)
+	repo, err := c.nestedRepoOfUser(ctx, dir)
 	if err != nil {
 		return ignored
 	}
@@ -267,9 +267,9 @@ func (c *Checkout) ignoredIn(ctx context.Context, dir string) map[string]bool {
 
 var errNoRepository = errors.New("it is not a repository")
 
-// theirs is a nested repository in the user's own files: that of a workspace is the
+// nestedRepoOfUser is a nested repository in the user's own files: that of a workspace is the
 // agent's to write, and is not asked.
-func (c *Checkout) theirs(ctx context.Context, dir string) (*git.Repo, error) {
+func (c *Checkout) nestedRepoOfUser(ctx context.Context, dir string) (*git.Repo, error) {
 	repo, err := git.Open(ctx, filepath.Join(c.of.Top, filepath.FromSlash(dir)))
 	if err != nil {
 		return nil, err
@@ -283,9 +283,9 @@ func (c *Checkout) theirs(ctx context.Context, dir string) (*git.Repo, error) {
 // trackedIn are the files that a repository in the work tree has by its index, or all
 // where it has lost its git folder, as in a copy.
 func (c *Checkout) trackedIn(ctx context.Context, dir string) (names []string, err error) {
-	repo, err := c.theirs(ctx, dir)
+	repo, err := c.nestedRepoOfUser(ctx, dir)
 	if err != nil {
-		return c.filesIn(ctx, dir)
+		return c.filesBelowFolder(ctx, dir)
 	}
 	entries, err := repo.IndexEntries(ctx)
 	names = append(names, lists.Each(entries, func(e git.Entry) string { return path.Join(dir, e.Path) })...)

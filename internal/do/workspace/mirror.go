@@ -38,15 +38,15 @@ type Apart map[string]string
 // paths that are too large; copied gets now and then how many files were copied.
 func (c *Checkout) Mirror(ctx context.Context, from *Checkout, seen Seen, run string, was Apart, copied func(n int),
 ) (now Apart, left []string, err error) {
-	ignored, empty := from.shown(seen.others.Ignored), from.shown(seen.others.Folders)
+	ignored, empty := from.visiblePaths(seen.others.Ignored), from.visiblePaths(seen.others.Folders)
 	m := &mirror{from: from, copied: copied, was: was, now: Apart{}, free: make(chan struct{}, foldersAtOnce)}
 	m.ctx, m.stop = context.WithCancelCause(ctx)
 	defer m.stop(nil)
-	if m.pair, err = openTops(from, c); err != nil {
+	if m.pair, err = openBothTops(from, c); err != nil {
 		return was, nil, err
 	}
-	defer m.close()
-	there := slices.Concat(ignored, from.shown(slices.Clone(seen.Skipped)))
+	defer m.closeBoth()
+	there := slices.Concat(ignored, from.visiblePaths(slices.Clone(seen.Skipped)))
 	known := lists.Set(there)
 	if was == nil {
 		here, err := c.listShown(ctx, run, (*git.Index).ListIgnored)
@@ -64,7 +64,7 @@ func (c *Checkout) Mirror(ctx context.Context, from *Checkout, seen Seen, run st
 			left = append(left, p)
 			continue
 		}
-		if err = errors.Join(err, m.b.MkdirAll(path.Dir(p), 0o755), m.same(p)); err != nil {
+		if err = errors.Join(err, m.b.MkdirAll(path.Dir(p), 0o755), m.makeSame(p)); err != nil {
 			break
 		}
 	}
@@ -109,26 +109,26 @@ func lookApart(in *os.Root, p string) string {
 func (c *Checkout) listShown(ctx context.Context, key string,
 	list func(*git.Index, context.Context) ([]string, error),
 ) ([]string, error) {
-	r, err := c.open(ctx, key)
+	r, err := c.openSession(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	defer r.close()
+	defer r.closeSession()
 	paths, err := list(r.index, ctx)
-	return c.shown(paths), err
+	return c.visiblePaths(paths), err
 }
 
 // Ignored returns a test for whether a path is there and git ignores it.
 func (c *Checkout) Ignored(ctx context.Context, key string) (func(p string) bool, error) {
 	ignored, err := c.listShown(ctx, key, (*git.Index).ListIgnored)
 	known := lists.Set(ignored)
-	return func(p string) bool { return known[p] || underAny(p, known) }, err
+	return func(p string) bool { return known[p] || isBelowAny(p, known) }, err
 }
 
-// shown are the paths that agents may see, without a slash at their ends.
-func (c *Checkout) shown(paths []string) []string {
+// visiblePaths are the paths that agents may see, without a slash at their ends.
+func (c *Checkout) visiblePaths(paths []string) []string {
 	paths = lists.Each(paths, func(p string) string { return strings.TrimSuffix(p, "/") })
-	return slices.DeleteFunc(paths, func(p string) bool { return ours(p) || c.isHidden(p) })
+	return slices.DeleteFunc(paths, func(p string) bool { return isPawlsOwn(p) || c.isHidden(p) })
 }
 
 // mirror copies from the folder a to the folder b.
@@ -160,8 +160,8 @@ type pair struct {
 	path string
 }
 
-// openTops opens the tops of two checkouts.
-func openTops(a, b *Checkout) (p pair, err error) {
+// openBothTops opens the tops of two checkouts.
+func openBothTops(a, b *Checkout) (p pair, err error) {
 	if p.a, err = os.OpenRoot(a.Repo.Top); err != nil {
 		return p, err
 	}
@@ -171,25 +171,25 @@ func openTops(a, b *Checkout) (p pair, err error) {
 	return p, err
 }
 
-func (p pair) close() {
+func (p pair) closeBoth() {
 	_, _ = p.a.Close(), p.b.Close() // folders: nothing to lose
 }
 
-// same makes what is at a path in b what it is in a, whose folders are there.
-func (m *mirror) same(p string) error {
+// makeSame makes what is at a path in b what it is in a, whose folders are there.
+func (m *mirror) makeSame(p string) error {
 	at := m.pair
 	if dir := path.Dir(p); dir != "." {
 		var err error
-		if at, err = at.enter(dir); err != nil {
+		if at, err = at.enterFolder(dir); err != nil {
 			return unlessGone(err)
 		}
-		defer at.close()
+		defer at.closeBoth()
 	}
 	return m.sameName(at, path.Base(p))
 }
 
-// enter opens the folder of a name, which is there at both sides.
-func (p pair) enter(name string) (pair, error) {
+// enterFolder opens the folder of a name, which is there at both sides.
+func (p pair) enterFolder(name string) (pair, error) {
 	a, err := p.a.OpenRoot(name)
 	if err != nil {
 		return p, err
@@ -210,7 +210,7 @@ func (m *mirror) sameName(at pair, name string) error {
 	full := path.Join(at.path, name)
 	want, err := at.a.Lstat(name)
 	gitFile := name == ".git" && err == nil && !want.IsDir() // of a submodule: it leads to the user's .git
-	if err != nil || gitFile || ours(full) || m.from.isHidden(full) {
+	if err != nil || gitFile || isPawlsOwn(full) || m.from.isHidden(full) {
 		if m.was != nil {
 			return nil
 		}
@@ -218,10 +218,10 @@ func (m *mirror) sameName(at pair, name string) error {
 	}
 	is, have, was := lookApart(at.a, name), lookApart(at.b, name), m.was[full]
 	if m.was != nil && have != was && have != is {
-		m.note(full, was)
+		m.noteCommon(full, was)
 		return nil
 	}
-	m.note(full, is)
+	m.noteCommon(full, is)
 	switch {
 	case want.IsDir():
 		return m.sameFolder(at, name, have == folderApart)
@@ -241,12 +241,12 @@ func (m *mirror) sameName(at pair, name string) error {
 		m.copied(int(n))
 		m.Unlock()
 	}
-	m.note(full, lookApart(at.b, name))
+	m.noteCommon(full, lookApart(at.b, name))
 	return unlessGone(err)
 }
 
-// note keeps what both have at a path now; "" is nothing.
-func (m *mirror) note(p, is string) {
+// noteCommon keeps what both have at a path now; "" is nothing.
+func (m *mirror) noteCommon(p, is string) {
 	m.Lock()
 	defer m.Unlock()
 	if m.now[p] = is; is == "" {
@@ -279,11 +279,11 @@ func (m *mirror) sameFolder(at pair, name string, there bool) error {
 			return err
 		}
 	}
-	in, err := at.enter(name)
+	in, err := at.enterFolder(name)
 	if err != nil {
 		return unlessGone(err)
 	}
-	defer in.close()
+	defer in.closeBoth()
 	names, err := folderNames(in.a)
 	if err != nil {
 		return unlessGone(err)
@@ -324,7 +324,7 @@ func (m *mirror) makeFolders(p string) error {
 		switch {
 		case err != nil || !d.IsDir():
 			return unlessGone(err)
-		case ours(p) || m.from.isHidden(p) || path.Base(p) == ".git",
+		case isPawlsOwn(p) || m.from.isHidden(p) || path.Base(p) == ".git",
 			m.was[p] != "" && lookApart(m.b, p) == "": // the run removed it
 			return fs.SkipDir
 		}
@@ -390,11 +390,11 @@ func (c *Checkout) SameTimes(ctx context.Context, from *Checkout, run string) er
 	if !changed {
 		return nil
 	}
-	r, err := c.open(ctx, run)
+	r, err := c.openSession(ctx, run)
 	if err != nil {
 		return err
 	}
-	defer r.close()
+	defer r.closeSession()
 	return r.index.Refresh(ctx)
 }
 
@@ -410,7 +410,7 @@ func (c *Checkout) CopyTo(ctx context.Context, dir string) (err error) {
 	if m.b, err = os.OpenRoot(dir); err != nil {
 		return errors.Join(err, m.a.Close())
 	}
-	defer m.close()
+	defer m.closeBoth()
 	names, err := folderNames(m.a)
 	for _, name := range names {
 		if err == nil {

@@ -19,7 +19,7 @@ const (
 	titleLimit   = 200  // bytes of a snapshot's first line
 )
 
-func runRef(run string, n int, attempt string) string {
+func snapshotRef(run string, n int, attempt string) string {
 	ref := runPrefix + run + "/" + strconv.Itoa(n)
 	if attempt != "" {
 		ref += "-" + attempt
@@ -27,9 +27,9 @@ func runRef(run string, n int, attempt string) string {
 	return ref
 }
 
-// message is the text of the snapshot's commit. Its last paragraph is read
-// back by [parse]; names are quoted, so no path can look like another line.
-func (s Snapshot) message(title string) string {
+// commitMessage is the text of the snapshot's commit. Its last paragraph is read
+// back by [parseSnapshotRef]; names are quoted, so no path can look like another line.
+func (s Snapshot) commitMessage(title string) string {
 	var b strings.Builder
 	title = strings.Join(strings.Fields(strings.ReplaceAll(title, "\x00", " ")), " ")
 	if len(title) > titleLimit {
@@ -51,9 +51,9 @@ func (s Snapshot) message(title string) string {
 	return b.String()
 }
 
-// parse reads a snapshot from its ref. Run, number and attempt come from the
+// parseSnapshotRef reads a snapshot from its ref. Run, number and attempt come from the
 // ref's name, because two names may share a commit.
-func parse(ref git.Ref) (Snapshot, bool) {
+func parseSnapshotRef(ref git.Ref) (Snapshot, bool) {
 	s := Snapshot{Ref: ref.Name, Commit: ref.Commit, Tree: ref.Tree, When: ref.When}
 	if name, ok := strings.CutPrefix(ref.Name, runPrefix); ok {
 		run, rest, _ := strings.Cut(name, "/")
@@ -76,15 +76,15 @@ func parse(ref git.Ref) (Snapshot, bool) {
 		case "Pawl-Head":
 			s.Head = value
 		case "Pawl-Branch":
-			s.Branch = unquote(value)
+			s.Branch = unquoteValue(value)
 		case "Pawl-Skipped":
-			s.Skipped = append(s.Skipped, unquote(value))
+			s.Skipped = append(s.Skipped, unquoteValue(value))
 		}
 	}
 	return s, true
 }
 
-func unquote(v string) string {
+func unquoteValue(v string) string {
 	if s, err := strconv.Unquote(v); err == nil {
 		return s
 	}
@@ -97,15 +97,15 @@ func (c *objects) Snapshots(ctx context.Context, run string) ([]Snapshot, error)
 	if !validName(run) {
 		return nil, fmt.Errorf("cannot list the snapshots of %q: it is no run id", run)
 	}
-	return c.list(ctx, runPrefix+run+"/")
+	return c.listSnapshots(ctx, runPrefix+run+"/")
 }
 
-func (c *objects) list(ctx context.Context, prefix string) ([]Snapshot, error) {
+func (c *objects) listSnapshots(ctx context.Context, prefix string) ([]Snapshot, error) {
 	refs, err := c.Store.Refs(ctx, prefix)
 	if err != nil {
 		return nil, err
 	}
-	all := lists.Pick(refs, parse)
+	all := lists.Pick(refs, parseSnapshotRef)
 	slices.SortFunc(all, func(a, b Snapshot) int {
 		own := func(s Snapshot) int { return min(len(s.Attempt), 1) }
 		return cmp.Or(cmp.Compare(a.N, b.N), -cmp.Compare(own(a), own(b)), cmp.Compare(a.Attempt, b.Attempt))
@@ -127,12 +127,12 @@ func (c *Checkout) Prune(ctx context.Context, run string, keep Keep) (int, error
 	if err != nil {
 		return 0, err
 	}
-	drop := lists.Each(keep.others(all), func(s Snapshot) git.Ref { return git.Ref{Name: s.Ref, Commit: s.Commit} })
+	drop := lists.Each(keep.surplusOf(all), func(s Snapshot) git.Ref { return git.Ref{Name: s.Ref, Commit: s.Commit} })
 	return len(drop), c.Store.DeleteRefs(ctx, drop)
 }
 
-// others are the snapshots that do not stay.
-func (k Keep) others(all []Snapshot) []Snapshot {
+// surplusOf are the snapshots that do not stay.
+func (k Keep) surplusOf(all []Snapshot) []Snapshot {
 	numbers := lists.Distinct(lists.Each(all, func(s Snapshot) int { return s.N }))
 	return slices.DeleteFunc(slices.Clone(all), func(s Snapshot) bool {
 		i, _ := slices.BinarySearch(numbers, s.N)
@@ -142,18 +142,18 @@ func (k Keep) others(all []Snapshot) []Snapshot {
 
 // Forget drops everything that is kept for a run: snapshots and private state.
 func (c *Checkout) Forget(ctx context.Context, run string) error {
-	if err := c.forget(ctx, run); err != nil {
+	if err := c.forgetRun(ctx, run); err != nil {
 		return fmt.Errorf("cannot drop the snapshots of run %s: %w", run, err)
 	}
 	return nil
 }
 
-func (c *Checkout) forget(ctx context.Context, run string) error {
-	r, err := c.open(ctx, run)
+func (c *Checkout) forgetRun(ctx context.Context, run string) error {
+	r, err := c.openSession(ctx, run)
 	if err != nil {
 		return err
 	}
-	defer r.close()
+	defer r.closeSession()
 	if err := c.Store.DropRefs(ctx, runPrefix+run+"/", treePrefix+run+"/"); err != nil {
 		return err
 	}

@@ -47,9 +47,9 @@ func newRestorer(repo *git.Repo, stay ...string) *restorer {
 	return w
 }
 
-// within acts in the folder that p is in. Folders on the way are made with a mode
+// inFolder acts in the folder that p is in. Folders on the way are made with a mode
 // that is not 0.
-func (w *restorer) within(p string, made os.FileMode, act func(at int, base string) error) error {
+func (w *restorer) inFolder(p string, made os.FileMode, act func(at int, base string) error) error {
 	for s := range strings.SplitSeq(p, "/") {
 		if s == "" || s == "." || s == ".." || strings.EqualFold(s, ".git") || s == ".pawl" {
 			return errPath
@@ -77,8 +77,8 @@ type found struct {
 	anyMode bool // it is a file where modes are not kept
 }
 
-// find reads what is at a name, without following it.
-func (w *restorer) find(at int, base string) (found, error) {
+// findEntry reads what is at a name, without following it.
+func (w *restorer) findEntry(at int, base string) (found, error) {
 	var st unix.Stat_t
 	err := unix.Fstatat(at, base, &st, unix.AT_SYMLINK_NOFOLLOW)
 	if errors.Is(err, unix.ENOENT) {
@@ -126,10 +126,10 @@ func (w *restorer) findFile(at int, base string) (found, error) {
 	return out, nil
 }
 
-// at reads what is at a path.
-func (w *restorer) at(p string) (here found, err error) {
-	err = w.within(p, 0, func(at int, base string) (err error) {
-		here, err = w.find(at, base)
+// readEntryAt reads what is at a path.
+func (w *restorer) readEntryAt(p string) (here found, err error) {
+	err = w.inFolder(p, 0, func(at int, base string) (err error) {
+		here, err = w.findEntry(at, base)
 		return err
 	})
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, errBlocked) {
@@ -138,7 +138,7 @@ func (w *restorer) at(p string) (here found, err error) {
 	return here, err
 }
 
-func (f found) is(mode, object string) bool {
+func (f found) isSameContent(mode, object string) bool {
 	if f.anyMode && mode != "" {
 		mode = f.mode
 	}
@@ -146,15 +146,15 @@ func (f found) is(mode, object string) bool {
 	return f.mode == mode && isSame
 }
 
-// remove takes away what is at p if it is object, and then the folders above
+// removeUnchanged takes away what is at p if it is object, and then the folders above
 // that are empty. A reason is returned when it was left.
-func (w *restorer) remove(p, mode, object string) (done bool, reason error) {
-	err := w.within(p, 0, func(at int, base string) error {
-		here, err := w.find(at, base)
+func (w *restorer) removeUnchanged(p, mode, object string) (done bool, reason error) {
+	err := w.inFolder(p, 0, func(at int, base string) error {
+		here, err := w.findEntry(at, base)
 		switch {
 		case err != nil, here.mode == "":
 			return err
-		case !here.is(mode, object):
+		case !here.isSameContent(mode, object):
 			return errMeanwhile
 		}
 		flags := 0
@@ -177,30 +177,30 @@ func (w *restorer) remove(p, mode, object string) (done bool, reason error) {
 // removeEmpty removes a folder and those above as long as they are empty.
 func (w *restorer) removeEmpty(dir string) {
 	for ; dir != "." && !w.stay[dir]; dir = path.Dir(dir) {
-		err := w.within(dir, 0, func(at int, base string) error { return unix.Unlinkat(at, base, unix.AT_REMOVEDIR) })
+		err := w.inFolder(dir, 0, func(at int, base string) error { return unix.Unlinkat(at, base, unix.AT_REMOVEDIR) })
 		if err != nil {
 			return
 		}
 	}
 }
 
-// write puts a blob at the path of ch, if what is there is what ch says was
+// writeBlob puts a blob at the path of ch, if what is there is what ch says was
 // there. Done is false without a reason when it is right already.
-func (w *restorer) write(ch git.Change, size int64, body io.Reader) (done bool, reason error) {
-	reason = w.within(ch.Path, 0o777, func(at int, base string) error {
-		here, err := w.find(at, base)
+func (w *restorer) writeBlob(ch git.Change, size int64, body io.Reader) (done bool, reason error) {
+	reason = w.inFolder(ch.Path, 0o777, func(at int, base string) error {
+		here, err := w.findEntry(at, base)
 		switch {
-		case err != nil, here.is(ch.NewMode, ch.NewObject):
+		case err != nil, here.isSameContent(ch.NewMode, ch.NewObject):
 			return err
 		case here.dir:
 			if err := unix.Unlinkat(at, base, unix.AT_REMOVEDIR); err != nil {
 				return errFolder
 			}
-		case !here.is(ch.OldMode, ch.OldObject):
+		case !here.isSameContent(ch.OldMode, ch.OldObject):
 			return errMeanwhile
 		}
 		temp := tempPrefix + rand.Text()
-		if err = fill(at, temp, ch.NewMode, here.perm, size, body); err == nil {
+		if err = createEntry(at, temp, ch.NewMode, here.perm, size, body); err == nil {
 			err = unix.Renameat(at, temp, at, base)
 		}
 		if done = err == nil; !done {
@@ -213,8 +213,8 @@ func (w *restorer) write(ch git.Change, size int64, body io.Reader) (done bool, 
 
 // makeFolder makes an empty folder where nothing is.
 func (w *restorer) makeFolder(p string) (done bool, reason error) {
-	reason = w.within(p, 0o777, func(at int, base string) error {
-		here, err := w.find(at, base)
+	reason = w.inFolder(p, 0o777, func(at int, base string) error {
+		here, err := w.findEntry(at, base)
 		switch {
 		case err != nil, here.dir:
 			return err
@@ -228,9 +228,9 @@ func (w *restorer) makeFolder(p string) (done bool, reason error) {
 	return done, reason
 }
 
-// fill makes a new file or link. A file keeps the permissions of the one that
+// createEntry makes a new file or link. A file keeps the permissions of the one that
 // it replaces, apart from execute bits.
-func fill(at int, name, mode string, perm os.FileMode, size int64, body io.Reader) error {
+func createEntry(at int, name, mode string, perm os.FileMode, size int64, body io.Reader) error {
 	if mode == git.ModeSymlink {
 		if size > linkLimit {
 			return errPath
@@ -260,10 +260,10 @@ func fill(at int, name, mode string, perm os.FileMode, size int64, body io.Reade
 	return errors.Join(err, f.Close())
 }
 
-// sweep removes temporary files of a rollback that was killed.
-func (w *restorer) sweep(strays []string) {
+// removeStrayFiles removes temporary files of a rollback that was killed.
+func (w *restorer) removeStrayFiles(strays []string) {
 	for _, p := range strays {
-		err := w.within(p, 0, func(at int, base string) error {
+		err := w.inFolder(p, 0, func(at int, base string) error {
 			_ = unix.Unlinkat(at, base, 0) // a folder of that name is not ours, and stays
 			return nil
 		})

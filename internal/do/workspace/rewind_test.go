@@ -160,7 +160,7 @@ func TestRestorerRefusesOddPaths(t *testing.T) {
 	w := newRestorer(p.c.Repo)
 	nothing := func(int, string) error { return nil }
 	for _, name := range []string{"../x", "a/../../x", ".git/x", "d/.GIT/hooks/x", "/x", "", ".", "x//y", ".pawl/x"} {
-		if err := w.within(name, 0o777, nothing); !errors.Is(err, errPath) {
+		if err := w.inFolder(name, 0o777, nothing); !errors.Is(err, errPath) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}

@@ -51,34 +51,34 @@ type Rewound struct {
 // those of the tree left, which a snapshot has. After an error or a kill it can be run
 // again.
 func (c *Checkout) Rewind(ctx context.Context, run string, n int, left string) (Rewound, error) {
-	return c.rewindTo(ctx, run, runRef(run, n, ""), left)
+	return c.rewindTo(ctx, run, snapshotRef(run, n, ""), left)
 }
 
 func (c *Checkout) rewindTo(ctx context.Context, run, ref, left string) (Rewound, error) {
 	if left == "" {
 		return Rewound{}, errors.New("cannot rewind: the tree that the agent left is not known")
 	}
-	r, err := c.open(ctx, run)
+	r, err := c.openSession(ctx, run)
 	if err != nil {
 		return Rewound{}, err
 	}
-	defer r.close()
-	want, err := c.find(ctx, ref)
+	defer r.closeSession()
+	want, err := c.findSnapshot(ctx, ref)
 	if err != nil {
 		return Rewound{}, err
 	}
 	b := Rewound{To: want}
-	now, err := r.scan(ctx)
+	now, err := r.scanFiles(ctx)
 	if err != nil {
 		return b, fmt.Errorf("cannot go back to %s: %w", ref, err)
 	}
 	if now.tree != left {
-		b.Refused = "files were changed after the agent ended" + c.named(ctx, left, now.tree)
+		b.Refused = "files were changed after the agent ended" + c.namesOfChanges(ctx, left, now.tree)
 		return b, nil
 	}
 	changes, _, err := c.shadow.Changes(ctx, now.tree, want.Tree, false, 0)
 	if err == nil {
-		b.Carried, err = r.carry(ctx, WithoutSkipped(changes, now.skipped, want.Skipped), now.strays)
+		b.Carried, err = r.carryChanges(ctx, WithoutSkipped(changes, now.skipped, want.Skipped), now.strays)
 	}
 	if err == nil && now.head != (git.Head{Commit: want.Head, Branch: want.Branch}) && c.clone != nil {
 		err = c.clone.SetHead(ctx, git.Head{Commit: want.Head, Branch: want.Branch})
@@ -94,24 +94,24 @@ func (c *Checkout) rewindTo(ctx context.Context, run, ref, left string) (Rewound
 // link, and no path of git's own is touched. Contents come from the store. It is safe to
 // repeat.
 func (c *Checkout) Carry(ctx context.Context, run string, changes []git.Change) (Carried, error) {
-	r, err := c.open(ctx, run)
+	r, err := c.openSession(ctx, run)
 	if err != nil {
 		return Carried{}, err
 	}
-	defer r.close()
-	return r.carry(ctx, changes, nil)
+	defer r.closeSession()
+	return r.carryChanges(ctx, changes, nil)
 }
 
 // Sweep removes the temporary files of a pawl that was killed as it wrote files.
 func Sweep(ctx context.Context, c *Checkout, run string) error {
-	r, err := c.open(ctx, run)
+	r, err := c.openSession(ctx, run)
 	if err != nil {
 		return err
 	}
-	defer r.close()
-	s, err := r.scan(ctx)
+	defer r.closeSession()
+	s, err := r.scanFiles(ctx)
 	if err == nil {
-		newRestorer(c.Repo, c.inside()).sweep(s.strays)
+		newRestorer(c.Repo, c.rootBelowTop()).removeStrayFiles(s.strays)
 	}
 	return err
 }
@@ -210,12 +210,12 @@ func (c *Checkout) Differing(changes []git.Change) []string {
 	removed := lists.ToMap(changes, func(ch git.Change) (string, bool) { return ch.Path, ch.NewObject == "" })
 	var paths []string
 	for _, ch := range changes {
-		here, err := w.at(ch.Path)
-		isGoing := here.dir && ch.OldObject == "" && c.hasOnly(ch.Path, removed)
-		isEither := here.is(ch.OldMode, ch.OldObject) || here.is(ch.NewMode, ch.NewObject)
+		here, err := w.readEntryAt(ch.Path)
+		isGoing := here.dir && ch.OldObject == "" && c.hasNoOtherFiles(ch.Path, removed)
+		isEither := here.isSameContent(ch.OldMode, ch.OldObject) || here.isSameContent(ch.NewMode, ch.NewObject)
 		known := isGoing || isEither
 		for dir := path.Dir(ch.Path); here.mode == "" && ch.NewObject != "" && dir != "."; dir = path.Dir(dir) {
-			above, aerr := w.at(dir)
+			above, aerr := w.readEntryAt(dir)
 			isFile := above.mode != "" && !above.dir && !removed[dir]
 			known, err = known && !isFile, errors.Join(err, aerr)
 		}
@@ -226,8 +226,8 @@ func (c *Checkout) Differing(changes []git.Change) []string {
 	return paths
 }
 
-// hasOnly reports whether a folder has no files but some.
-func (c *Checkout) hasOnly(dir string, some map[string]bool) bool {
+// hasNoOtherFiles reports whether a folder has no files but some.
+func (c *Checkout) hasNoOtherFiles(dir string, some map[string]bool) bool {
 	return fs.WalkDir(os.DirFS(c.Repo.Top), dir, func(p string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() && !some[p] {
 			return fs.ErrExist
@@ -238,8 +238,8 @@ func (c *Checkout) hasOnly(dir string, some map[string]bool) bool {
 
 // Has reports whether a path is as given: a mode of git's and an object, or nothing.
 func (c *Checkout) Has(path, mode, object string) bool {
-	here, err := newRestorer(c.Repo).at(path)
-	return err == nil && here.is(mode, object)
+	here, err := newRestorer(c.Repo).readEntryAt(path)
+	return err == nil && here.isSameContent(mode, object)
 }
 
 // StoreFile stores bytes, for a change that [Checkout.Carry] makes.
@@ -256,11 +256,11 @@ func (c *objects) TreeChanges(ctx context.Context, from, to string) ([]git.Chang
 
 // TreeWith is a tree in which changes were made, whatever they begin with.
 func (c *Checkout) TreeWith(ctx context.Context, run, tree string, changes []git.Change) (string, error) {
-	r, err := c.open(ctx, run)
+	r, err := c.openSession(ctx, run)
 	if err != nil {
 		return "", err
 	}
-	defer r.close()
+	defer r.closeSession()
 	put := lists.Each(changes, func(ch git.Change) git.Entry {
 		return git.Entry{Mode: ch.NewMode, Object: ch.NewObject, Path: ch.Path}
 	})
@@ -281,8 +281,8 @@ func (c *objects) Contents(ctx context.Context, limit int64, objects ...string) 
 	return all, err
 }
 
-// named are the first files in which two trees differ, in brackets.
-func (c *objects) named(ctx context.Context, from, to string) string {
+// namesOfChanges are the first files in which two trees differ, in brackets.
+func (c *objects) namesOfChanges(ctx context.Context, from, to string) string {
 	const shown = 3
 	all, more, err := c.FileChanges(ctx, from, to, shown)
 	if err != nil || len(all) == 0 {
@@ -295,9 +295,9 @@ func (c *objects) named(ctx context.Context, from, to string) string {
 	return " (" + strings.Join(names, ", ") + ")"
 }
 
-// find reads the snapshot at a ref.
-func (c *objects) find(ctx context.Context, ref string) (Snapshot, error) {
-	all, err := c.list(ctx, ref[:strings.LastIndexByte(ref, '/')+1])
+// findSnapshot reads the snapshot at a ref.
+func (c *objects) findSnapshot(ctx context.Context, ref string) (Snapshot, error) {
+	all, err := c.listSnapshots(ctx, ref[:strings.LastIndexByte(ref, '/')+1])
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -309,28 +309,28 @@ func (c *objects) find(ctx context.Context, ref string) (Snapshot, error) {
 	return Snapshot{}, fmt.Errorf("cannot roll back to %s: there is no such snapshot", ref)
 }
 
-// carry removes, then writes.
-func (r *session) carry(ctx context.Context, changes []git.Change, strays []string) (b Carried, err error) {
-	w := newRestorer(r.c.Repo, r.c.inside())
-	w.sweep(strays)
+// carryChanges removes, then writes.
+func (r *session) carryChanges(ctx context.Context, changes []git.Change, strays []string) (b Carried, err error) {
+	w := newRestorer(r.c.Repo, r.c.rootBelowTop())
+	w.removeStrayFiles(strays)
 	var writes []git.Change
 	var blobs []string
 	for _, ch := range slices.Backward(changes) {
 		switch {
 		case ch.OldMode == git.ModeNested || ch.NewMode == git.ModeNested:
-			b.leave(ch.Path, errNested)
+			b.noteLeft(ch.Path, errNested)
 		case ch.NewMode == ModeFolder:
 			done, reason := w.makeFolder(ch.Path)
 			if done {
 				b.Written = append(b.Written, ch.Path)
 			}
-			b.leave(ch.Path, reason)
+			b.noteLeft(ch.Path, reason)
 		case ch.NewObject == "":
-			done, reason := w.remove(ch.Path, ch.OldMode, ch.OldObject)
+			done, reason := w.removeUnchanged(ch.Path, ch.OldMode, ch.OldObject)
 			if done {
 				b.Removed = append(b.Removed, ch.Path)
 			}
-			b.leave(ch.Path, reason)
+			b.noteLeft(ch.Path, reason)
 		}
 	}
 	for _, ch := range changes {
@@ -340,19 +340,19 @@ func (r *session) carry(ctx context.Context, changes []git.Change, strays []stri
 		}
 	}
 	return b, r.c.shadow.Blobs(ctx, blobs, func(i int, size int64, body io.Reader) error {
-		done, reason := w.write(writes[i], size, body)
+		done, reason := w.writeBlob(writes[i], size, body)
 		if errors.Is(reason, syscall.ENOSPC) || errors.Is(reason, syscall.EDQUOT) {
 			return fmt.Errorf("%q is unchanged: %w; free space on the disk of %s", writes[i].Path, reason, r.c.Repo.Top)
 		}
 		if done {
 			b.Written = append(b.Written, writes[i].Path)
 		}
-		b.leave(writes[i].Path, reason)
+		b.noteLeft(writes[i].Path, reason)
 		return ctx.Err()
 	})
 }
 
-func (b *Carried) leave(path string, reason error) {
+func (b *Carried) noteLeft(path string, reason error) {
 	if reason != nil {
 		b.Left = append(b.Left, Conflict{path, reason.Error()})
 	}
@@ -364,11 +364,11 @@ func WithoutSkipped(changes []git.Change, paths ...[]string) []git.Change {
 	skipped := lists.Set(slices.Concat(paths...))
 	return slices.DeleteFunc(changes, func(ch git.Change) bool {
 		return skipped[ch.Path] ||
-			underAny(ch.Path, skipped)
+			isBelowAny(ch.Path, skipped)
 	})
 }
 
-func underAny(p string, dirs map[string]bool) bool {
+func isBelowAny(p string, dirs map[string]bool) bool {
 	for i := range len(p) {
 		if p[i] == '/' && dirs[p[:i]] {
 			return true

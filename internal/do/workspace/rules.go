@@ -27,8 +27,8 @@ type start struct {
 	pinned  []string        // tracked then although the rules ignore it: counts as tracked
 }
 
-// covers reports whether path was there and ignored at the start.
-func (s *start) covers(p string) bool {
+// wasIgnored reports whether path was there and ignored at the start.
+func (s *start) wasIgnored(p string) bool {
 	if s.ignored[p] {
 		return true
 	}
@@ -53,14 +53,14 @@ func (r *session) loadStart(ctx context.Context) (*start, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the ignore rules of the run's start: %w", err)
 	}
-	for _, p := range unlist(ignored) {
+	for _, p := range splitPaths(ignored) {
 		s.ignored[p] = true
 	}
 	pinned, err := os.ReadFile(filepath.Join(r.dir, "pinned"))
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the ignore rules of the run's start: %w", err)
 	}
-	s.pinned = unlist(pinned)
+	s.pinned = splitPaths(pinned)
 	return s, nil
 }
 
@@ -82,7 +82,7 @@ func (r *session) captureStart(ctx context.Context) error {
 		return err
 	}
 	for name, list := range map[string][]string{"ignored": scan.Ignored, "pinned": scan.Tracked} {
-		if err := files.Replace(filepath.Join(r.dir, name), relist(list), 0o600, true); err != nil {
+		if err := files.Replace(filepath.Join(r.dir, name), joinPaths(list), 0o600, true); err != nil {
 			return err
 		}
 	}
@@ -219,15 +219,15 @@ func writeRules(b *bytes.Buffer, dir string, data []byte) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	for line := range bytes.Lines(data) {
 		text := strings.TrimSuffix(strings.TrimSuffix(string(line), "\n"), "\r")
-		if rule := anchor(dir, text); rule != "" {
+		if rule := anchorRule(dir, text); rule != "" {
 			b.WriteString(rule + "\n")
 		}
 	}
 }
 
-// anchor rewrites a rule of the .gitignore in dir for one at the top level. A
+// anchorRule rewrites a rule of the .gitignore in dir for one at the top level. A
 // blank line or a comment is "".
-func anchor(dir, rule string) string {
+func anchorRule(dir, rule string) string {
 	if rule == "" || rule[0] == '#' || dir == "" {
 		if strings.HasPrefix(rule, "#") {
 			return ""
@@ -254,14 +254,14 @@ func escapeGlob(p string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, "\n", "?").Replace(p)
 }
 
-func relist(paths []string) []byte {
+func joinPaths(paths []string) []byte {
 	if len(paths) == 0 {
 		return nil
 	}
 	return []byte(strings.Join(paths, "\x00") + "\x00")
 }
 
-func unlist(data []byte) []string {
+func splitPaths(data []byte) []string {
 	if len(data) == 0 {
 		return nil
 	}

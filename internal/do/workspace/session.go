@@ -56,12 +56,12 @@ func validName(s string) bool {
 	return !strings.Contains(s, "..") && !strings.HasSuffix(s, ".lock") && !strings.HasSuffix(s, ".")
 }
 
-// open takes the run's state for one operation. The caller closes it.
-func (c *Checkout) open(ctx context.Context, run string) (*session, error) {
+// openSession takes the run's state for one operation. The caller closes it.
+func (c *Checkout) openSession(ctx context.Context, run string) (*session, error) {
 	if !validName(run) {
 		return nil, fmt.Errorf("cannot use the run id %q: it must be letters, digits, dots and dashes", run)
 	}
-	dir := c.runDir(run)
+	dir := c.runFolder(run)
 	lock, err := files.Lock(ctx, filepath.Join(dir, "lock"))
 	if err != nil {
 		return nil, fmt.Errorf("cannot keep the state of run %s: %w", run, err)
@@ -71,7 +71,7 @@ func (c *Checkout) open(ctx context.Context, run string) (*session, error) {
 	c.mu.Unlock()
 	r := &session{c: c, run: run, dir: dir, lock: lock, mem: &mem}
 	r.index = c.shadow.Index(r.indexFile(), lock)
-	if key := fileKey(r.indexFile()); key != r.mem.key {
+	if key := fileVersionKey(r.indexFile()); key != r.mem.key {
 		r.mem.tree, r.mem.listed, r.mem.rules = "", false, "" // another process was here
 	}
 	// Git inherits the lock, so a lock file of git's that is still here has no owner.
@@ -79,26 +79,26 @@ func (c *Checkout) open(ctx context.Context, run string) (*session, error) {
 	return r, nil
 }
 
-func (c *Checkout) runDir(run string) string { return filepath.Join(c.stateDir, "runs", run) }
+func (c *Checkout) runFolder(run string) string { return filepath.Join(c.stateDir, "runs", run) }
 
 func (r *session) indexFile() string { return filepath.Join(r.dir, "index") }
 
-func (r *session) close() {
-	r.mem.key = fileKey(r.indexFile())
+func (r *session) closeSession() {
+	r.mem.key = fileVersionKey(r.indexFile())
 	r.c.mu.Lock()
 	r.c.runs[r.run] = *r.mem
 	r.c.mu.Unlock()
 	_ = r.lock.Close() // nothing was written through it
 }
 
-// ready makes sure of the private index and of the rules of the run's start.
-func (r *session) ready(ctx context.Context) error {
+// prepareIndex makes sure of the private index and of the rules of the run's start.
+func (r *session) prepareIndex(ctx context.Context) error {
 	if err := r.c.shadow.SetExclude(readRules(r.c.Repo.Exclude)); err != nil {
 		return err
 	}
 	// After a start of the machine the index may be half, or speak of files that are.
 	if info, err := os.Stat(r.indexFile()); err != nil || info.ModTime().Before(process.Booted()) {
-		if err := r.rebuild(ctx); err != nil {
+		if err := r.rebuildIndex(ctx); err != nil {
 			return err
 		}
 	}
@@ -112,8 +112,8 @@ func (r *session) ready(ctx context.Context) error {
 	return nil
 }
 
-// fileKey changes when a file is replaced or written, whatever time it is given.
-func fileKey(name string) string {
+// fileVersionKey changes when a file is replaced or written, whatever time it is given.
+func fileVersionKey(name string) string {
 	info, err := os.Lstat(name)
 	if err != nil {
 		return "none"
@@ -126,9 +126,9 @@ func fileKey(name string) string {
 	return fmt.Sprint(inode, info.Size(), info.ModTime().UnixNano(), changed.UnixNano())
 }
 
-// present returns a test for whether something is at a path of the work tree.
-func (c *Checkout) present() func(string) bool {
-	folder := c.folders()
+// newPresenceTest returns a test for whether something is at a path of the work tree.
+func (c *Checkout) newPresenceTest() func(string) bool {
+	folder := c.newFolderTest()
 	return func(p string) bool {
 		if !folder(filepath.Dir(p)) {
 			return false
@@ -138,9 +138,9 @@ func (c *Checkout) present() func(string) bool {
 	}
 }
 
-// folders returns a test for whether a path is a folder that no link leads
+// newFolderTest returns a test for whether a path is a folder that no link leads
 // to. It asks once for each.
-func (c *Checkout) folders() func(string) bool {
+func (c *Checkout) newFolderTest() func(string) bool {
 	known := map[string]bool{".": true}
 	var is func(string) bool
 	is = func(dir string) bool {
@@ -157,24 +157,24 @@ func (c *Checkout) folders() func(string) bool {
 	return is
 }
 
-// ours reports whether a path is in a folder of pawl's own.
-func ours(p string) bool {
+// isPawlsOwn reports whether a path is in a folder of pawl's own.
+func isPawlsOwn(p string) bool {
 	return strings.Contains("/"+p+"/", "/.pawl/")
 }
 
-// rebuild makes the private index anew: from the newest snapshot of the run,
+// rebuildIndex makes the private index anew: from the newest snapshot of the run,
 // or at the run's start from the user's index.
-func (r *session) rebuild(ctx context.Context) error {
+func (r *session) rebuildIndex(ctx context.Context) error {
 	_ = os.Remove(r.indexFile()) // it is not there or not readable
 	*r.mem = memory{last: r.mem.last}
-	newest, err := r.newest(ctx)
+	newest, err := r.newestTree(ctx)
 	if err != nil {
 		return err
 	}
 	if newest != "" {
 		err = r.index.ReadTree(ctx, newest)
 	} else {
-		err = r.seed(ctx)
+		err = r.seedIndex(ctx)
 	}
 	if err != nil {
 		_ = os.Remove(r.indexFile()) // half made
@@ -183,8 +183,8 @@ func (r *session) rebuild(ctx context.Context) error {
 	return nil
 }
 
-// newest is the tree of the run's newest snapshot, or "".
-func (r *session) newest(ctx context.Context) (string, error) {
+// newestTree is the tree of the run's newest snapshot, or "".
+func (r *session) newestTree(ctx context.Context) (string, error) {
 	all, err := r.c.Snapshots(ctx, r.run)
 	if err != nil || len(all) == 0 {
 		return "", err
@@ -192,10 +192,10 @@ func (r *session) newest(ctx context.Context) (string, error) {
 	return all[len(all)-1].Tree, nil
 }
 
-// seed enters what git tracks, so that a file which is tracked although it is ignored
+// seedIndex enters what git tracks, so that a file which is tracked although it is ignored
 // counts as tracked. The next scan reads each file. What a sparse checkout leaves out is
 // left out.
-func (r *session) seed(ctx context.Context) error {
+func (r *session) seedIndex(ctx context.Context) error {
 	if r.c.clone != nil {
 		return r.seedFromCommit(ctx)
 	}
@@ -203,10 +203,10 @@ func (r *session) seed(ctx context.Context) error {
 	if err != nil { // it is broken: the commit stands in
 		return r.seedFromCommit(ctx)
 	}
-	there := r.c.present()
+	there := r.c.newPresenceTest()
 	all = slices.DeleteFunc(all, func(e git.Entry) bool {
 		leftOut := e.Sparse && !there(e.Path)
-		return leftOut || ours(e.Path)
+		return leftOut || isPawlsOwn(e.Path)
 	})
 	if len(all) == 0 {
 		return r.index.ReadTree(ctx, "")
@@ -223,8 +223,8 @@ func (r *session) seedFromCommit(ctx context.Context) error {
 	return r.index.ReadTree(ctx, head.Commit)
 }
 
-// tracked are the files that git tracks now.
-func (c *Checkout) tracked(ctx context.Context) ([]string, error) {
+// trackedFiles are the files that git tracks now.
+func (c *Checkout) trackedFiles(ctx context.Context) ([]string, error) {
 	if c.clone != nil {
 		head, err := c.Head(ctx)
 		if err != nil || head.Commit == "" {

@@ -80,25 +80,25 @@ func (c *Checkout) snapshot(ctx context.Context, run string, n int, o SnapshotOp
 		return Snapshot{}, fmt.Errorf("cannot take snapshot %d %q of run %s: the number or the attempt cannot be "+
 			"part of a ref", n, o.Attempt, run)
 	}
-	r, err := c.open(ctx, run)
+	r, err := c.openSession(ctx, run)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	defer r.close()
-	s, err := r.scan(ctx)
+	defer r.closeSession()
+	s, err := r.scanFiles(ctx)
 	if err != nil {
 		return Snapshot{}, fmt.Errorf("cannot take snapshot %d of run %s: %w", n, run, err)
 	}
 	o.Message = cmp.Or(o.Message, fmt.Sprintf("pawl %s: iteration %d", run, n))
 	snap := Snapshot{
-		Ref: runRef(run, n, o.Attempt), Run: run, N: n, Attempt: o.Attempt,
+		Ref: snapshotRef(run, n, o.Attempt), Run: run, N: n, Attempt: o.Attempt,
 		Tree: s.tree, Head: s.head.Commit, Branch: s.head.Branch, Skipped: s.skipped, When: r.mem.last.When,
 	}
-	if last := r.mem.last; last.Commit != "" && same(last, snap) {
+	if last := r.mem.last; last.Commit != "" && isSameState(last, snap) {
 		snap.Commit = last.Commit
 	} else {
 		snap.When = time.Now().Truncate(time.Second)
-		if snap.Commit, err = c.shadow.Commit(ctx, snap.Tree, snap.message(o.Message), snap.Head); err != nil {
+		if snap.Commit, err = c.shadow.Commit(ctx, snap.Tree, snap.commitMessage(o.Message), snap.Head); err != nil {
 			return Snapshot{}, err
 		}
 	}
@@ -121,33 +121,33 @@ type Seen struct {
 // See looks at the files, by the rules of the run. It makes no ref, so git may collect
 // the tree after some weeks.
 func (c *Checkout) See(ctx context.Context, run string) (Seen, error) {
-	return see(ctx, c, run, false)
+	return seeFiles(ctx, c, run, false)
 }
 
 // SeeAll is See for [Checkout.Mirror], which needs to know what is ignored, too.
 func (c *Checkout) SeeAll(ctx context.Context, run string) (Seen, error) {
-	return see(ctx, c, run, true)
+	return seeFiles(ctx, c, run, true)
 }
 
-func see(ctx context.Context, c *Checkout, run string, others bool) (Seen, error) {
-	r, err := c.open(ctx, run)
+func seeFiles(ctx context.Context, c *Checkout, run string, others bool) (Seen, error) {
+	r, err := c.openSession(ctx, run)
 	if err != nil {
 		return Seen{}, err
 	}
-	defer r.close()
+	defer r.closeSession()
 	r.others = others
-	s, err := r.scan(ctx)
+	s, err := r.scanFiles(ctx)
 	return Seen{Tree: s.tree, Head: s.head, Skipped: s.skipped, others: s.others}, err
 }
 
 // Renew forgets what was ignored when a run began to be looked at: the rules of now
 // hold from here. What is known of files stays.
 func (c *Checkout) Renew(ctx context.Context, run string) error {
-	r, err := c.open(ctx, run)
+	r, err := c.openSession(ctx, run)
 	if err != nil {
 		return err
 	}
-	defer r.close()
+	defer r.closeSession()
 	return unlessGone(os.Remove(filepath.Join(r.dir, "rules")))
 }
 
@@ -155,12 +155,12 @@ func (c *Checkout) Renew(ctx context.Context, run string) error {
 // what is ignored. What it knows of files it has from the run before, so that only what
 // differs is written.
 func (c *Checkout) Fill(ctx context.Context, run, before, tree string) error {
-	r, err := c.open(ctx, run)
+	r, err := c.openSession(ctx, run)
 	if err != nil {
 		return err
 	}
-	defer r.close()
-	if was := filepath.Join(c.runDir(before), "index"); before != "" && before != run {
+	defer r.closeSession()
+	if was := filepath.Join(c.runFolder(before), "index"); before != "" && before != run {
 		_ = os.Rename(was, r.indexFile()) // without it each file is looked into
 	}
 	if err := c.shadow.SetExclude(readRules(c.Repo.Exclude)); err != nil {
@@ -183,8 +183,8 @@ func (c *objects) KeepTree(ctx context.Context, run, name, tree string) error {
 // out there; title is the first line of the commit.
 func (c *objects) KeepSnapshot(ctx context.Context, run string, n int, tree string, head git.Head, title string,
 ) error {
-	snap := Snapshot{Ref: runRef(run, n, ""), Run: run, N: n, Tree: tree, Head: head.Commit, Branch: head.Branch}
-	commit, err := c.shadow.Commit(ctx, tree, snap.message(title), snap.Head)
+	snap := Snapshot{Ref: snapshotRef(run, n, ""), Run: run, N: n, Tree: tree, Head: head.Commit, Branch: head.Branch}
+	commit, err := c.shadow.Commit(ctx, tree, snap.commitMessage(title), snap.Head)
 	if err != nil {
 		return err
 	}
@@ -194,18 +194,18 @@ func (c *objects) KeepSnapshot(ctx context.Context, run string, n int, tree stri
 // treePrefix begins the names of refs to trees that a run goes on from.
 const treePrefix = "refs/pawl/trees/"
 
-func same(a, b Snapshot) bool {
+func isSameState(a, b Snapshot) bool {
 	return a.Tree == b.Tree && a.Head == b.Head && a.Branch == b.Branch && slices.Equal(a.Skipped, b.Skipped)
 }
 
-// scan brings the private index up to date and stores its tree. An index that
+// scanFiles brings the private index up to date and stores its tree. An index that
 // git cannot use is made anew, once.
-func (r *session) scan(ctx context.Context) (state, error) {
+func (r *session) scanFiles(ctx context.Context) (state, error) {
 	s, err := r.scanOnce(ctx)
 	if err == nil || ctx.Err() != nil {
 		return s, err
 	}
-	if rerr := r.rebuild(ctx); rerr != nil {
+	if rerr := r.rebuildIndex(ctx); rerr != nil {
 		return state{}, err
 	}
 	return r.scanOnce(ctx)
@@ -219,13 +219,13 @@ func (r *session) scanOnce(ctx context.Context) (state, error) {
 	if r.near = head.Commit; r.c.clone != nil { // its agent's commits may be of any size
 		r.near = r.mem.last.Commit
 	}
-	if err := r.ready(ctx); err != nil {
+	if err := r.prepareIndex(ctx); err != nil {
 		return state{}, err
 	}
 	if err := r.knowNested(ctx); err != nil {
 		return state{}, err
 	}
-	scan, err := r.look(ctx)
+	scan, err := r.compareFiles(ctx)
 	if err != nil {
 		return state{}, err
 	}
@@ -233,7 +233,7 @@ func (r *session) scanOnce(ctx context.Context) (state, error) {
 	if err != nil {
 		return state{}, err
 	}
-	if err := r.apply(ctx, &d); err != nil {
+	if err := r.applyDelta(ctx, &d); err != nil {
 		return state{}, err
 	}
 	unchanged := func(p string) bool { return !slices.Contains(d.changed, p) }
@@ -254,8 +254,8 @@ func (r *session) scanOnce(ctx context.Context) (state, error) {
 	return s, nil
 }
 
-// look compares the files with the private index, if that was not just done.
-func (r *session) look(ctx context.Context) (git.Scan, error) {
+// compareFiles compares the files with the private index, if that was not just done.
+func (r *session) compareFiles(ctx context.Context) (git.Scan, error) {
 	if s := r.scanned; s != nil {
 		r.scanned = nil
 		return *s, nil
@@ -282,14 +282,14 @@ type delta struct {
 func (r *session) classify(ctx context.Context, scan git.Scan) (delta, error) {
 	d := delta{changed: scan.Changed}
 	d.remove = r.untrackedIgnored(ctx, scan.Tracked)
-	d.gone(r.c, scan.Gone)
+	d.addGoneFiles(r.c, scan.Gone)
 	for _, p := range scan.Changed {
-		if r.c.look(p) == absent { // in conflict, or just gone
+		if r.c.kindOfPath(p) == absent { // in conflict, or just gone
 			d.remove = append(d.remove, p)
 		}
 	}
 	gone := lists.Set(d.remove)
-	fresh, err := r.fresh(ctx, scan.Untracked, &d)
+	fresh, err := r.newUntrackedFiles(ctx, scan.Untracked, &d)
 	if err != nil {
 		return d, err
 	}
@@ -297,7 +297,7 @@ func (r *session) classify(ctx context.Context, scan git.Scan) (delta, error) {
 		if gone[p] {
 			continue
 		}
-		switch r.c.look(p) {
+		switch r.c.kindOfPath(p) {
 		case takeable:
 			d.add = append(d.add, p)
 		case leftAlone:
@@ -313,10 +313,10 @@ func (r *session) classify(ctx context.Context, scan git.Scan) (delta, error) {
 	return d, nil
 }
 
-// gone takes files off that are no longer there. Adding a path where nothing
+// addGoneFiles takes files off that are no longer there. Adding a path where nothing
 // is does the same without another git command, but not behind a link.
-func (d *delta) gone(c *Checkout, paths []string) {
-	plain := c.folders()
+func (d *delta) addGoneFiles(c *Checkout, paths []string) {
+	plain := c.newFolderTest()
 	for _, p := range paths {
 		if _, err := os.Lstat(filepath.Join(c.Repo.Top, p)); plain(filepath.Dir(p)) && os.IsNotExist(err) {
 			d.add = append(d.add, p)
@@ -326,17 +326,17 @@ func (d *delta) gone(c *Checkout, paths []string) {
 	}
 }
 
-// fresh are the untracked files that belong into the snapshot: neither the
+// newUntrackedFiles are the untracked files that belong into the snapshot: neither the
 // rules of now nor those of the start ignore them.
-func (r *session) fresh(ctx context.Context, untracked []string, d *delta) ([]string, error) {
+func (r *session) newUntrackedFiles(ctx context.Context, untracked []string, d *delta) ([]string, error) {
 	untracked = slices.DeleteFunc(untracked, func(p string) bool {
 		if strings.HasPrefix(path.Base(p), tempPrefix) {
 			d.strays = append(d.strays, p)
 			return true
 		}
-		return ours(strings.TrimSuffix(p, "/")) || r.start.covers(p)
+		return isPawlsOwn(strings.TrimSuffix(p, "/")) || r.start.wasIgnored(p)
 	})
-	untracked, err := r.byStart(ctx, untracked)
+	untracked, err := r.withoutIgnoredAtStart(ctx, untracked)
 	if err != nil {
 		return nil, err
 	}
@@ -352,8 +352,8 @@ func (r *session) fresh(ctx context.Context, untracked []string, d *delta) ([]st
 	return fresh, nil
 }
 
-// byStart drops what the rules of the start ignore.
-func (r *session) byStart(ctx context.Context, untracked []string) ([]string, error) {
+// withoutIgnoredAtStart drops what the rules of the start ignore.
+func (r *session) withoutIgnoredAtStart(ctx context.Context, untracked []string) ([]string, error) {
 	if len(untracked) == 0 {
 		return untracked, nil
 	}
@@ -373,7 +373,7 @@ func (r *session) untrackedIgnored(ctx context.Context, ignored []string) []stri
 	if len(ask) == 0 {
 		return nil
 	}
-	tracked, err := r.c.tracked(ctx)
+	tracked, err := r.c.trackedFiles(ctx)
 	if err != nil {
 		return nil // an index that cannot be read: what was tracked stays so
 	}
@@ -386,7 +386,7 @@ func (r *session) untrackedIgnored(ctx context.Context, ignored []string) []stri
 func (r *session) pinnedAgain(ignored []string) []string {
 	var back []string
 	for _, p := range r.start.pinned {
-		if !slices.Contains(ignored, p) && !ours(p) {
+		if !slices.Contains(ignored, p) && !isPawlsOwn(p) {
 			back = append(back, p)
 		}
 	}
@@ -402,8 +402,8 @@ const (
 	leftAlone
 )
 
-// look decides by what is on disk now.
-func (c *Checkout) look(p string) kind {
+// kindOfPath decides by what is on disk now.
+func (c *Checkout) kindOfPath(p string) kind {
 	name := filepath.Join(c.Repo.Top, p)
 	info, err := os.Lstat(name)
 	switch {
@@ -425,8 +425,8 @@ func (c *Checkout) look(p string) kind {
 	return takeable
 }
 
-// apply changes the private index.
-func (r *session) apply(ctx context.Context, d *delta) error {
+// applyDelta changes the private index.
+func (r *session) applyDelta(ctx context.Context, d *delta) error {
 	if len(d.remove)+len(d.add) == 0 {
 		return nil
 	}
@@ -435,7 +435,7 @@ func (r *session) apply(ctx context.Context, d *delta) error {
 	if err := r.index.Remove(ctx, d.remove); err != nil {
 		return fmt.Errorf("cannot update the private index: %w", err)
 	}
-	failed, err := r.addAll(ctx, d.add)
+	failed, err := r.addPathsInHalves(ctx, d.add)
 	all := len(failed) == len(d.add) && len(failed) > 1
 	if err != nil && (all || r.c.ofMachine(err)) {
 		return fmt.Errorf("cannot read the work tree: %w", err)
@@ -454,20 +454,20 @@ func (c *Checkout) ofMachine(err error) bool {
 	return full || git.OfMachine(err)
 }
 
-// addAll enters paths. Files may change or go while they are read: a part
+// addPathsInHalves enters paths. Files may change or go while they are read: a part
 // that fails is tried again in halves, and a path that fails alone, twice, is returned.
-func (r *session) addAll(ctx context.Context, paths []string) (failed []string, err error) {
+func (r *session) addPathsInHalves(ctx context.Context, paths []string) (failed []string, err error) {
 	err = r.index.Add(ctx, paths)
 	if err == nil || ctx.Err() != nil {
 		return nil, err
 	}
 	if len(paths) > 1 {
 		half := len(paths) / 2
-		a, errA := r.addAll(ctx, paths[:half])
-		b, errB := r.addAll(ctx, paths[half:])
+		a, errA := r.addPathsInHalves(ctx, paths[:half])
+		b, errB := r.addPathsInHalves(ctx, paths[half:])
 		return append(a, b...), cmp.Or(errA, errB)
 	}
-	if r.c.look(paths[0]) == absent {
+	if r.c.kindOfPath(paths[0]) == absent {
 		return nil, r.index.Remove(ctx, paths)
 	}
 	if err = r.index.Add(ctx, paths); err == nil {

@@ -140,7 +140,7 @@ func (p *place) snap(n int) Snapshot {
 // back goes back to snapshot n from whatever the files are now.
 func (p *place) back(n int) Rewound {
 	p.t.Helper()
-	return p.backTo(runRef("r1", n, ""))
+	return p.backTo(snapshotRef("r1", n, ""))
 }
 
 func (p *place) backTo(ref string) Rewound {

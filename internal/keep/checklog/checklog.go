@@ -91,7 +91,7 @@ var ErrCorrupt = errors.New("the record of the attempts cannot be read")
 // file that cannot be read is set aside, with [ErrCorrupt] and an empty log.
 func (s *Store) Load(task string) (Log, error) {
 	empty := Log{Task: task}
-	path := s.fileOf(task)
+	path := s.fileOfTask(task)
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return empty, nil
@@ -117,7 +117,7 @@ func (s *Store) Save(l Log) error {
 	if err != nil {
 		return fmt.Errorf("cannot record the attempt: %v", err)
 	}
-	if err := files.Replace(s.fileOf(l.Task), append(data, '\n'), 0o600, true); err != nil {
+	if err := files.Replace(s.fileOfTask(l.Task), append(data, '\n'), 0o600, true); err != nil {
 		return fmt.Errorf("cannot record the attempt: %v", err)
 	}
 	return nil
@@ -125,7 +125,7 @@ func (s *Store) Save(l Log) error {
 
 // Forget removes the log of a task, and says whether there was one.
 func (s *Store) Forget(task string) (bool, error) {
-	err := os.Remove(s.fileOf(task))
+	err := os.Remove(s.fileOfTask(task))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -138,9 +138,9 @@ func (s *Store) Forget(task string) (bool, error) {
 // plainLetters are those that a task's file keeps of its id.
 const plainLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 
-// fileOf is the file of a task: its id as far as that makes a name, and a hash,
+// fileOfTask is the file of a task: its id as far as that makes a name, and a hash,
 // since ids may differ in nothing that a file's name can hold.
-func (s *Store) fileOf(task string) string {
+func (s *Store) fileOfTask(task string) string {
 	sum := sha256.Sum256([]byte(task))
 	name := strings.Map(func(r rune) rune {
 		if strings.ContainsRune(plainLetters, r) {

@@ -90,16 +90,16 @@ func ReadBelow(root, name string, limit int64) ([]byte, error) {
 // ReplaceBelow is [Replace], and makes the folders on the way. What stands at the
 // name is not written into, whatever it is.
 func ReplaceBelow(root, name string, data []byte, mode os.FileMode, synced bool) error {
-	return pathError("replace", name, putBelow(root, name, data, mode, synced, true))
+	return pathError("replace", name, writeBelow(root, name, data, mode, synced, true))
 }
 
 // MakeBelow makes a synced file that is there with its content or not at all. One
 // that is there already is [fs.ErrExist].
 func MakeBelow(root, name string, data []byte) error {
-	return pathError("make", name, putBelow(root, name, data, 0o600, true, false))
+	return pathError("make", name, writeBelow(root, name, data, 0o600, true, false))
 }
 
-func putBelow(root, name string, data []byte, mode os.FileMode, synced, over bool) error {
+func writeBelow(root, name string, data []byte, mode os.FileMode, synced, over bool) error {
 	return Within(root, name, 0o755, func(dir int, base string) error {
 		temp, f, err := createTemp(dir, mode)
 		if err != nil {
@@ -116,7 +116,7 @@ func putBelow(root, name string, data []byte, mode os.FileMode, synced, over boo
 			err = unix.Renameat(dir, temp, dir, base)
 		default:
 			if err = unix.Linkat(dir, temp, dir, base, 0); hasNoLinks(err) {
-				err = makeIn(dir, base, data, mode)
+				err = createSyncedIn(dir, base, data, mode)
 			}
 		}
 		if err != nil || !over {
@@ -134,8 +134,8 @@ func hasNoLinks(err error) bool {
 	return slices.Contains([]error{unix.EPERM, unix.EOPNOTSUPP, unix.ENOSYS}, err)
 }
 
-// makeIn makes a synced file where there are no hard links. A power loss may leave it empty.
-func makeIn(dir int, base string, data []byte, mode os.FileMode) error {
+// createSyncedIn makes a synced file where there are no hard links. A power loss may leave it empty.
+func createSyncedIn(dir int, base string, data []byte, mode os.FileMode) error {
 	f, err := OpenIn(dir, base, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, uint32(mode.Perm()))
 	if err != nil {
 		return err

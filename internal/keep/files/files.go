@@ -132,7 +132,7 @@ const atOnce = 32
 // which names are in folders. One that is not there any more is no error.
 func Sync(paths ...string) error {
 	if len(paths) == 1 {
-		return syncOne(paths[0])
+		return syncFile(paths[0])
 	}
 	paths = slices.Compact(slices.Sorted(slices.Values(paths)))
 	errs := make([]error, len(paths))
@@ -141,7 +141,7 @@ func Sync(paths ...string) error {
 	for i, path := range paths {
 		turn <- struct{}{}
 		all.Go(func() {
-			errs[i] = syncOne(path)
+			errs[i] = syncFile(path)
 			<-turn
 		})
 	}
@@ -149,7 +149,7 @@ func Sync(paths ...string) error {
 	return errors.Join(errs...)
 }
 
-func syncOne(path string) error {
+func syncFile(path string) error {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

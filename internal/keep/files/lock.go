@@ -87,19 +87,19 @@ const noRoom = 1 << 20
 // new file can be made.
 func Free(dir string) (uint64, error) {
 	var st unix.Statfs_t
-	if err := unix.Statfs(dir, &st); err != nil || noInodes(st) {
+	if err := unix.Statfs(dir, &st); err != nil || lacksInodes(st) {
 		return 0, err
 	}
 	return st.Bavail * uint64(st.Bsize), nil //nolint:gosec // a block size is positive
 }
 
-// noInodes is true where a file system that counts its files has no room for more.
-func noInodes(st unix.Statfs_t) bool { return st.Files > 0 && st.Ffree < 10 }
+// lacksInodes is true where a file system that counts its files has no room for more.
+func lacksInodes(st unix.Statfs_t) bool { return st.Files > 0 && st.Ffree < 10 }
 
 // FreeText says how much of a disk is free.
 func FreeText(free uint64, dir string) string {
 	var st unix.Statfs_t
-	if err := unix.Statfs(dir, &st); err == nil && noInodes(st) {
+	if err := unix.Statfs(dir, &st); err == nil && lacksInodes(st) {
 		return "no more files can be made on the disk of " + dir + " (no inodes are free: df -i)"
 	}
 	return fmt.Sprintf("%d MB are free on the disk of %s", free/1e6, dir)

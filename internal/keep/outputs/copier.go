@@ -100,7 +100,7 @@ func (c *Copier) Copy(all bool) error {
 		return err
 	}
 	defer func() { _ = from.Close() }()
-	if c.to, err = c.shared.ofRun(c.run, true); err != nil {
+	if c.to, err = c.shared.openRunFolder(c.run, true); err != nil {
 		return err
 	}
 	numbers, err := listIterations(from)
@@ -161,12 +161,12 @@ func (c *Copier) copyFolder(from *os.Root, dir string) error {
 	var streams, marks []string
 	for _, e := range entries {
 		name := path.Join(dir, e.Name())
-		isShared := isOurs(dir, e.Name()) || isEvidence(name)
+		isShared := hasCopiedFiles(dir, e.Name()) || isEvidence(name)
 		switch {
 		case e.IsDir() && isShared:
 			err = errors.Join(err, c.copyFolder(from, name))
 		case !e.Type().IsRegular(), !isCopied(name):
-		case isMark(name):
+		case isBeginOrEndRecord(name):
 			marks = append(marks, name)
 		default:
 			streams = append(streams, name)
@@ -192,14 +192,14 @@ func (c *Copier) copyFolder(from *os.Root, dir string) error {
 	return err
 }
 
-// isMark reports whether the file is the record of a begin or an end.
-func isMark(name string) bool {
+// isBeginOrEndRecord reports whether the file is the record of a begin or an end.
+func isBeginOrEndRecord(name string) bool {
 	return strings.Contains(name, ".json") && !strings.Contains(name, ".jsonl") && !isEvidence(path.Dir(name))
 }
 
-// isOurs reports whether the folder has files that are copied, an earlier attempt's, and those
+// hasCopiedFiles reports whether the folder has files that are copied, an earlier attempt's, and those
 // of a workflow's steps. Caches and temporary files of agents are others.
-func isOurs(dir, name string) bool {
+func hasCopiedFiles(dir, name string) bool {
 	_, err := strconv.Atoi(name)
 	return err == nil || name == "steps" || path.Base(dir) == "steps"
 }
@@ -221,13 +221,13 @@ func (c *Copier) copyFile(from *os.Root, name string) error {
 	}
 	switch {
 	case known && info.Size() == was.to:
-	case isMark(name):
+	case isBeginOrEndRecord(name):
 		var brief []byte
-		if brief, err = briefOf(in); err == nil {
+		if brief, err = briefWithoutContent(in); err == nil {
 			err = replaceFile(c.to, name, brief)
 		}
 	default:
-		err = addPart(c.to, name, in, was.to, info.Size())
+		err = appendPart(c.to, name, in, was.to, info.Size())
 	}
 	if err != nil {
 		return fmt.Errorf("cannot copy %s: %w", name, err)
@@ -236,9 +236,9 @@ func (c *Copier) copyFile(from *os.Root, name string) error {
 	return nil
 }
 
-// briefOf is the part of pawl's own files that says when and how, and nothing of what:
+// briefWithoutContent is the part of pawl's own files that says when and how, and nothing of what:
 // no command, no environment.
-func briefOf(f io.Reader) ([]byte, error) {
+func briefWithoutContent(f io.Reader) ([]byte, error) {
 	var known struct {
 		Attempt int             `json:"attempt,omitempty"`
 		At      json.RawMessage `json:"at,omitempty"`

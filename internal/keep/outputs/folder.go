@@ -18,8 +18,8 @@ type Folder struct{ Path, Board string }
 
 func (f Folder) String() string { return f.Path }
 
-func (f Folder) openRun(run, iteration string) (*os.Root, error) {
-	root, err := f.ofRun(run, false)
+func (f Folder) openIteration(run, iteration string) (*os.Root, error) {
+	root, err := f.openRunFolder(run, false)
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +27,7 @@ func (f Folder) openRun(run, iteration string) (*os.Root, error) {
 }
 
 func (f Folder) removeRun(run string) error {
-	board, err := f.ofBoard(false)
+	board, err := f.openBoardFolder(false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -38,9 +38,9 @@ func (f Folder) removeRun(run string) error {
 	return board.RemoveAll(run)
 }
 
-// ofRun opens the folder of a run.
-func (f Folder) ofRun(run string, made bool) (*os.Root, error) {
-	board, err := f.ofBoard(made)
+// openRunFolder opens the folder of a run.
+func (f Folder) openRunFolder(run string, made bool) (*os.Root, error) {
+	board, err := f.openBoardFolder(made)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func (f Folder) ofRun(run string, made bool) (*os.Root, error) {
 	return enterFolder(board, run, made)
 }
 
-func (f Folder) ofBoard(made bool) (*os.Root, error) {
+func (f Folder) openBoardFolder(made bool) (*os.Root, error) {
 	given, err := os.OpenRoot(f.Path)
 	if err != nil {
 		return nil, err
@@ -90,12 +90,12 @@ func makeFolder(in *os.Root, name string) error {
 	if err != nil {
 		return err
 	}
-	mode, err := modeOf(in)
+	mode, err := permissionsOf(in)
 	return errors.Join(err, in.Chmod(name, mode))
 }
 
-// modeOf is who may do what with a folder.
-func modeOf(folder *os.Root) (fs.FileMode, error) {
+// permissionsOf is who may do what with a folder.
+func permissionsOf(folder *os.Root) (fs.FileMode, error) {
 	info, err := folder.Stat(".")
 	if err != nil {
 		return 0, err
@@ -103,10 +103,10 @@ func modeOf(folder *os.Root) (fs.FileMode, error) {
 	return info.Mode() & (fs.ModePerm | fs.ModeSetgid), nil
 }
 
-// addPart stores what a stream has from at to end, and what comes after it is added to it.
+// appendPart stores what a stream has from at to end, and what comes after it is added to it.
 // At 0 it is another stream than before: it gets another file, so that who reads the one
 // before notices. After an error the same is stored again.
-func addPart(to *os.Root, name string, in io.ReaderAt, at, end int64) error {
+func appendPart(to *os.Root, name string, in io.ReaderAt, at, end int64) error {
 	if at == 0 {
 		if err := files.UnlessGone(to.Remove(name)); err != nil {
 			return err
@@ -142,7 +142,7 @@ func replaceFile(in *os.Root, name string, data []byte) error {
 
 // openToReaders lets those read a file who may read the folder.
 func openToReaders(f *os.File, in *os.Root) error {
-	mode, err := modeOf(in)
+	mode, err := permissionsOf(in)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func Open(runs string, shared *Folder, run, iteration string) (*os.Root, error) 
 		root, err = intoFolder(root, iteration)
 	}
 	if shared != nil && errors.Is(err, fs.ErrNotExist) {
-		return shared.openRun(run, iteration)
+		return shared.openIteration(run, iteration)
 	}
 	return root, err
 }
@@ -81,7 +81,7 @@ func settleFolder(root *os.Root, dir string) error {
 	for _, e := range entries {
 		name := path.Join(dir, e.Name())
 		switch {
-		case e.IsDir() && isOurs(dir, e.Name()):
+		case e.IsDir() && hasCopiedFiles(dir, e.Name()):
 			err = errors.Join(err, settleFolder(root, name))
 		case !e.Type().IsRegular(), !names().MatchString(e.Name()):
 		case path.Ext(name) == ".json":
@@ -99,7 +99,7 @@ func shortenFile(root *os.Root, name string) error {
 		return err
 	}
 	defer func() { _ = in.Close() }()
-	data, err := briefOf(in)
+	data, err := briefWithoutContent(in)
 	if err != nil {
 		return err
 	}

@@ -112,9 +112,9 @@ func (r *Reader) File() (f io.ReadSeeker, changed time.Time, all bool) {
 // tries is how often a stream is looked at whose parts go meanwhile.
 const tries = 100
 
-// tryParts does something with where the parts begin, again when one has gone
+// retryWithParts does something with where the parts begin, again when one has gone
 // meanwhile.
-func (r *Reader) tryParts(do func(parts []int64) error) error {
+func (r *Reader) retryWithParts(do func(parts []int64) error) error {
 	for try := 1; ; try++ {
 		parts, err := r.partsNow()
 		if err != nil {
@@ -140,13 +140,13 @@ func (r *Reader) partsNow() ([]int64, error) {
 	if !os.SameFile(now, r.info) {
 		return nil, fmt.Errorf("%s is another stream now: %w", r.name, fs.ErrNotExist)
 	}
-	return partsOf(r.root.FS(), r.name)
+	return partOffsetsOf(r.root.FS(), r.name)
 }
 
 func partName(path string, at int64) string { return path + "." + strconv.FormatInt(at, 10) }
 
-// partsOf a stream are the offsets at which they begin, in order.
-func partsOf(dir fs.FS, name string) ([]int64, error) {
+// partOffsetsOf a stream are the offsets at which they begin, in order.
+func partOffsetsOf(dir fs.FS, name string) ([]int64, error) {
 	names, err := fs.Glob(dir, name+".[0-9]*")
 	if err != nil {
 		return nil, fmt.Errorf("cannot look for the parts of %s: %v", name, err)
@@ -164,7 +164,7 @@ func partsOf(dir fs.FS, name string) ([]int64, error) {
 // Spans can be read as of now: one stretch, or two with what was left out between
 // them.
 func (r *Reader) Spans() (spans []Span, err error) {
-	err = r.tryParts(func(parts []int64) error {
+	err = r.retryWithParts(func(parts []int64) error {
 		size, err := r.head.Seek(0, io.SeekEnd) // after the parts: where there are some it is full
 		if err != nil {
 			return err
@@ -203,10 +203,10 @@ func (r *Reader) Size() (int64, error) {
 // the end, less than there is room for only before what was left out or at the
 // end, and never across what was left out.
 func (r *Reader) ReadAt(buf []byte, off int64) (n int, at int64, err error) {
-	err = r.tryParts(func(parts []int64) error {
+	err = r.retryWithParts(func(parts []int64) error {
 		n, at = 0, off
 		for n < len(buf) {
-			some, from, err := r.readSome(parts, buf[n:], at+int64(n))
+			some, from, err := r.readFromPart(parts, buf[n:], at+int64(n))
 			if err != nil {
 				return err
 			}
@@ -223,11 +223,11 @@ func (r *Reader) ReadAt(buf []byte, off int64) (n int, at int64, err error) {
 	return n, at, err
 }
 
-// readSome reads from one file.
-func (r *Reader) readSome(parts []int64, buf []byte, off int64) (n int, at int64, err error) {
+// readFromPart reads from one file.
+func (r *Reader) readFromPart(parts []int64, buf []byte, off int64) (n int, at int64, err error) {
 	n, err = r.head.ReadAt(buf, off)
 	if n > 0 || len(parts) == 0 {
-		return n, off, notEOF(err)
+		return n, off, nilForEOF(err)
 	}
 	off = max(off, parts[0])
 	i, found := slices.BinarySearch(parts, off)
@@ -240,10 +240,10 @@ func (r *Reader) readSome(parts []int64, buf []byte, off int64) (n int, at int64
 	}
 	defer func() { _ = f.Close() }()
 	n, err = f.ReadAt(buf, off-parts[i])
-	return n, off, notEOF(err)
+	return n, off, nilForEOF(err)
 }
 
-func notEOF(err error) error {
+func nilForEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil
 	}

@@ -122,7 +122,7 @@ func (w *Writer) Close() error {
 
 // discardParts removes the parts of an earlier stream, and one that is packed.
 func discardParts(path string) error {
-	parts, err := partsOf(os.DirFS(filepath.Dir(path)), filepath.Base(path))
+	parts, err := partOffsetsOf(os.DirFS(filepath.Dir(path)), filepath.Base(path))
 	if rerr := os.Remove(path + packed); !errors.Is(rerr, fs.ErrNotExist) {
 		err = errors.Join(err, rerr)
 	}
@@ -157,7 +157,7 @@ const (
 // Pack compresses a stream that is complete, where that is worth it. At
 // any time one of both files is whole.
 func Pack(root *os.Root, name string) (err error) {
-	parts, err := partsOf(root.FS(), name)
+	parts, err := partOffsetsOf(root.FS(), name)
 	if err != nil || len(parts) > 0 {
 		return err
 	}

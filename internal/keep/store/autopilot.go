@@ -99,9 +99,9 @@ func (s AutopilotTables) driveAutopilot(ctx context.Context, a *Autopilot, alive
 	return s.explainError(ctx, "start the autopilot", err)
 }
 
-// inTurn refuses with [ErrNotOwner] when the process that has this store drove the
+// checkOwnTurn refuses with [ErrNotOwner] when the process that has this store drove the
 // autopilot, and another one does by now.
-func (s *DB) inTurn(ctx context.Context, w *statements) error {
+func (s *DB) checkOwnTurn(ctx context.Context, w *statements) error {
 	turn, now := s.turn.Load(), int64(0)
 	if turn == 0 {
 		return nil

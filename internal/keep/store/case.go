@@ -73,7 +73,7 @@ func (s CaseTables) RemoveCase(ctx context.Context, id string, by board.Actor, n
 
 // Case returns a case with all its texts and needs, or [ErrNoCase].
 func (s CaseTables) Case(ctx context.Context, id string) (board.Case, error) {
-	c, err := fullCase(ctx, &s.reads, id)
+	c, err := caseWithLists(ctx, &s.reads, id)
 	return c, s.explainError(ctx, "read "+id, err)
 }
 
@@ -154,7 +154,7 @@ func (f CaseFilter) whereCases() *rows.Conditions {
 		c.Add(`c.type = ?`, string(f.Type))
 	}
 	if f.Tag != "" {
-		c.Add(hasTag, inTags(f.Tag))
+		c.Add(hasTag, tagPattern(f.Tag))
 	}
 	if f.Issues {
 		c.Add(`c.ref <> '' AND c.ref >= 'issue#' AND c.ref < 'issue$'`)
@@ -174,19 +174,19 @@ func (f CaseFilter) whereCases() *rows.Conditions {
 			FROM below)`, f.Within)
 	}
 	if len(f.Tags) > 0 {
-		tags := lists.Each(f.Tags, func(tag string) any { return inTags(tag) })
+		tags := lists.Each(f.Tags, func(tag string) any { return tagPattern(tag) })
 		c.Add(`(`+hasTag+strings.Repeat(` OR `+hasTag, len(tags)-1)+`)`, tags...)
 	}
 	for _, tag := range f.NotTags {
-		c.Add(`NOT `+hasTag, inTags(tag))
+		c.Add(`NOT `+hasTag, tagPattern(tag))
 	}
 	return c
 }
 
-// hasTag is true for a case with a tag, as inTags writes it.
+// hasTag is true for a case with a tag, as tagPattern writes it.
 const hasTag = `(instr(lower(c.tags), ?) > 0)`
 
-func inTags(tag string) string { return "\n" + strings.ToLower(tag) + "\n" }
+func tagPattern(tag string) string { return "\n" + strings.ToLower(tag) + "\n" }
 
 // NextCaseOf chooses the task to start next among the cases of a filter; ids in
 // exclude are passed over. It is an index look-up, however large the board is.
@@ -260,7 +260,7 @@ func existingCase(ctx context.Context, w *statements, id string) (board.Case, er
 	return rows.RequireFirst(ctx, w, ErrNoCase, id, caseFields, oneCase, id)
 }
 
-func fullCase(ctx context.Context, w *statements, id string) (board.Case, error) {
+func caseWithLists(ctx context.Context, w *statements, id string) (board.Case, error) {
 	c, err := existingCase(ctx, w, id)
 	if err != nil {
 		return c, err

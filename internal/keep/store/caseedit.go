@@ -11,7 +11,7 @@ import (
 )
 
 func (b *cases) editCase(ctx context.Context, id string, edit func(*board.Case) error) error {
-	before, err := fullCase(ctx, b.w, id)
+	before, err := caseWithLists(ctx, b.w, id)
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (b *cases) nestingDepth(ctx context.Context, id string) (deep int, err erro
 }
 
 func (b *cases) removeCase(ctx context.Context, id string) error {
-	c, err := fullCase(ctx, b.w, id)
+	c, err := caseWithLists(ctx, b.w, id)
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func (b *cases) addDrafts(ctx context.Context, drafts []board.Draft) ([]board.Ca
 		Find:    func(name string) (board.Case, bool, error) { return b.findByName(ctx, name) },
 		Waits:   func(id string) ([]string, error) { return b.blockersOf(ctx, id) },
 		Awaited: func(id string) (bool, error) { return b.hasDependents(ctx, id) },
-		NewID:   func(t board.Type) (string, error) { return b.newID(ctx, t) },
+		NewID:   func(t board.Type) (string, error) { return b.nextCaseID(ctx, t) },
 	})
 	if err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func (b *cases) hasDependents(ctx context.Context, id string) (yes bool, err err
 	return yes, err
 }
 
-func (b *cases) newID(ctx context.Context, t board.Type) (string, error) {
+func (b *cases) nextCaseID(ctx context.Context, t board.Type) (string, error) {
 	if _, known := b.numbers[t]; !known {
 		var last int64
 		if _, err := b.w.One(ctx, `SELECT last

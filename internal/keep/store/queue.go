@@ -107,7 +107,7 @@ func (s QueueTables) CommitQueue(ctx context.Context, step QueueStep) error {
 			for _, id := range step.Taken {
 				w.Do(ctx, `UPDATE queue_asks SET taken_at = $1 WHERE id = $2`, step.At, id)
 			}
-			return storeOut(ctx, w, step)
+			return storeStepEffects(ctx, w, step)
 		})
 }
 
@@ -155,8 +155,8 @@ func putEntries(ctx context.Context, w *statements, step QueueStep) {
 // QueueRun is the name under which events of a queue are in the journal.
 func QueueRun(target string) string { return "queue:" + target }
 
-// storeOut stores what a step means beside the queue itself.
-func storeOut(ctx context.Context, w *statements, step QueueStep) error {
+// storeStepEffects stores what a step means beside the queue itself.
+func storeStepEffects(ctx context.Context, w *statements, step QueueStep) error {
 	for i := range step.State.Out.Landings {
 		l := &step.State.Out.Landings[i]
 		w.Do(ctx, `INSERT INTO landings (target, task, id, at, data) VALUES ($1, $2, $3, $4, $5)`,

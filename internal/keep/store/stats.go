@@ -36,13 +36,13 @@ func (s Statistics) FailureStats(ctx context.Context) ([]FailureStat, error) {
 	}, `SELECT class, count(*), sum(transient), count(DISTINCT run),
 			sum(known * cost) / 1e6 / nullif(sum(known), 0), sum(elapsed) / 1e3, max(started_at) FROM (
 			SELECT run, elapsed, started_at, json_extract(record, '$.failure.class') AS class,
-				`+inRecord("failure.transient")+` AS transient, `+inRecord("cost_micro_usd")+` AS cost, `+costKnown+` AS known
+				`+recordNumberSQL("failure.transient")+` AS transient, `+recordNumberSQL("cost_micro_usd")+` AS cost, `+costKnown+` AS known
 			FROM iterations WHERE outcome IN ('failed', 'waited')) AS failed
 		WHERE class IS NOT NULL GROUP BY class ORDER BY count(*) DESC, class`)
 }
 
-// inRecord is the SQL of a number in an iteration's record; 0 where it is not there.
-func inRecord(path string) string {
+// recordNumberSQL is the SQL of a number in an iteration's record; 0 where it is not there.
+func recordNumberSQL(path string) string {
 	return `CAST(coalesce(json_extract(record, '$.` + path + `'), '0') AS BIGINT)`
 }
 
@@ -162,10 +162,10 @@ func (s Statistics) UsageByDay(ctx context.Context, since, now time.Time, zone *
 			count(*) FILTER (WHERE outcome = 'failed'),
 			sum(elapsed) / 1e3, CASE WHEN sum(known) > 0 THEN sum(known * cost) / 1e6 END, sum(tokens_in),
 			sum(tokens_out) FROM (
-			SELECT run, outcome, elapsed, `+dayOf("started_at", stats.Spans(since, now, zone))+` AS day,
+			SELECT run, outcome, elapsed, `+dayExpression("started_at", stats.Spans(since, now, zone))+` AS day,
 				coalesce(json_extract(record, '$.agent'), '') AS agent,
-				`+inRecord("cost_micro_usd")+` AS cost, `+costKnown+` AS known,
-				`+inRecord("tokens_in")+` AS tokens_in, `+inRecord("tokens_out")+` AS tokens_out
+				`+recordNumberSQL("cost_micro_usd")+` AS cost, `+costKnown+` AS known,
+				`+recordNumberSQL("tokens_in")+` AS tokens_in, `+recordNumberSQL("tokens_out")+` AS tokens_out
 			FROM iterations WHERE started_at >= $1) AS used
 		GROUP BY day, agent ORDER BY day, agent`, since)
 }
@@ -188,7 +188,7 @@ func (s Statistics) ThroughputByDay(ctx context.Context, since, now time.Time, z
 ) ([]ThroughputStat, error) {
 	return readRows(ctx, s.DB, "count what ended", func(t *ThroughputStat) []any {
 		return []any{&t.Day, &t.Completed, &t.Failed, &t.Other, &t.Landed, &t.Iterations, &t.Worked, &t.Waited}
-	}, `SELECT `+dayOf("at", stats.Spans(since, now, zone))+` AS day, 
+	}, `SELECT `+dayExpression("at", stats.Spans(since, now, zone))+` AS day, 
 		count(*) FILTER (WHERE status = 'completed'), count(*) FILTER (WHERE status IN ('failed', 'aborted')),
 			count(*) FILTER (WHERE status NOT IN ('completed', 'failed', 'aborted', 'landed')),
 			count(*) FILTER (WHERE status = 'landed'), sum(iterations),
@@ -221,7 +221,7 @@ func (s Statistics) Tallies(ctx context.Context, by stats.By, since, now time.Ti
 			}
 			from = time.UnixMilli(first)
 		}
-		query = tallyColumns + ` FROM (SELECT *, ` + dayOf("quarter * 900000", stats.Spans(from, now,
+		query = tallyColumns + ` FROM (SELECT *, ` + dayExpression("quarter * 900000", stats.Spans(from, now,
 			zone)) + ` AS key FROM tallies WHERE quarter >= $1) AS t
 			GROUP BY key ORDER BY key`
 	case stats.Agent:
@@ -245,8 +245,8 @@ func quarterHour(t time.Time) int64 {
 	return (rows.ToMS(t) + long - 1) / long
 }
 
-// dayOf is the SQL of the day, 2006-01-02, of a column with milliseconds.
-func dayOf(column string, spans []stats.Span) string {
+// dayExpression is the SQL of the day, 2006-01-02, of a column with milliseconds.
+func dayExpression(column string, spans []stats.Span) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "date((%s", column)
 	if len(spans) > 0 {

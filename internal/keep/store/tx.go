@@ -163,7 +163,7 @@ func (s *DB) finishTx(ctx context.Context, d durability, do func(ctx context.Con
 	done := false
 	conn, hard := s.write.conn, context.WithoutCancel(ctx)
 	defer func() { s.db.End(hard, conn, bool(d), done) }()
-	if err := s.inTurn(ctx, &s.write.stmts); err != nil {
+	if err := s.checkOwnTurn(ctx, &s.write.stmts); err != nil {
 		return err
 	}
 	w := &s.write.stmts

@@ -18,7 +18,7 @@ import (
 
 // deliverComments gives the agent of a task what people said since: as the answer, where it asks.
 func (s *pass) deliverComments(ctx context.Context, i *forge.Issue, run store.Run, said []forge.Remark) error {
-	seen := s.seenOf(i.Number)
+	seen := s.seenIssueOf(i.Number)
 	var b strings.Builder
 	last := seen.Heard
 	for _, r := range said {
@@ -72,7 +72,7 @@ func (s *pass) updateIssue(ctx context.Context, n int64, c board.Case) error {
 	if err != nil || text == "" {
 		return err
 	}
-	seen := s.seenOf(n)
+	seen := s.seenIssueOf(n)
 	if seen.Told != hashText(text) {
 		if err := s.writeComment(ctx, n, text); err != nil {
 			return err
@@ -92,7 +92,7 @@ func (s *pass) updateIssue(ctx context.Context, n int64, c board.Case) error {
 // writeComment writes pawl's comment of an issue. Where it is not known, the one of an
 // earlier pawl that was cut off is looked for.
 func (s *pass) writeComment(ctx context.Context, n int64, text string) (err error) {
-	seen := s.seenOf(n)
+	seen := s.seenIssueOf(n)
 	if s.me == "" {
 		if s.me, err = s.o.Forge.User(ctx); err != nil {
 			return err
@@ -121,7 +121,7 @@ func (s *pass) writeComment(ctx context.Context, n int64, text string) (err erro
 
 // describeTask describes what has become of a task; "" if that is not worth a comment.
 func (s *pass) describeTask(ctx context.Context, n int64, c board.Case) (string, error) {
-	run, begun, err := s.runOf(ctx, c.ID)
+	run, begun, err := s.lastRunOf(ctx, c.ID)
 	switch {
 	case err != nil:
 		return "", err
@@ -166,7 +166,7 @@ func (s *pass) mayQuoteAgent(ctx context.Context, n int64) (bool, error) {
 	if err != nil {
 		return false, s.skipRefused(n, err)
 	}
-	return s.mayWrite(ctx, &i)
+	return s.authorMayWrite(ctx, &i)
 }
 
 func describeWorking(c board.Case) string { return fmt.Sprintf("An agent works on this, as %s.", c.ID) }

@@ -93,7 +93,7 @@ func Sync(ctx context.Context, p *action.Operator, o Source) error {
 		return err
 	}
 	for _, n := range slices.Sorted(maps.Keys(s.tasks)) {
-		if err := s.putOff(ctx, n, s.tasks[n]); err != nil {
+		if err := s.deferUnwantedTask(ctx, n, s.tasks[n]); err != nil {
 			return err
 		}
 		if err := s.updateIssue(ctx, n, s.tasks[n]); err != nil {
@@ -161,7 +161,7 @@ func (s *pass) saveKnown() error {
 	return files.Replace(s.path, text, 0o600, false)
 }
 
-func (s *pass) seenOf(n int64) *seenIssue {
+func (s *pass) seenIssueOf(n int64) *seenIssue {
 	if s.known.Issues[n] == nil {
 		s.known.Issues[n] = &seenIssue{}
 	}
@@ -181,9 +181,9 @@ func (s *pass) skipRefused(n int64, err error) error {
 // syncIssue takes over what has changed of an issue. A forge's times have a resolution of
 // a second, so the time alone does not show a change.
 func (s *pass) syncIssue(ctx context.Context, i *forge.Issue) error {
-	seen, old := s.seenOf(i.Number), s.tasks[i.Number]
+	seen, old := s.seenIssueOf(i.Number), s.tasks[i.Number]
 	if old.Status == board.Deferred && strings.HasPrefix(old.Why, goneWhy) {
-		if err := s.moveOne(ctx, i.Number, board.Undefer, "its issue is open again"); err != nil {
+		if err := s.changeTaskStatus(ctx, i.Number, board.Undefer, "its issue is open again"); err != nil {
 			return err
 		}
 	}
@@ -191,7 +191,7 @@ func (s *pass) syncIssue(ctx context.Context, i *forge.Issue) error {
 	if seen.State == state || old.Status == board.Done { // also of a task that was removed
 		return nil
 	}
-	run, begun, err := s.runOf(ctx, old.ID)
+	run, begun, err := s.lastRunOf(ctx, old.ID)
 	if err != nil {
 		return err
 	}
@@ -228,8 +228,8 @@ func agentGetsComments(status board.Status) bool {
 	return status == board.Active || status == board.Pending || status == board.Blocked
 }
 
-// runOf is the last run of a task; begun is false when there is none.
-func (s *pass) runOf(ctx context.Context, id string) (r store.Run, begun bool, err error) {
+// lastRunOf is the last run of a task; begun is false when there is none.
+func (s *pass) lastRunOf(ctx context.Context, id string) (r store.Run, begun bool, err error) {
 	if id == "" {
 		return r, false, nil
 	}
@@ -289,7 +289,7 @@ func (s *pass) leaveToBoard(ctx context.Context, n int64, old board.Case) error 
 	case "":
 		s.Say("Issue #%d did not become a task: another board works on it.", n)
 	case board.Pending, board.Blocked:
-		return s.moveOne(ctx, n, board.Defer, elsewhere)
+		return s.changeTaskStatus(ctx, n, board.Defer, elsewhere)
 	}
 	return nil
 }
@@ -299,7 +299,7 @@ func (s *pass) updateTask(ctx context.Context, i *forge.Issue, old board.Case, s
 	issue := board.Issue{Number: i.Number, URL: i.URL, Title: i.Title, Body: i.Body, Author: i.Author}
 	isOurs := func(label string) bool { return strings.EqualFold(label, s.o.Label) }
 	issue.Labels = slices.DeleteFunc(slices.Clone(i.Labels), isOurs)
-	seen := s.seenOf(i.Number)
+	seen := s.seenIssueOf(i.Number)
 	for _, r := range said {
 		if seen.Heard = max(seen.Heard, r.ID); !strings.Contains(r.Body, forge.Mark) {
 			issue.Said = append(issue.Said, board.Saying{Author: r.Author, Text: r.Body})
@@ -310,7 +310,7 @@ func (s *pass) updateTask(ctx context.Context, i *forge.Issue, old board.Case, s
 	confirm := false
 	if len(c.Verify) > 0 {
 		named += fmt.Sprintf(" %q", c.Verify)
-		may, err := s.mayWrite(ctx, i)
+		may, err := s.authorMayWrite(ctx, i)
 		if confirm = !may; err != nil {
 			return err
 		}
@@ -345,7 +345,7 @@ func (s *pass) updateTask(ctx context.Context, i *forge.Issue, old board.Case, s
 		return nil
 	}
 	if err == nil && confirm && old.Status == board.Pending {
-		err = s.moveOne(ctx, i.Number, board.Block, board.ChecksToConfirm)
+		err = s.changeTaskStatus(ctx, i.Number, board.Block, board.ChecksToConfirm)
 	}
 	if err == nil {
 		s.Say("%s follows issue #%d: %s", old.ID, i.Number, report.Line(c.Title, 100))
@@ -353,8 +353,8 @@ func (s *pass) updateTask(ctx context.Context, i *forge.Issue, old board.Case, s
 	return err
 }
 
-// mayWrite reports whether who wrote an issue may write in the repository, too.
-func (s *pass) mayWrite(ctx context.Context, i *forge.Issue) (bool, error) {
+// authorMayWrite reports whether who wrote an issue may write in the repository, too.
+func (s *pass) authorMayWrite(ctx context.Context, i *forge.Issue) (bool, error) {
 	if _, known := s.writers[i.Author]; !known {
 		may, err := s.o.Forge.WritersOf(ctx, []forge.Remark{{Author: i.Author}})
 		if err != nil {
@@ -436,8 +436,8 @@ func (s *pass) addNeeds(ctx context.Context, c board.Case) error {
 
 const goneWhy = "its issue "
 
-// putOff defers a task that is not worked on and whose issue is not wanted any more.
-func (s *pass) putOff(ctx context.Context, n int64, c board.Case) error {
+// deferUnwantedTask defers a task that is not worked on and whose issue is not wanted any more.
+func (s *pass) deferUnwantedTask(ctx context.Context, n int64, c board.Case) error {
 	waits := c.Status == board.Pending || c.Status == board.Blocked
 	if s.open[n] || !waits {
 		return nil
@@ -449,11 +449,11 @@ func (s *pass) putOff(ctx context.Context, n int64, c board.Case) error {
 		why += "no longer exists"
 	case err != nil:
 		return s.skipRefused(n, err)
-	case !i.Open && s.seenOf(n).Closed: // by pawl, when it landed, which was taken back
+	case !i.Open && s.seenIssueOf(n).Closed: // by pawl, when it landed, which was taken back
 		if err := s.o.Forge.SetIssueOpen(ctx, n, true); err != nil {
 			return s.skipRefused(n, err)
 		}
-		s.seenOf(n).Closed = false
+		s.seenIssueOf(n).Closed = false
 		s.Say("Issue #%d is open again: what %s landed was reverted.", n, c.ID)
 		return s.saveKnown()
 	case !i.Open:
@@ -463,11 +463,11 @@ func (s *pass) putOff(ctx context.Context, n int64, c board.Case) error {
 	default:
 		return nil
 	}
-	return s.moveOne(ctx, n, board.Defer, why)
+	return s.changeTaskStatus(ctx, n, board.Defer, why)
 }
 
-// moveOne changes the status of a task in the name of the people at the forge.
-func (s *pass) moveOne(ctx context.Context, n int64, action board.Action, why string) error {
+// changeTaskStatus changes the status of a task in the name of the people at the forge.
+func (s *pass) changeTaskStatus(ctx context.Context, n int64, action board.Action, why string) error {
 	c := s.tasks[n]
 	moved, err := s.Store.MoveCase(ctx, c.ID, board.Change{Action: action, By: board.Person, Why: why, At: time.Now()})
 	if fault.Is[*board.RefusalError](err) { // an autopilot took it meanwhile

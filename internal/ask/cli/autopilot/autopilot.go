@@ -121,7 +121,7 @@ func workBoard(ctx context.Context, a *command.App, f autopilotFlags) error {
 		}
 	}
 	if f.detach {
-		return b.handOver(ctx)
+		return b.handOverToWorkers(ctx)
 	}
 	session.WarnNoGates(a, b.s.Plan, "Tasks complete")
 	work := func() error { return runAutopilot(ctx, b.s, b.o, b.t.Verdict, b.screen) }

@@ -333,13 +333,13 @@ func setUpSprint(ctx context.Context, s *session.Session, f *sprintFlags, o *aut
 		o.Sprint.Checkpoint = f.checkpoint
 	}
 	o.Filter = store.CaseFilter{
-		Within: flagsOr(f.ops, set.Filters.IncludeOperations), Tags: flagsOr(f.tags, set.Filters.IncludeTags),
-		NotTags: flagsOr(f.excluded, set.Filters.ExcludeTags),
+		Within: firstGiven(f.ops, set.Filters.IncludeOperations), Tags: firstGiven(f.tags, set.Filters.IncludeTags),
+		NotTags: firstGiven(f.excluded, set.Filters.ExcludeTags),
 	}
 	return knownCases(ctx, s, o.Filter.Within)
 }
 
-func flagsOr(flags, configured []string) []string {
+func firstGiven(flags, configured []string) []string {
 	if len(flags) > 0 {
 		return flags
 	}

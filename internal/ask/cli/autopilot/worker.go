@@ -119,7 +119,7 @@ func runWorker(ctx context.Context, a *command.App, f workerFlags) error {
 		a.Say("Working on up to %s at once%s", fault.Numbered(offer.Slots, "task"), with)
 		switch why := reasonNoStandby(c); {
 		case why == "":
-			wait = b.standBy(ctx)
+			wait = b.waitToTakeOver(ctx)
 		case b.s.Store.BoardName() != "":
 			a.Say("Working on tasks, but cannot take over an autopilot whose process ended: %s", why)
 		}
@@ -178,8 +178,8 @@ func mayDetach(c *config.Config) error {
 	return nil
 }
 
-// handOver leaves the autopilot to the workers.
-func (b *workplace) handOver(ctx context.Context) error {
+// handOverToWorkers leaves the autopilot to the workers.
+func (b *workplace) handOverToWorkers(ctx context.Context) error {
 	if err := mayDetach(b.s.Config); err != nil {
 		return err
 	}
@@ -204,8 +204,8 @@ func alreadyRuns(r *store.RunningError) error {
 		Hint("See what it does: pawl autopilot status").Hint("Stop it:          pawl autopilot stop")
 }
 
-// standBy takes over an enabled autopilot whenever its process ends, until ctx is done.
-func (b *workplace) standBy(ctx context.Context) (wait func()) {
+// waitToTakeOver takes over an enabled autopilot whenever its process ends, until ctx is done.
+func (b *workplace) waitToTakeOver(ctx context.Context) (wait func()) {
 	quiet := *b.s.App
 	quiet.Quiet = true // this worker has said what is to be said
 	return autopilot.StandBy(ctx, b.s.Store, b.o.Log, func(ctx context.Context) (

@@ -58,7 +58,7 @@ func caseActionCommand(a *command.App, i int) *cobra.Command {
 			return command.Usage("say what must change: pawl case %s ID... --%s \"…\"", c.verb, c.flag)
 		}
 		return a.WithOperator(ctx, func(p *action.Operator) error {
-			return eachCase(ctx, p, args, func(id string) error { return a.Done(p.Change(ctx, c.verb, id, text)) })
+			return forEachCase(ctx, p, args, func(id string) error { return a.Done(p.Change(ctx, c.verb, id, text)) })
 		})
 	})
 	switch {
@@ -70,8 +70,8 @@ func caseActionCommand(a *command.App, i int) *cobra.Command {
 	return cmd
 }
 
-// eachCase does something with each case, by its id or its ref.
-func eachCase(ctx context.Context, p *action.Operator, args []string, do func(id string) error) error {
+// forEachCase does something with each case, by its id or its ref.
+func forEachCase(ctx context.Context, p *action.Operator, args []string, do func(id string) error) error {
 	ids, err := p.RefsToIDs(ctx, args)
 	if err != nil {
 		return err
@@ -79,20 +79,21 @@ func eachCase(ctx context.Context, p *action.Operator, args []string, do func(id
 	return command.EachCase(ids, do)
 }
 
-// onCase is a command that does one thing with one case.
-func onCase(a *command.App, use, short string,
+// newCaseCommand is a command that does one thing with one case.
+func newCaseCommand(a *command.App, use, short string,
 	do func(ctx context.Context, p *action.Operator, id string) error) *cobra.Command {
 	return command.Leaf(use, short, command.ExactlyOne("the id of a task"),
 		func(ctx context.Context, args []string) error {
 			return a.WithOperator(ctx, func(p *action.Operator) error {
-				return eachCase(ctx, p, args, func(id string) error { return do(ctx, p, id) })
+				return forEachCase(ctx, p, args, func(id string) error { return do(ctx, p, id) })
 			})
 		})
 }
 
 func caseExtendCommand(a *command.App) *cobra.Command {
 	var iterations, timeout string
-	cmd := onCase(a, "extend ID", "Give a task more iterations or time, even while it works; continue a timed-out one",
+	cmd := newCaseCommand(a, "extend ID",
+		"Give a task more iterations or time, even while it works; continue a timed-out one",
 		func(ctx context.Context, p *action.Operator, id string) error {
 			l, err := action.ReadLimits(iterations, timeout)
 			if err != nil {
@@ -131,7 +132,7 @@ func caseRemoveCommand(a *command.App) *cobra.Command {
 	return command.Leaf("rm ID...", "Take tasks off the board; their history stays", command.SomeIDs,
 		func(ctx context.Context, args []string) error {
 			return a.WithOperator(ctx, func(p *action.Operator) error {
-				return eachCase(ctx, p, args, func(id string) error {
+				return forEachCase(ctx, p, args, func(id string) error {
 					err := p.RemoveTask(ctx, id)
 					if err == nil && a.JSON {
 						return a.JSONLine(map[string]string{"removed": id})

@@ -40,10 +40,10 @@ func caseAddCommand(a *command.App) *cobra.Command {
 		Args: command.AtMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.file != "" {
-				if len(args) > 0 || anyGiven(cmd, caseFlags) {
+				if len(args) > 0 || anyFlagGiven(cmd, caseFlags) {
 					return command.Usage("-f takes everything from the file: no title and no other flags of the task")
 				}
-				return addList(cmd.Context(), a, f.file, f.update)
+				return addCasesOfFile(cmd.Context(), a, f.file, f.update)
 			}
 			if f.update {
 				return command.Usage("--update is for a list: pawl case add -f FILE --update")
@@ -52,7 +52,7 @@ func caseAddCommand(a *command.App) *cobra.Command {
 				return command.Usage("%s needs a title, or -f FILE", cmd.CommandPath()).Hint("pawl case add 'Parse the header'")
 			}
 			f.title = args[0]
-			return addOne(cmd.Context(), a, f)
+			return addSingleCase(cmd.Context(), a, f)
 		},
 	}
 	f.addCommonFlags(cmd)
@@ -108,12 +108,12 @@ func (n *names) Set(text string) error {
 	return nil
 }
 
-// anyGiven is true when one of these flags was given.
-func anyGiven(cmd *cobra.Command, names []string) bool {
+// anyFlagGiven is true when one of these flags was given.
+func anyFlagGiven(cmd *cobra.Command, names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return cmd.Flags().Changed(name) })
 }
 
-func addOne(ctx context.Context, a *command.App, f caseFields) error {
+func addSingleCase(ctx context.Context, a *command.App, f caseFields) error {
 	text, err := a.ReadText(f.description)
 	if err != nil {
 		return err
@@ -137,8 +137,8 @@ func addOne(ctx context.Context, a *command.App, f caseFields) error {
 	return addCases(ctx, a, []board.Draft{{Case: c}}, false)
 }
 
-// addList adds all of a file.
-func addList(ctx context.Context, a *command.App, name string, update bool) error {
+// addCasesOfFile adds all of a file.
+func addCasesOfFile(ctx context.Context, a *command.App, name string, update bool) error {
 	text, err := readList(a, name)
 	if err != nil {
 		return err
@@ -238,9 +238,9 @@ func readList(a *command.App, from string) ([]byte, error) {
 func caseEditCommand(a *command.App) *cobra.Command {
 	var f caseFields
 	var cmd *cobra.Command
-	cmd = onCase(a, "edit ID", "Change what a task says: title, texts, tags, needs, parent, priority",
+	cmd = newCaseCommand(a, "edit ID", "Change what a task says: title, texts, tags, needs, parent, priority",
 		func(ctx context.Context, p *action.Operator, id string) (err error) {
-			if !anyGiven(cmd, caseFlags) {
+			if !anyFlagGiven(cmd, caseFlags) {
 				return command.Usage("say what to change; pawl case edit --help lists the flags")
 			}
 			if f.description, err = a.ReadText(f.description); err != nil {

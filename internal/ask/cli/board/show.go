@@ -25,7 +25,7 @@ import (
 )
 
 func caseShowCommand(a *command.App) *cobra.Command {
-	return onCase(a, "show ID", "Show a task: what it says, what it waits for, its history",
+	return newCaseCommand(a, "show ID", "Show a task: what it says, what it waits for, its history",
 		func(ctx context.Context, p *action.Operator, id string) error { return showCase(ctx, a, p, id) })
 }
 

@@ -188,7 +188,7 @@ func (k *check) recordAttempt(ctx context.Context, o control.Outcome, reset bool
 			err = cerr
 		}
 	} else {
-		k.log = k.nextLog(o)
+		k.log = k.logWithAttempt(o)
 	}
 	if err != nil {
 		k.a.Say("Warning: %v", err)
@@ -199,14 +199,14 @@ func (k *check) recordIn(ctx context.Context, store *checklog.Store, tree *works
 	reset bool) error {
 	before, err := store.Load(k.in.TaskID)
 	if err != nil && !errors.Is(err, checklog.ErrCorrupt) {
-		k.log = k.nextLog(o)
+		k.log = k.logWithAttempt(o)
 		return err
 	}
 	if reset {
 		before = checklog.Log{Task: k.in.TaskID}
 	}
 	k.log = before
-	k.log = k.nextLog(o)
+	k.log = k.logWithAttempt(o)
 	if k.log.Base == "" && tree != nil {
 		now, _ := tree.See(ctx, checkRun)
 		k.log.Base = now.Head.Commit
@@ -218,9 +218,9 @@ func (k *check) recordIn(ctx context.Context, store *checklog.Store, tree *works
 	return errors.Join(err, store.Save(k.log))
 }
 
-// nextLog returns the log with this attempt. Numbers that begin anew begin a round:
+// logWithAttempt returns the log with this attempt. Numbers that begin anew begin a round:
 // after an escalation a person answered, and the count is 0 again.
-func (k *check) nextLog(o control.Outcome) checklog.Log {
+func (k *check) logWithAttempt(o control.Outcome) checklog.Log {
 	now := checklog.Attempt{Round: 1, Iteration: o.Number, At: time.Now().UTC(), Summary: o.Summary(), Where: o.Where()}
 	if o.Failure != nil {
 		now.Class, now.Fingerprint = string(o.Failure.Class), o.Failure.Fingerprint

@@ -67,14 +67,14 @@ func TestEnds(t *testing.T) {
 	t.Parallel()
 	var e ends
 	_, _ = io.WriteString(&e, "begin "+strings.Repeat("x", headBytes)+strings.Repeat("y", 5*tailBytes)+" end")
-	got := e.textKept()
+	got := e.headAndTail()
 	if len(got) != headBytes+tailBytes+len("\n…\n") || !strings.HasPrefix(got, "begin x") || !strings.HasSuffix(got, "y end") {
 		t.Errorf("%d bytes", len(got))
 	}
 	e = ends{}
 	_, _ = io.WriteString(&e, "short")
-	if e.textKept() != "short" {
-		t.Error(e.textKept())
+	if e.headAndTail() != "short" {
+		t.Error(e.headAndTail())
 	}
 }
 
@@ -105,7 +105,7 @@ func TestNext(t *testing.T) {
 			o.Tests, o.Review = control.Passed, control.Rejected
 		}
 		k.action = c.action
-		k.log = k.nextLog(o)
+		k.log = k.logWithAttempt(o)
 		got := k.log.Attempts[len(k.log.Attempts)-1]
 		if got.Iteration != c.number || got.Round != c.round || got.Class != c.class || (got.Fingerprint == "") != (c.class == "") ||
 			got.Action != string(c.action) {

@@ -103,7 +103,7 @@ func (k *check) beginningOfDiff(ctx context.Context) string {
 }
 
 func printDecision(a *command.App, d decision, asJSON bool) error {
-	data, err := jsonOf(map[string]decision{"decision": d}, "  ")
+	data, err := encodeReadableJSON(map[string]decision{"decision": d}, "  ")
 	if err != nil {
 		return fmt.Errorf("cannot print the decision: %v", err)
 	}
@@ -121,8 +121,8 @@ func printDecision(a *command.App, d decision, asJSON bool) error {
 	return nil
 }
 
-// jsonOf is v as JSON in which < and & stay as they are.
-func jsonOf(v any, indent string) (string, error) {
+// encodeReadableJSON is v as JSON in which < and & stay as they are.
+func encodeReadableJSON(v any, indent string) (string, error) {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -149,7 +149,7 @@ func writeYAML(b *strings.Builder, pad string, m yaml.MapSlice) {
 			}
 			b.WriteString("\n")
 		case string:
-			if !isBlock(v) {
+			if !isPrintableBlock(v) {
 				b.WriteString(" " + quoteJSON(v) + "\n")
 				continue
 			}
@@ -170,7 +170,7 @@ func writeYAML(b *strings.Builder, pad string, m yaml.MapSlice) {
 // with a word, one end of line is at the end, and no line is of blanks alone.
 var blockForm = lazy.Regexp(`\A\S.*\n(\n*[ \t]*\S.*\n)*\z`)
 
-func isBlock(text string) bool {
+func isPrintableBlock(text string) bool {
 	odd := strings.ContainsFunc(text, func(r rune) bool {
 		if r == '\n' || r == '\t' {
 			return false
@@ -182,7 +182,7 @@ func isBlock(text string) bool {
 
 // quoteJSON returns text as JSON writes it, which YAML reads too.
 func quoteJSON(text any) string {
-	line, err := jsonOf(text, "")
+	line, err := encodeReadableJSON(text, "")
 	if err != nil { // text always encodes
 		panic(err)
 	}

@@ -106,7 +106,7 @@ func readEvidence(a *command.App, file, name string, exit int) (e failure.Eviden
 		err = readRecording(in, name, &e)
 	} else {
 		_, err = io.Copy(&kept, in)
-		e.Output = kept.textKept()
+		e.Output = kept.headAndTail()
 	}
 	if err != nil {
 		return e, command.CannotRead(from, err)
@@ -138,7 +138,7 @@ func readRecording(in io.Reader, name string, e *failure.Evidence) error {
 	parser.Close(collector.Add)
 	out := collector.Outcome()
 	e.Source, e.Name = "agent", name
-	e.Output = out.Message + "\n" + beside.textKept()
+	e.Output = out.Message + "\n" + beside.headAndTail()
 	e.Errors = out.Errors
 	e.CutOff = isStructured && out.Terminal == loop.TerminalMissing
 	if e.ExitCode >= 0 {
@@ -228,7 +228,7 @@ func (e *ends) shortenEnd() {
 	}
 }
 
-func (e *ends) textKept() string {
+func (e *ends) headAndTail() string {
 	e.shortenEnd()
 	if e.cut {
 		return string(e.head) + "\n…\n" + string(e.tail)

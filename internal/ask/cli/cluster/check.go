@@ -44,15 +44,15 @@ func checkCluster(ctx context.Context, a *command.App, c *config.Config, db *sto
 	if err != nil {
 		return err
 	}
-	v := Checked{i, append(ofDatabase(i), ofFiles(c.Cluster.Folder()))}
+	v := Checked{i, append(ofDatabase(i), checkSharedFolder(c.Cluster.Folder()))}
 	if c.Cluster.Engine != "" {
-		v.Lines = append(v.Lines, ofRemote(ctx, c), ofEngine(ctx, a, c, i.Board), ofWorkers(workers))
+		v.Lines = append(v.Lines, checkRemote(ctx, c), checkEngine(ctx, a, c, i.Board), ofWorkers(workers))
 	}
-	v.Lines = append(v.Lines, ofDisk(c.Root, statedir.Of(c.Root, a.Env)))
+	v.Lines = append(v.Lines, checkDiskRoom(c.Root, statedir.Of(c.Root, a.Env)))
 	if a.JSON {
 		err = a.JSONLine(v)
 	} else {
-		v.printTo(a)
+		v.printChecks(a)
 	}
 	for _, l := range v.Lines {
 		if err == nil && !l.OK {
@@ -88,8 +88,8 @@ func ofDatabase(i store.Inspection) []Line {
 	}
 }
 
-// ofFiles tries the shared folder: pawl never makes it, since a disk may be missing.
-func ofFiles(folder string) Line {
+// checkSharedFolder tries the shared folder: pawl never makes it, since a disk may be missing.
+func checkSharedFolder(folder string) Line {
 	l := Line{Name: "files", Says: folder + " can be written", OK: true}
 	if folder == "" {
 		l.Says = "cluster.files is not set: what runs print is only on the machine that they run on"
@@ -106,8 +106,8 @@ func ofFiles(folder string) Line {
 	return l
 }
 
-// ofDisk looks whether the disks here have room for work.
-func ofDisk(dirs ...string) Line {
+// checkDiskRoom looks whether the disks here have room for work.
+func checkDiskRoom(dirs ...string) Line {
 	l, least := Line{Name: "disk", Says: "has room", OK: true}, pool.RoomEnough
 	for _, dir := range dirs {
 		free, err := files.Free(dir)
@@ -127,8 +127,8 @@ func ofDisk(dirs ...string) Line {
 // remoteLimit is how long the remote may take.
 const remoteLimit = time.Minute
 
-// ofRemote sends a commit as a task's work, and removes it.
-func ofRemote(ctx context.Context, c *config.Config) Line {
+// checkRemote sends a commit as a task's work, and removes it.
+func checkRemote(ctx context.Context, c *config.Config) Line {
 	ctx, cancel := context.WithTimeout(ctx, remoteLimit)
 	defer cancel()
 	name := c.Cluster.Remote
@@ -161,7 +161,7 @@ func ofRemote(ctx context.Context, c *config.Config) Line {
 		err = repo.DropWork(ctx, name, []string{git.WorkRef(task, head)})
 	}
 	if err != nil {
-		l.OK, l.Says = false, oneLine(err)
+		l.OK, l.Says = false, errorOnOneLine(err)
 		l.Do = []string{"This machine must be able to push and delete refs below refs/pawl/work at " + name}
 	}
 	return l
@@ -170,7 +170,7 @@ func ofRemote(ctx context.Context, c *config.Config) Line {
 // oldest is the oldest server that pawl works with.
 const oldest = 29 // of 1.x
 
-func ofEngine(ctx context.Context, a *command.App, c *config.Config, board string) Line {
+func checkEngine(ctx context.Context, a *command.App, c *config.Config, board string) Line {
 	l := Line{Name: "engine", OK: true}
 	if a.Cluster == nil {
 		l.Says = c.Cluster.Engine + " was not tried: this program cannot talk to an engine"
@@ -188,9 +188,9 @@ func ofEngine(ctx context.Context, a *command.App, c *config.Config, board strin
 		err = ierr
 	}
 	if known, ok := errors.AsType[*fault.Error](err); ok {
-		l.OK, l.Says, l.Do = false, oneLine(err), known.Hints
+		l.OK, l.Says, l.Do = false, errorOnOneLine(err), known.Hints
 	} else if err != nil {
-		l.OK, l.Says = false, oneLine(err)
+		l.OK, l.Says = false, errorOnOneLine(err)
 		l.Do = []string{"Check cluster.engine, cluster.tls and cluster.api_key, and that the server is running"}
 	}
 	return l
@@ -225,13 +225,13 @@ func ofWorkers(workers []store.Worker) Line {
 	return l
 }
 
-// oneLine is an error without its line breaks.
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+// errorOnOneLine is an error without its line breaks.
+func errorOnOneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
 // shown is how many other boards are named.
 const shown = 10
 
-func (v *Checked) printTo(a *command.App) {
+func (v *Checked) printChecks(a *command.App) {
 	rows := lists.Each(v.Lines, func(l Line) []any { return []any{l.Name, l.Says} })
 	a.Table("", rows, 0)
 	if len(v.Others) > 0 {

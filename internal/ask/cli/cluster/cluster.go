@@ -105,7 +105,7 @@ func showStatus(ctx context.Context, a *command.App, _ *config.Config, db *store
 	if a.JSON {
 		return a.JSONLine(out)
 	}
-	out.printTo(a)
+	out.printWorkers(a)
 	return nil
 }
 
@@ -145,7 +145,7 @@ func listWaiting(ctx context.Context, db *store.Store) ([]string, error) {
 	return lines, err
 }
 
-func (s *Status) printTo(a *command.App) {
+func (s *Status) printWorkers(a *command.App) {
 	var rows [][]any
 	for _, w := range s.Workers {
 		does := fmt.Sprintf("%d of %d", w.Used, w.Slots)
@@ -266,20 +266,20 @@ func runServers(ctx context.Context, a *command.App) error {
 	if err := s.initDatabase(filepath.Dir(postgres)); err != nil {
 		return err
 	}
-	return s.runBoth(ctx, postgres, temporal)
+	return s.runBothServers(ctx, postgres, temporal)
 }
 
-func (s *servers) dataDir() string { return filepath.Join(s.dir, "data") }
+func (s *servers) databaseDir() string { return filepath.Join(s.dir, "data") }
 
 // initDatabase makes the database, where there is none.
 func (s *servers) initDatabase(programs string) error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return fmt.Errorf("cannot make the servers' folder: %v", err)
 	}
-	if _, err := os.Stat(filepath.Join(s.dataDir(), "PG_VERSION")); err == nil {
+	if _, err := os.Stat(filepath.Join(s.databaseDir(), "PG_VERSION")); err == nil {
 		return nil
 	}
-	c, err := s.startServer("initdb", filepath.Join(programs, "initdb"), "-D", s.dataDir(),
+	c, err := s.startServer("initdb", filepath.Join(programs, "initdb"), "-D", s.databaseDir(),
 		"-A", "trust", "-U", "pawl", "-E", "UTF8", "--locale=C")
 	if err != nil {
 		return err
@@ -290,9 +290,9 @@ func (s *servers) initDatabase(programs string) error {
 	return nil
 }
 
-// runBoth has both servers run until ctx is done.
-func (s *servers) runBoth(ctx context.Context, postgres, temporal string) error {
-	database, err := s.startServer("postgres", postgres, "-D", s.dataDir(), "-k", s.dir, "-c", "listen_addresses=")
+// runBothServers has both servers run until ctx is done.
+func (s *servers) runBothServers(ctx context.Context, postgres, temporal string) error {
+	database, err := s.startServer("postgres", postgres, "-D", s.databaseDir(), "-k", s.dir, "-c", "listen_addresses=")
 	if err != nil {
 		return err
 	}
@@ -339,11 +339,11 @@ func findServers(a *command.App) (postgres, temporal string) {
 	return postgres, temporal
 }
 
-func (s *servers) logPath(name string) string { return filepath.Join(s.dir, name+".log") }
+func (s *servers) serverLogPath(name string) string { return filepath.Join(s.dir, name+".log") }
 
 // startServer starts a program that writes to a log.
 func (s *servers) startServer(name string, args ...string) (*process.Child, error) {
-	out, err := os.Create(s.logPath(name))
+	out, err := os.Create(s.serverLogPath(name))
 	if err != nil {
 		return nil, fmt.Errorf("cannot make the log of %s: %v", name, err)
 	}
@@ -352,7 +352,7 @@ func (s *servers) startServer(name string, args ...string) (*process.Child, erro
 }
 
 func (s *servers) errorFailed(name string) error {
-	return fmt.Errorf("%s has ended, or does not answer: see %s", name, s.logPath(name))
+	return fmt.Errorf("%s has ended, or does not answer: see %s", name, s.serverLogPath(name))
 }
 
 // findFreePort returns an address on which no process listens.

@@ -77,11 +77,11 @@ func (a *App) completeWord(cmd *cobra.Command, what string) ([]string, cobra.She
 	if strings.Contains(what, "FILE") || what == "DIR" || what == "FOLDER" || what == "PATH" {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
-	return wordsFor(cmd.Context(), a, what), cobra.ShellCompDirectiveNoFileComp
+	return completionsFor(cmd.Context(), a, what), cobra.ShellCompDirectiveNoFileComp
 }
 
-// wordsFor are the values that a word of a usage, or a flag, stands for.
-func wordsFor(ctx context.Context, a *App, what string) []string {
+// completionsFor are the values that a word of a usage, or a flag, stands for.
+func completionsFor(ctx context.Context, a *App, what string) []string {
 	switch what {
 	case "KEY":
 		return config.Keys()
@@ -215,8 +215,8 @@ func commandApplies(verb string, st loop.Status) bool {
 	return true
 }
 
-// listFrom returns a word for each row that find reads from the database.
-func listFrom[T any](ctx context.Context, a *App, find func(*store.Store) ([]T, error), word func(T) string,
+// wordPerRow returns a word for each row that find reads from the database.
+func wordPerRow[T any](ctx context.Context, a *App, find func(*store.Store) ([]T, error), word func(T) string,
 ) (list []string) {
 	a.peekStore(ctx, func(db *store.Store, _ string) {
 		all, _ := find(db) // without it nothing is offered
@@ -226,20 +226,20 @@ func listFrom[T any](ctx context.Context, a *App, find func(*store.Store) ([]T, 
 }
 
 func (a *App) completeCases(ctx context.Context) []string {
-	return listFrom(ctx, a, func(db *store.Store) ([]board.Case, error) { return db.Cases(ctx, store.CaseFilter{}) },
+	return wordPerRow(ctx, a, func(db *store.Store) ([]board.Case, error) { return db.Cases(ctx, store.CaseFilter{}) },
 		func(c board.Case) string { return completionWord(c.ID, string(c.Status)+", "+c.Title) })
 }
 
 // caseTags reads the tags of all tasks, each once.
 func caseTags(ctx context.Context, a *App) []string {
-	all := listFrom(ctx, a, func(db *store.Store) ([]board.Case, error) { return db.Cases(ctx, store.CaseFilter{}) },
+	all := wordPerRow(ctx, a, func(db *store.Store) ([]board.Case, error) { return db.Cases(ctx, store.CaseFilter{}) },
 		func(c board.Case) string { return strings.Join(c.Tags, "\n") })
 	tags := strings.Fields(strings.Join(all, "\n"))
 	return lists.Distinct(tags)
 }
 
 func (a *App) completeSprints(ctx context.Context) []string {
-	return listFrom(ctx, a, func(db *store.Store) ([]store.Sprint, error) { return db.Sprints(ctx, maxOffers) },
+	return wordPerRow(ctx, a, func(db *store.Store) ([]store.Sprint, error) { return db.Sprints(ctx, maxOffers) },
 		func(s store.Sprint) string { return s.ID })
 }
 

@@ -227,7 +227,7 @@ func (a *App) openDatabase(ctx context.Context, root string) (*store.Store, erro
 		return a.LocalDatabase(ctx, root)
 	}
 	if c.Cluster.Store != "" {
-		if err := a.askTrust(read); err != nil {
+		if err := a.askAboutChangedFiles(read); err != nil {
 			return nil, err
 		}
 	}

@@ -22,7 +22,7 @@ import (
 // while an agent had the tree is not believed before a person says so.
 func (a *App) Load(flags map[string]string) (*config.Config, error) {
 	c, read, err := a.loadConfig(flags)
-	if terr := a.askTrust(read); terr != nil {
+	if terr := a.askAboutChangedFiles(read); terr != nil {
 		return nil, terr
 	}
 	return c, err
@@ -54,7 +54,7 @@ func (a *App) loadConfig(flags map[string]string) (c *config.Config, read []trus
 // LoadWorkflow is [App.Load] for a workflow file.
 func (a *App) LoadWorkflow(name string) (*config.Workflow, error) {
 	w, err := config.LoadWorkflow(a.Dir, name, a.pinned...)
-	if terr := a.askTrust(w.Files); terr != nil {
+	if terr := a.askAboutChangedFiles(w.Files); terr != nil {
 		return nil, terr
 	}
 	if err != nil {
@@ -86,8 +86,8 @@ func LoadFrom(a App, list []trust.File, flags map[string]string) (*config.Config
 	return c, err
 }
 
-// askTrust asks about files that changed while an agent had the tree.
-func (a *App) askTrust(read []trust.File) error {
+// askAboutChangedFiles asks about files that changed while an agent had the tree.
+func (a *App) askAboutChangedFiles(read []trust.File) error {
 	root, err := statedir.FindRoot(a.Dir)
 	if err != nil || len(read) == 0 {
 		return err
@@ -162,7 +162,7 @@ const maxDifference = 60
 // changedLines drops the common beginning and the common end of two texts, and returns
 // the lines between, marked as removed or added.
 func changedLines(was, now trust.File) []string {
-	before, after := linesOf(was), linesOf(now)
+	before, after := linesOfFile(was), linesOfFile(now)
 	for len(before) > 0 && len(after) > 0 && before[0] == after[0] {
 		before, after = before[1:], after[1:]
 	}
@@ -186,8 +186,8 @@ func changedLines(was, now trust.File) []string {
 	return out
 }
 
-// linesOf is the text of a file, or why it has none.
-func linesOf(f trust.File) []string {
+// linesOfFile is the text of a file, or why it has none.
+func linesOfFile(f trust.File) []string {
 	switch {
 	case f.Why != "":
 		return []string{"(" + f.Why + ")"}

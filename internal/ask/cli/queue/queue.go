@@ -113,7 +113,7 @@ func queueWishCommand(a *command.App, wish queue.Wish, entries bool, short strin
 func AskQueue(ctx context.Context, a *command.App, q *OpenQueue, asks []queue.Ask) error {
 	for _, ask := range asks {
 		if ask.ID != "" {
-			if err := inQueue(ctx, q, ask.ID); err != nil {
+			if err := checkIsQueued(ctx, q, ask.ID); err != nil {
 				return err
 			}
 		}
@@ -137,8 +137,8 @@ func AskQueue(ctx context.Context, a *command.App, q *OpenQueue, asks []queue.As
 	return listQueue(ctx, a, q)
 }
 
-// inQueue refuses for a task that is not in the queue.
-func inQueue(ctx context.Context, q *OpenQueue, id string) error {
+// checkIsQueued refuses for a task that is not in the queue.
+func checkIsQueued(ctx context.Context, q *OpenQueue, id string) error {
 	row, _, err := q.store.Queue(ctx, q.Target())
 	if err != nil {
 		return err

@@ -62,11 +62,11 @@ func (s *story) printStory(ctx context.Context, name string, follow, mayCome boo
 	tick := time.NewTicker(journal.Poll)
 	defer tick.Stop()
 	for {
-		if err := s.findRun(ctx, name, mayCome); err != nil {
+		if err := s.findRunOnce(ctx, name, mayCome); err != nil {
 			return err
 		}
 		if s.run.ID != "" {
-			rests, err := s.printNew(ctx, follow)
+			rests, err := s.printNewLines(ctx, follow)
 			if err != nil || !follow || rests {
 				return err
 			}
@@ -79,8 +79,8 @@ func (s *story) printStory(ctx context.Context, name string, follow, mayCome boo
 	}
 }
 
-// findRun looks the run up, once.
-func (s *story) findRun(ctx context.Context, name string, mayCome bool) error {
+// findRunOnce looks the run up, once.
+func (s *story) findRunOnce(ctx context.Context, name string, mayCome bool) error {
 	if s.run.ID != "" {
 		return nil
 	}
@@ -94,9 +94,9 @@ func (s *story) findRun(ctx context.Context, name string, mayCome bool) error {
 	return s.a.ExplainNotFound(err, name)
 }
 
-// printNew prints what is new since the last call; rests is true if nothing more will
+// printNewLines prints what is new since the last call; rests is true if nothing more will
 // come.
-func (s *story) printNew(ctx context.Context, follow bool) (rests bool, err error) {
+func (s *story) printNewLines(ctx context.Context, follow bool) (rests bool, err error) {
 	s.open = map[attempt]*os.Root{}
 	defer func() {
 		for _, dir := range s.open {
@@ -151,7 +151,7 @@ func (s *story) printLive(ctx context.Context) {
 		s.printStepOutputs(ctx)
 		return
 	}
-	now, at, ok := s.underWay()
+	now, at, ok := s.attemptUnderWay()
 	if !ok || now == s.ended && !s.hasReview(now) {
 		return
 	}
@@ -162,8 +162,8 @@ func (s *story) printLive(ctx context.Context) {
 	s.printGates(now)
 }
 
-// underWay is the attempt whose files are there now.
-func (s *story) underWay() (now attempt, at time.Time, ok bool) {
+// attemptUnderWay is the attempt whose files are there now.
+func (s *story) attemptUnderWay() (now attempt, at time.Time, ok bool) {
 	dir := s.openOutputs(attempt{number: s.run.Iteration})
 	if dir == nil {
 		return now, at, false
@@ -179,7 +179,7 @@ func (s *story) hasReview(at attempt) bool {
 
 // openOutputs opens the folder with the files of an attempt; an attempt that was cut off
 // has a folder of its own. It returns nil if there is none. The folder stays open until
-// printNew returns.
+// printNewLines returns.
 func (s *story) openOutputs(at attempt) *os.Root {
 	if dir := s.open[at]; dir != nil {
 		return dir

@@ -163,7 +163,7 @@ func gateOutput(ctx context.Context, a *command.App, st *store.Store, r store.Ru
 			if other || g.Name != name || g.Status == loop.GateNotRun {
 				continue
 			}
-			err := inFolder(a, st, r, rec.Number, func(dir *os.Root) error {
+			err := withIterationFolder(a, st, r, rec.Number, func(dir *os.Root) error {
 				return copyLines(a, dir, fmt.Sprintf("gate-%d.out", i+1), "")
 			})
 			if errors.Is(err, fs.ErrNotExist) {
@@ -224,7 +224,7 @@ func stepOutput(ctx context.Context, a *command.App, st *store.Store, r store.Ru
 		if step != "" {
 			prefix = ""
 		}
-		err = inFolder(a, st, r, row.Iteration, func(dir *os.Root) error {
+		err = withIterationFolder(a, st, r, row.Iteration, func(dir *os.Root) error {
 			return errors.Join(copyLines(a, dir, files+".out", prefix), copyLines(a, dir, files+".err", prefix))
 		})
 		if errors.Is(err, fs.ErrNotExist) {
@@ -237,8 +237,8 @@ func stepOutput(ctx context.Context, a *command.App, st *store.Store, r store.Ru
 	return nil
 }
 
-// inFolder opens the folder of an iteration for do; [fs.ErrNotExist] where there is none.
-func inFolder(a *command.App, st *store.Store, r store.Run, n int, do func(*os.Root) error) error {
+// withIterationFolder opens the folder of an iteration for do; [fs.ErrNotExist] where there is none.
+func withIterationFolder(a *command.App, st *store.Store, r store.Run, n int, do func(*os.Root) error) error {
 	dir, err := a.Outputs(st, r, n)
 	if err != nil {
 		return fmt.Errorf("cannot read the output: %w", err)

@@ -78,7 +78,7 @@ func listRuns(ctx context.Context, a *command.App, p *action.Operator, all bool)
 	}
 	var next []string
 	err = command.Listing(a, runs, none, head, func(r store.Run) command.Row {
-		l := listRun(ctx, p, r)
+		l := listedRunOf(ctx, p, r)
 		n := needs[r.ID]
 		l.Why, l.Next = cmp.Or(n.Why, action.ReasonNotDelivered(r), l.Why), cmp.Or(n.NextCommand(), nextCommand(l, r))
 		started := command.Minute(l.StartedAt)
@@ -146,8 +146,8 @@ func nextCommand(l listed, r store.Run) string {
 	return "pawl show " + l.Run
 }
 
-// listRun is a run as it really is.
-func listRun(ctx context.Context, p *action.Operator, r store.Run) listed {
+// listedRunOf is a run as it really is.
+func listedRunOf(ctx context.Context, p *action.Operator, r store.Run) listed {
 	r = p.AsIs(ctx, r)
 	return listed{
 		Run: r.ID, Kind: r.Kind, Name: r.Name, Work: r.Work, Status: r.Status, Why: r.Why, Iteration: r.Iteration,

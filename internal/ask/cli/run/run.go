@@ -157,9 +157,9 @@ func runCommand(a *command.App) *cobra.Command {
 			var name string
 			var err error
 			if isWorkflow {
-				err = noWork(args)
+				err = refuseWorkText(args)
 			} else if name, err = oneProcedure(a, args); err == nil {
-				f.Work, err = workOf(a, args[1:])
+				f.Work, err = readWorkText(a, args[1:])
 			}
 			if err == nil && !dry {
 				err = session.NotInside(a)
@@ -251,7 +251,7 @@ func runProcedure(ctx context.Context, a *command.App, name string, f planner.Fl
 		return err
 	}
 	if dry {
-		return dryRun(a, c, name, f)
+		return printFirstPrompt(a, c, name, f)
 	}
 	plan, err := planProcedure(a, c, name, f)
 	if err != nil {
@@ -294,9 +294,9 @@ func startRun(ctx context.Context, s *session.Session, f planner.Flags, fresh bo
 	return s.Drive(ctx, engine.Start)
 }
 
-// dryRun prints the prompt of the first iteration. It touches neither
+// printFirstPrompt prints the prompt of the first iteration. It touches neither
 // state nor lock, and does not need the agent to be installed.
-func dryRun(a *command.App, c *config.Config, name string, f planner.Flags) error {
+func printFirstPrompt(a *command.App, c *config.Config, name string, f planner.Flags) error {
 	in, command, err := a.Planner(c, f).DryRun(name)
 	if err != nil {
 		return err
@@ -373,13 +373,13 @@ func resumeWorkflow(ctx context.Context, a *command.App, run store.Run, f planne
 
 // This file is what a person wants from a procedure, in words.
 
-// workOf is the text after the procedure's name, or what is on stdin: where "-" asks
+// readWorkText is the text after the procedure's name, or what is on stdin: where "-" asks
 // for it, or where stdin is a file that has not been read from. A pipe is not read unasked,
 // since it may never end.
-func workOf(a *command.App, words []string) (string, error) {
+func readWorkText(a *command.App, words []string) (string, error) {
 	text := strings.Join(words, " ")
 	asked := slices.Contains(words, "-")
-	waiting := onStdin(a.Stdin)
+	waiting := stdinKindOf(a.Stdin)
 	switch {
 	case asked && len(words) > 1, waiting == inFile && len(words) > 0 && !asked:
 		return "", command.Usage("the task is given twice: as an argument and on stdin").
@@ -415,8 +415,8 @@ func checkWork(text string) error {
 	return nil
 }
 
-// noWork refuses words after a workflow file.
-func noWork(args []string) error {
+// refuseWorkText refuses words after a workflow file.
+func refuseWorkText(args []string) error {
 	if len(args) == 1 {
 		return nil
 	}
@@ -433,7 +433,7 @@ const (
 	inPipe              // bytes that wait in a pipe
 )
 
-func onStdin(r io.Reader) stdinKind {
+func stdinKindOf(r io.Reader) stdinKind {
 	f, ok := r.(*os.File)
 	if !ok {
 		return inNothing

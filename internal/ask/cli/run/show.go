@@ -59,7 +59,7 @@ func showCommand(a *command.App) *cobra.Command {
 					case s.form == formMarkdown || s.form == formHTML:
 						return showReport(ctx, a, p, r, s.form)
 					}
-					return showRun(ctx, a, p, r)
+					return printRunDetails(ctx, a, p, r)
 				})
 			})
 		})
@@ -67,7 +67,7 @@ func showCommand(a *command.App) *cobra.Command {
 	return cmd
 }
 
-func showRun(ctx context.Context, a *command.App, p *action.Operator, r store.Run) error {
+func printRunDetails(ctx context.Context, a *command.App, p *action.Operator, r store.Run) error {
 	records, err := p.Store.Iterations(ctx, r.ID)
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func showRun(ctx context.Context, a *command.App, p *action.Operator, r store.Ru
 	if err != nil {
 		return err
 	}
-	l := listRun(ctx, p, r)
+	l := listedRunOf(ctx, p, r)
 	asked, err := p.Store.AllControls(ctx, r.ID)
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func showRun(ctx context.Context, a *command.App, p *action.Operator, r store.Ru
 		if steps, err = action.ListExecutions(ctx, p.Store, r.ID); err != nil {
 			return err
 		}
-		steps = append(steps, notBegun(r, steps)...)
+		steps = append(steps, stepsNotBegun(r, steps)...)
 	}
 	task := action.TaskOf(ctx, p.Store, r)
 	proof := report.ProofsOf(&task, records)
@@ -162,7 +162,7 @@ func showIterations(a *command.App, records []loop.Record) {
 		}
 		rows = append(rows, []any{
 			number, r.Outcome, r.Agent, r.Strategy, loop.Duration(r.Took()),
-			exitWord(r.Exit), gateWords(r, narrow), len(r.Files), report.Line(whatHappened(r), 80),
+			describeExit(r.Exit), gateWords(r, narrow), len(r.Files), report.Line(whatHappened(r), 80),
 		})
 	}
 	a.Table("#\tOUTCOME\tAGENT\tSTRATEGY\tELAPSED\tEXIT\tGATES\tFILES\tWHAT", rows, a.Columns())
@@ -204,8 +204,8 @@ const (
 	statusSkipped = "skipped"
 )
 
-// notBegun are the steps of the workflow's file that no execution is of.
-func notBegun(r store.Run, begun []report.Execution) (list []report.Execution) {
+// stepsNotBegun are the steps of the workflow's file that no execution is of.
+func stepsNotBegun(r store.Run, begun []report.Execution) (list []report.Execution) {
 	file := action.SetupOf(r).Flags.File
 	if file == "" {
 		return nil
@@ -238,7 +238,7 @@ func notBegun(r store.Run, begun []report.Execution) (list []report.Execution) {
 // showSteps has a line for each step of a workflow: how its newest execution ended, and why.
 func showSteps(a *command.App, all []report.Execution) {
 	var rows [][]any
-	for _, e := range newestExecutions(all, stepOf) {
+	for _, e := range newestExecutions(all, stepOfExecution) {
 		how := e.Status
 		if e.Alternative > 0 {
 			how += fmt.Sprintf(", alternative %d", e.Alternative)
@@ -249,7 +249,7 @@ func showSteps(a *command.App, all []report.Execution) {
 		if e.Optional {
 			how += ", optional"
 		}
-		row := []any{report.Line(e.Step, 60), how, e.Iteration, stepTook(e), report.Line(e.Failure, 100)}
+		row := []any{report.Line(e.Step, 60), how, e.Iteration, durationOfStep(e), report.Line(e.Failure, 100)}
 		if e.StartedAt.IsZero() {
 			row[2], row[3] = "-", "-"
 		}
@@ -261,10 +261,10 @@ func showSteps(a *command.App, all []report.Execution) {
 	}
 }
 
-func stepOf(e report.Execution) string { return e.Step }
+func stepOfExecution(e report.Execution) string { return e.Step }
 
-// stepTook is how long an execution took, or has taken so far.
-func stepTook(e report.Execution) string {
+// durationOfStep is how long an execution took, or has taken so far.
+func durationOfStep(e report.Execution) string {
 	if e.Status == store.StepRunning {
 		return loop.Duration(time.Since(e.StartedAt))
 	}
@@ -299,15 +299,15 @@ type shownStep struct {
 }
 
 func shownSteps(all []report.Execution) (list []shownStep) {
-	for _, e := range newestExecutions(all, stepOf) {
+	for _, e := range newestExecutions(all, stepOfExecution) {
 		list = append(list, shownStep{e.Step, e.Kind, e.Agent, e.Status, e.Iteration, max(e.Try, 1), e.StartedAt.UTC(),
 			console.Seconds(e.Elapsed), e.Failure})
 	}
 	return list
 }
 
-// lastStep is the step that succeeded last, up to an iteration.
-func lastStep(all []report.Execution, iteration int) (name string) {
+// lastSucceededStep is the step that succeeded last, up to an iteration.
+func lastSucceededStep(all []report.Execution, iteration int) (name string) {
 	var at time.Time
 	for _, e := range all {
 		ended := e.StartedAt.Add(e.Elapsed)
@@ -318,7 +318,7 @@ func lastStep(all []report.Execution, iteration int) (name string) {
 	return name
 }
 
-func exitWord(x loop.Exit) string {
+func describeExit(x loop.Exit) string {
 	switch {
 	case x.Ended != loop.NotEnded:
 		return string(x.Ended)
@@ -377,7 +377,7 @@ func showJSON(a *command.App, l listed, r store.Run, state loop.State, records [
 	for _, rec := range records {
 		it := console.Shown(rec)
 		if rec.Steps != nil {
-			it.Progress.LastStep = lastStep(steps, rec.Number)
+			it.Progress.LastStep = lastSucceededStep(steps, rec.Number)
 		}
 		if rec.Failure != nil {
 			history = append(history, *rec.Failure)

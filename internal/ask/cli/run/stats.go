@@ -30,18 +30,18 @@ func statsCommand(a *command.App) *cobra.Command {
 			}
 			return a.WithOperator(ctx, func(p *action.Operator) error { return statsSummary(ctx, a, p.Store, by, f.days) })
 		},
-		statsOf(a, "strategies", "Which strategy helped against which class of failure", statsStrategies),
-		statsOf(a, "failures", "Failed iterations by class: how many, how many transient, cost and time lost",
+		statsLeaf(a, "strategies", "Which strategy helped against which class of failure", statsStrategies),
+		statsLeaf(a, "failures", "Failed iterations by class: how many, how many transient, cost and time lost",
 			statsFailures),
-		statsOf(a, "gates", "Gates: how often each ran, was red, and was flaky", statsGates),
-		statsOf(a, "guards", "Guards that ended runs", statsGuards),
-		statsOf(a, "refusals", "Commands that the safety level refused, and how often a person allowed them later",
+		statsLeaf(a, "gates", "Gates: how often each ran, was red, and was flaky", statsGates),
+		statsLeaf(a, "guards", "Guards that ended runs", statsGuards),
+		statsLeaf(a, "refusals", "Commands that the safety level refused, and how often a person allowed them later",
 			statsRefusals))
-	f.addTo(cmd)
+	f.addFlagsTo(cmd)
 	return cmd
 }
 
-func statsOf(a *command.App, name, short string,
+func statsLeaf(a *command.App, name, short string,
 	show func(context.Context, *command.App, *store.Store) error) *cobra.Command {
 	return command.OnBoard(a, name, short, func(ctx context.Context, p *action.Operator) error {
 		return show(ctx, a, p.Store)
@@ -145,7 +145,7 @@ type summaryFlags struct {
 	days int
 }
 
-func (f *summaryFlags) addTo(cmd *cobra.Command) {
+func (f *summaryFlags) addFlagsTo(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.by, "by", "", "print a line for each `day`, agent, sprint or task")
 	cmd.Flags().IntVar(&f.days, "days", 0, "only the last `n` days, today included")
 	_ = cmd.RegisterFlagCompletionFunc("by",
@@ -231,7 +231,7 @@ func statsGroups(a *command.App, list []stats.Tally, by stats.By) error {
 	return command.Listing(a, list, none, header,
 		func(t stats.Tally) command.Row {
 			return command.Row{JSON: t.Line(), Cells: []any{
-				t.Key, t.Landed, t.GaveUp, t.TimedOut, t.Blocked, t.Iterations, perTask(t), t.Retries,
+				t.Key, t.Landed, t.GaveUp, t.TimedOut, t.Blocked, t.Iterations, iterationsPerTask(t), t.Retries,
 				formatHelped(t), t.Conflicts,
 				formatBrief(t.Elapsed), formatBrief(t.Waited + t.Asked), formatCost(t),
 			}}
@@ -251,7 +251,7 @@ func statsTotal(a *command.App, t stats.Tally) {
 		line += fmt.Sprintf(", %d neither (no change, or a question)", rest)
 	}
 	if t.Worked > 0 {
-		line += fmt.Sprintf("; a task that landed took %s (%d to %d)", perTask(t), t.Fewest, t.Most)
+		line += fmt.Sprintf("; a task that landed took %s (%d to %d)", iterationsPerTask(t), t.Fewest, t.Most)
 	}
 	a.Result("%s\n", line)
 	if t.Iterations > 0 {
@@ -282,7 +282,7 @@ func formatBrief(d time.Duration) string {
 	return console.Total(d)
 }
 
-func perTask(t stats.Tally) string {
+func iterationsPerTask(t stats.Tally) string {
 	mean, ok := t.MeanIterations()
 	if !ok {
 		return "-"

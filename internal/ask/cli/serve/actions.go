@@ -133,9 +133,9 @@ func (c *child) lastMessage() string {
 	return strings.TrimPrefix(text, "pawl: ")
 }
 
-// endAll ends all that still run. They end their agents first; who takes too long
+// endAllChildren ends all that still run. They end their agents first; who takes too long
 // is killed, and its supervisor ends the agent.
-func (c *children) endAll() {
+func (c *children) endAllChildren() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended = true
@@ -250,7 +250,7 @@ func serveMCP(ctx context.Context, a *command.App) error {
 	ctx, stop := untilSignal(ctx)
 	defer stop()
 	runs := &children{a: a, root: root}
-	defer runs.endAll()
+	defer runs.endAllChildren()
 	server, err := buildTools(web.New(nil, buildOptions(ctx, a, db, root, runs)), db, statedir.Of(root, a.Env))
 	if err != nil {
 		return err

@@ -117,7 +117,7 @@ func runServer(ctx context.Context, a *command.App, f serveFlags) error {
 	debug.SetGCPercent(50)
 	err = s.server.Serve(ctx)
 	stop() // from here on a second Ctrl+C ends pawl at once
-	s.runs.endAll()
+	s.runs.endAllChildren()
 	return err
 }
 
@@ -139,7 +139,7 @@ func Beside(ctx context.Context, a *command.App, db *store.Store, root string, d
 	if werr := wait(); werr != nil {
 		a.Say("Warning: %v", werr)
 	}
-	s.runs.endAll()
+	s.runs.endAllChildren()
 	return err
 }
 
@@ -177,7 +177,7 @@ func openServer(ctx context.Context, a *command.App, db *store.Store, root strin
 		return nil, command.Usage("pawl serves this repository already, as process %d", before.Owner.PID).
 			Hint("Open it: pawl serve --url")
 	}
-	door, err := listen.Open(ctx, listenOn(a, f))
+	door, err := listen.Open(ctx, listenAddress(a, f))
 	if err != nil {
 		return nil, listenError(err)
 	}
@@ -243,8 +243,8 @@ func buildOptions(ctx context.Context, a *command.App, db *store.Store, root str
 	}
 }
 
-// listenOn is the address by flag or configuration.
-func listenOn(a *command.App, f serveFlags) listen.Address {
+// listenAddress is the address by flag or configuration.
+func listenAddress(a *command.App, f serveFlags) listen.Address {
 	out := listen.Address{Address: f.address, Named: f.address != "", Insecure: f.insecure, Hosts: f.hosts}
 	c, err := a.Load(nil)
 	if err != nil {

@@ -68,7 +68,7 @@ func OpenForge(ctx context.Context, a *command.App, c *config.Config, repo *git.
 		return nil, fault.Refuse("cannot tell what kind of forge is at %s", w.URL).
 			Hint("Set forge.kind to github or gitea (Forgejo too)")
 	}
-	token, err := tokenOf(a, c, w.Kind)
+	token, err := forgeTokenOf(a, c, w.Kind)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func Issues(ctx context.Context, a *command.App, c *config.Config, repo *git.Rep
 	}, true, err
 }
 
-func tokenOf(a *command.App, c *config.Config, kind string) (string, error) {
+func forgeTokenOf(a *command.App, c *config.Config, kind string) (string, error) {
 	if c.Forge.TokenCommand != "" {
 		token, err := a.KeyFrom(c, c.Forge.TokenCommand)
 		if err != nil {

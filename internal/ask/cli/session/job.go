@@ -61,7 +61,7 @@ func Shell(ctx context.Context, a *command.App, p *action.Operator, r store.Run,
 		return fault.Of(fault.Refused, fmt.Errorf("cannot open the workspace of %s: %w", cmp.Or(r.ID, r.Name), err)).
 			Hint("See what was done: pawl %s", show)
 	}
-	plan, policy, err := s.planJob(ctx, action.SetupOf(r).Flags.Unsandboxed)
+	plan, policy, err := s.planCommand(ctx, action.SetupOf(r).Flags.Unsandboxed)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func Shell(ctx context.Context, a *command.App, p *action.Operator, r store.Run,
 			args[0] = shell
 		}
 	}
-	return runJob(ctx, a, process.Command{Args: args, Dir: plan.Root, Env: plan.Environ}, policy)
+	return runBoxedCommand(ctx, a, process.Command{Args: args, Dir: plan.Root, Env: plan.Environ}, policy)
 }
 
 // findWorkspace finds the workspace.
@@ -140,14 +140,14 @@ func (s *shell) copyWorkspace(ctx context.Context, p *action.Operator, r store.R
 var errNoWorkspace = errors.New("there is none here: a task gets one when its work starts, and a run outside of git " +
 	"works in your own files")
 
-// planJob chooses the folder, the environment and the box of the command. The box is nil
+// planCommand chooses the folder, the environment and the box of the command. The box is nil
 // if the command runs without one.
-func (s *shell) planJob(ctx context.Context, unsandboxed bool) (plan runplan.Plan, box *sandbox.Policy, err error) {
+func (s *shell) planCommand(ctx context.Context, unsandboxed bool) (plan runplan.Plan, box *sandbox.Policy, err error) {
 	if plan, err = s.a.Planner(s.c, planner.Flags{}).Shell(s.level); err != nil {
 		return plan, nil, err
 	}
 	l := &Landing{a: s.a, c: s.c, Repo: s.person.Repo, Plan: plan}
-	if l.verdict, err = judge(ctx, s.a, plan.Safety, unsandboxed, "the command"); err != nil {
+	if l.verdict, err = judgeSandbox(ctx, s.a, plan.Safety, unsandboxed, "the command"); err != nil {
 		return plan, nil, err
 	}
 	top := s.at.Top
@@ -156,7 +156,7 @@ func (s *shell) planJob(ctx context.Context, unsandboxed bool) (plan runplan.Pla
 		plan.Root, top = s.c.Root, s.person.Repo.Top
 	}
 	if l.verdict.Boxed {
-		plan.Box = l.gateBox(ctx, plan.Root, top)
+		plan.Box = l.buildGateBox(ctx, plan.Root, top)
 	}
 	if s.private != nil {
 		plan = runplan.InWorkspace(plan, s.private)
@@ -169,8 +169,8 @@ func (s *shell) planJob(ctx context.Context, unsandboxed bool) (plan runplan.Pla
 	return plan, plan.Box.Setup.TempIn(filepath.Join(statedir.Of(s.c.Root, s.a.Env), "shell", s.at.ID)), nil
 }
 
-// runJob runs a command for a person, or for a script.
-func runJob(ctx context.Context, a *command.App, job process.Command, policy *sandbox.Policy) error {
+// runBoxedCommand runs a command for a person, or for a script.
+func runBoxedCommand(ctx context.Context, a *command.App, job process.Command, policy *sandbox.Policy) error {
 	var screen *os.File
 	if tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0); err == nil {
 		defer func() { _ = tty.Close() }()

@@ -44,7 +44,7 @@ type Landing struct {
 	// verdict is what the machine enforces for gates, once it is known.
 	verdict sandbox.Verdict
 	said    atomic.Bool // what the boxes of gates leave open; it is the same for each clone
-	// unsandboxed is a person's choice; see [judge].
+	// unsandboxed is a person's choice; see [judgeSandbox].
 	unsandboxed bool
 }
 
@@ -66,7 +66,7 @@ func OpenLanding(ctx context.Context, a *command.App, c *config.Config, db *stor
 // Box asks the machine what it can enforce for gates, and says what it cannot.
 func (l *Landing) Box(ctx context.Context, unsandboxed bool) (err error) {
 	l.unsandboxed = unsandboxed
-	l.verdict, err = judge(ctx, l.a, l.Plan.Safety, unsandboxed, "")
+	l.verdict, err = judgeSandbox(ctx, l.a, l.Plan.Safety, unsandboxed, "")
 	return err
 }
 
@@ -103,11 +103,11 @@ func (l *Landing) QueueOptions(ctx context.Context, notify func(queue.Note)) (me
 	there := newTargetConfig(ctx, l.a, l.c, l.Repo, nil)
 	o.RulesAt = func(ctx context.Context, commit string) (merge.Rules, error) {
 		rules := merge.Rules{Gates: o.Gates, TaskGates: o.TaskGates, Protect: o.Protect, Environment: o.Environment}
-		c, err := there.loadAt(ctx, commit, nil)
+		c, err := there.loadCommit(ctx, commit, nil)
 		if err != nil || c == l.c {
 			return rules, err
 		}
-		return l.rulesOf(c, rules)
+		return l.rulesOfTarget(c, rules)
 	}
 	if l.store.BoardName() != "" && l.c.Cluster.Engine != "" {
 		o.Travel = l.c.Cluster.Remote
@@ -115,8 +115,8 @@ func (l *Landing) QueueOptions(ctx context.Context, notify func(queue.Note)) (me
 	return o, nil
 }
 
-// rulesOf are the rules of a configuration of the target, in place of those that this process began with.
-func (l *Landing) rulesOf(c *config.Config, r merge.Rules) (merge.Rules, error) {
+// rulesOfTarget are the rules of a configuration of the target, in place of those that this process began with.
+func (l *Landing) rulesOfTarget(c *config.Config, r merge.Rules) (merge.Rules, error) {
 	quiet := *l.a
 	quiet.Quiet = true
 	p := quiet.Planner(c, planner.Flags{})
@@ -224,7 +224,7 @@ func OpenJudge(ctx context.Context, a *command.App, c *config.Config, db *store.
 // UseWorkspaces makes the pool's integration clones those of the queue.
 func (l *Landing) UseWorkspaces(o *merge.Options, p *pool.Pool) {
 	o.Integration = func(ctx context.Context, commit string, closed bool) (merge.Workspace, error) {
-		l, err := l.heldTo(ctx, closed)
+		l, err := l.withParanoidGates(ctx, closed)
 		if err != nil {
 			return merge.Workspace{}, err
 		}
@@ -239,26 +239,26 @@ func (l *Landing) UseWorkspaces(o *merge.Options, p *pool.Pool) {
 		}
 		out := merge.Workspace{Dir: w.Dir, Environ: w.Env(), Setup: w.Setup, Done: done}
 		if l.verdict.Boxed {
-			box := l.gateBox(ctx, w.Dir, w.Top)
+			box := l.buildGateBox(ctx, w.Dir, w.Top)
 			out.Box, out.Caches, out.Environ = &box.Gates, box.GateCaches, append(out.Environ, box.GateEnv...)
 		}
 		return out, nil
 	}
 }
 
-// heldTo is l with gates that are held to the level paranoid, if what they judge is closed.
-func (l *Landing) heldTo(ctx context.Context, closed bool) (*Landing, error) {
+// withParanoidGates is l with gates that are held to the level paranoid, if what they judge is closed.
+func (l *Landing) withParanoidGates(ctx context.Context, closed bool) (*Landing, error) {
 	if !closed || l.Plan.Safety == sandbox.Paranoid {
 		return l, nil
 	}
 	quiet, plan := *l.a, l.Plan
 	quiet.Quiet, plan.Safety = true, sandbox.Paranoid
-	verdict, err := judge(ctx, &quiet, sandbox.Paranoid, l.unsandboxed, "")
+	verdict, err := judgeSandbox(ctx, &quiet, sandbox.Paranoid, l.unsandboxed, "")
 	return &Landing{a: &quiet, c: l.c, store: l.store, Repo: l.Repo, Plan: plan, verdict: verdict}, err
 }
 
-// gateBox is the box of gates in a folder of a clone at top.
-func (l *Landing) gateBox(ctx context.Context, dir, top string) *runplan.Box {
+// buildGateBox is the box of gates in a folder of a clone at top.
+func (l *Landing) buildGateBox(ctx context.Context, dir, top string) *runplan.Box {
 	app := *l.a
 	app.Quiet = app.Quiet || l.said.Swap(true)
 	s := &Session{App: &app, Config: l.c, Plan: l.Plan, StateDir: statedir.Of(l.c.Root, l.a.Env), Repo: l.Repo}
@@ -310,7 +310,7 @@ type TaskPlanner struct {
 	Verdict  sandbox.Verdict
 	Store    *store.Store // what guards came to, for thresholds that adapt; nil where that does not matter
 	level    string       // that Verdict is for
-	// Unsandboxed is a person's choice; see [judge].
+	// Unsandboxed is a person's choice; see [judgeSandbox].
 	unsandboxed bool
 }
 
@@ -330,14 +330,14 @@ func NewTaskPlanner(ctx context.Context, a *command.App, c *config.Config, repo 
 			return nil, plan, err
 		}
 	}
-	if t.Verdict, err = judge(ctx, a, plan.Safety, f.Unsandboxed, "the agents"); err != nil {
+	if t.Verdict, err = judgeSandbox(ctx, a, plan.Safety, f.Unsandboxed, "the agents"); err != nil {
 		return nil, plan, err
 	}
 	t.level = plan.Safety
 	if c.Forge.Issues.Label != "" { // a machine that cannot hold them is found before work begins
 		outside, err := t.planner.Task(autopilot.Task{Case: board.Case{Ref: board.IssueRef(1)}})
 		if err == nil && outside.Safety != t.level {
-			_, err = judge(ctx, a, outside.Safety, f.Unsandboxed, "")
+			_, err = judgeSandbox(ctx, a, outside.Safety, f.Unsandboxed, "")
 		}
 		if err != nil {
 			return nil, plan, err
@@ -362,7 +362,7 @@ func (t *TaskPlanner) Plan(ctx context.Context, task autopilot.Task) (runplan.Pl
 	if err != nil {
 		return runplan.Plan{}, nil, err
 	}
-	c, err := t.there.loadAt(ctx, commit, asked)
+	c, err := t.there.loadCommit(ctx, commit, asked)
 	if err != nil {
 		return runplan.Plan{}, nil, err
 	}
@@ -387,7 +387,7 @@ func (t *TaskPlanner) Plan(ctx context.Context, task autopilot.Task) (runplan.Pl
 	}
 	verdict := t.Verdict
 	if plan.Safety != t.level {
-		if verdict, err = judge(ctx, t.a, plan.Safety, t.unsandboxed, ""); err != nil {
+		if verdict, err = judgeSandbox(ctx, t.a, plan.Safety, t.unsandboxed, ""); err != nil {
 			return plan, nil, err
 		}
 	}

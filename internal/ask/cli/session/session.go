@@ -44,7 +44,7 @@ import (
 
 // Box decides what the operating system holds the run to.
 func (s *Session) Box(ctx context.Context, unsandboxed bool) error {
-	v, err := judge(ctx, s.App, s.Plan.Safety, unsandboxed, "the agent")
+	v, err := judgeSandbox(ctx, s.App, s.Plan.Safety, unsandboxed, "the agent")
 	if err != nil {
 		return err
 	}
@@ -68,9 +68,10 @@ func (s *Session) Box(ctx context.Context, unsandboxed bool) error {
 	return nil
 }
 
-// judge asks the machine what it can enforce at a level, and warns of what it
+// judgeSandbox asks the machine what it can enforce at a level, and warns of what it
 // cannot. who is not confined where there is no sandbox; "" warns of nothing.
-func judge(ctx context.Context, a *command.App, level string, unsandboxed bool, who string) (sandbox.Verdict, error) {
+func judgeSandbox(ctx context.Context, a *command.App, level string, unsandboxed bool, who string,
+) (sandbox.Verdict, error) {
 	var offer sandbox.Offer
 	if level != sandbox.Permissive && !unsandboxed {
 		offer = sandbox.Probe(ctx)
@@ -407,7 +408,7 @@ func (s *Session) reportEnd(ctx context.Context, d *engine.Driver, cause loop.Ca
 		}
 	}
 	if code == command.ExitLimit {
-		s.sayLimit(d.ID(), st)
+		s.printHowToResume(d.ID(), st)
 	}
 	if st.Question == nil && storedrun.NeedsPerson(st) && !s.App.JSON {
 		s.App.Say("  See what happened:          pawl show %s", d.ID())
@@ -427,8 +428,8 @@ func (s *Session) reportEnd(ctx context.Context, d *engine.Driver, cause loop.Ca
 	return command.StatusError(code)
 }
 
-// sayLimit prints how a run that ended at a limit can be resumed.
-func (s *Session) sayLimit(run string, st loop.State) {
+// printHowToResume prints how a run that ended at a limit can be resumed.
+func (s *Session) printHowToResume(run string, st loop.State) {
 	if s.App.JSON {
 		return
 	}

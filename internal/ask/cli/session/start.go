@@ -54,7 +54,7 @@ func AdoptFile(ctx context.Context, db *store.Store, root, name string, last sto
 	if lookup == nil && follows {
 		return last, statefile.ErrNone
 	}
-	if err := mayRun(file, name, path); err != nil {
+	if err := refuseIfRunning(file, name, path); err != nil {
 		return last, err
 	}
 	return storedrun.Import(ctx, db, root, name)
@@ -92,7 +92,7 @@ func (s *Session) MayStart(ctx context.Context, fresh bool) error {
 		return nil
 	}
 	if worked && ferr == nil {
-		return s.setAside(path)
+		return s.setStateFileAside(path)
 	}
 	return s.mayFollowFile(file, path)
 }
@@ -104,9 +104,9 @@ func (s *Session) hasEarlierRun(ctx context.Context) (bool, error) {
 	return len(known) > 0, err
 }
 
-// setAside keeps a state file that the database knows nothing of. It decides nothing
+// setStateFileAside keeps a state file that the database knows nothing of. It decides nothing
 // where agents have worked.
-func (s *Session) setAside(path string) error {
+func (s *Session) setStateFileAside(path string) error {
 	to, err := statefile.KeepAside(path)
 	if err != nil {
 		return err
@@ -212,9 +212,9 @@ var ErrResumeInstead = errors.New("resume instead")
 // isOfOtherRun reports whether the state file is not the interrupted run's own.
 func isOfOtherRun(f statefile.File, last store.Run) bool { return f.Run != last.ID }
 
-// mayRun refuses a state file that says that somebody works on it, unless that
+// refuseIfRunning refuses a state file that says that somebody works on it, unless that
 // process is proved dead.
-func mayRun(f statefile.File, name, path string) error {
+func refuseIfRunning(f statefile.File, name, path string) error {
 	if !loop.Status(f.Status).Active() || f.OwnerDead() {
 		return nil
 	}
@@ -224,7 +224,7 @@ func mayRun(f statefile.File, name, path string) error {
 
 // mayFollowFile decides by a state file of which the database knows nothing.
 func (s *Session) mayFollowFile(f statefile.File, path string) error {
-	if err := mayRun(f, s.Plan.Name, path); err != nil {
+	if err := refuseIfRunning(f, s.Plan.Name, path); err != nil {
 		return err
 	}
 	switch loop.Status(f.Status) {
@@ -347,7 +347,7 @@ func (s *Session) sweepAfter(ctx context.Context) {
 
 // CheckLevel refuses the configured level where this machine cannot enforce it.
 func CheckLevel(ctx context.Context, a *command.App, c *config.Config) error {
-	_, err := judge(ctx, a, c.Loop.Safety, false, "")
+	_, err := judgeSandbox(ctx, a, c.Loop.Safety, false, "")
 	return err
 }
 

@@ -75,13 +75,13 @@ func (t *targetConfig) pathsBelow(list []trust.File) (paths []string) {
 	return paths
 }
 
-// loadAt loads the configuration of a commit. flags are set besides those of this process. For a commit without
+// loadCommit loads the configuration of a commit. flags are set besides those of this process. For a commit without
 // pawl.yaml it is that of this process: nothing would be judged otherwise.
-func (t *targetConfig) loadAt(ctx context.Context, commit string, flags map[string]string) (*config.Config, error) {
+func (t *targetConfig) loadCommit(ctx context.Context, commit string, flags map[string]string) (*config.Config, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.whyOwn != "" {
-		return t.loadOwn(flags)
+		return t.loadLocalConfig(flags)
 	}
 	for {
 		blobs, err := blob.List(ctx, t.repo, commit, t.pathsBelow(t.read))
@@ -93,7 +93,7 @@ func (t *targetConfig) loadAt(ctx context.Context, commit string, flags map[stri
 		case err != nil:
 			return nil, err
 		case isOwn:
-			return t.loadOwn(flags)
+			return t.loadLocalConfig(flags)
 		case key == t.last:
 			return t.config, nil
 		}
@@ -105,24 +105,24 @@ func (t *targetConfig) loadAt(ctx context.Context, commit string, flags map[stri
 		if err != nil {
 			return nil, fmt.Errorf("the configuration of %.10s: %w", commit, err)
 		}
-		if t.hasRead(c.Files) {
-			t.last, t.config = key, t.keepOwn(c)
+		if t.hasReadAll(c.Files) {
+			t.last, t.config = key, t.keepLocalSettings(c)
 			return t.config, nil
 		}
 		t.read = append(slices.Clone(t.read), c.Files...) // it names files that none did before
 	}
 }
 
-// loadOwn is the configuration that lies here.
-func (t *targetConfig) loadOwn(flags map[string]string) (*config.Config, error) {
+// loadLocalConfig is the configuration that lies here.
+func (t *targetConfig) loadLocalConfig(flags map[string]string) (*config.Config, error) {
 	if len(flags) == 0 {
 		return t.own, nil
 	}
 	return t.a.Load(t.withFlags(flags))
 }
 
-// hasRead reports whether all of the files are among those that are read from commits.
-func (t *targetConfig) hasRead(list []trust.File) bool {
+// hasReadAll reports whether all of the files are among those that are read from commits.
+func (t *targetConfig) hasReadAll(list []trust.File) bool {
 	known := lists.Set(t.pathsBelow(t.read))
 	return !slices.ContainsFunc(t.pathsBelow(list), func(path string) bool { return !known[path] })
 }
@@ -156,8 +156,8 @@ func (t *targetConfig) readPins(ctx context.Context, blobs map[string]string) (p
 	return pins, nil
 }
 
-// keepOwn leaves to this machine and its person what is theirs. The level is not lower than here.
-func (t *targetConfig) keepOwn(c *config.Config) *config.Config {
+// keepLocalSettings leaves to this machine and its person what is theirs. The level is not lower than here.
+func (t *targetConfig) keepLocalSettings(c *config.Config) *config.Config {
 	own := t.own
 	c.Safety, c.Gateway, c.Hooks, c.Notify, c.Forge = own.Safety, own.Gateway, own.Hooks, own.Notify, own.Forge
 	c.Cluster, c.Server, c.Merge, c.Workspace = own.Cluster, own.Server, own.Merge, own.Workspace

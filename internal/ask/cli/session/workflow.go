@@ -33,24 +33,24 @@ func WorkflowSession(ctx context.Context, a *command.App, w *config.Workflow, f 
 	}
 	s.file = f.File
 	s.work = flow.New(flow.Options{
-		Flow: flowOf(w), Context: values,
+		Flow: flowOfWorkflow(w), Context: values,
 		Load: func(dir, name string) (*flow.Flow, error) {
 			below, err := config.LoadWorkflow(dir, name)
 			if err != nil {
 				return nil, err
 			}
-			return flowOf(below), nil
+			return flowOfWorkflow(below), nil
 		},
 		Procedure: func(name string) (runplan.Plan, error) { return s.innerPlan(name, f) },
 	})
 	return s, nil
 }
 
-// flowOf is the workflow as who runs it needs it.
-func flowOf(w *config.Workflow) *flow.Flow {
+// flowOfWorkflow is the workflow as who runs it needs it.
+func flowOfWorkflow(w *config.Workflow) *flow.Flow {
 	f := &flow.Flow{Path: w.Path, Plan: w.Plan, Nested: map[string]*flow.Flow{}}
 	for id, below := range w.Nested {
-		f.Nested[id] = flowOf(below)
+		f.Nested[id] = flowOfWorkflow(below)
 	}
 	return f
 }

@@ -140,7 +140,7 @@ func pricesCommand(a *command.App) *cobra.Command {
 			}
 			all := planner.Prices(c, a.Env)
 			if len(args) > 0 {
-				return priceOf(a, all, args[0])
+				return printPriceOfModel(a, all, args[0])
 			}
 			a.Say("US dollars for a million tokens. The built-in list is of %s, from %s.", agent.PricesDate,
 				agent.PricesSource)
@@ -184,8 +184,8 @@ func updatePrices(a *command.App, file string) error {
 	return nil
 }
 
-// priceOf shows the price that holds for a model.
-func priceOf(a *command.App, all agent.Prices, model string) error {
+// printPriceOfModel shows the price that holds for a model.
+func printPriceOfModel(a *command.App, all agent.Prices, model string) error {
 	name, _, known := all.Entry(model)
 	if !known {
 		return command.Usage("no price of %q is known: it is not called while a cost limit is set", model).
@@ -237,17 +237,17 @@ type priceLine struct {
 
 func priceJSON(name string, p agent.Price, source string) priceLine {
 	line := priceLine{
-		Model: name, Input: toUSD(p.Input), Output: toUSD(p.Output),
-		CacheRead: toUSD(p.CacheRead), CacheWrite: toUSD(p.CacheWrite),
+		Model: name, Input: microsToDollars(p.Input), Output: microsToDollars(p.Output),
+		CacheRead: microsToDollars(p.CacheRead), CacheWrite: microsToDollars(p.CacheWrite),
 		Listed: p.Listed, Source: source, LongFrom: p.LongFrom,
 	}
 	if p.LongFrom > 0 {
 		long := p.For(p.LongFrom + 1)
-		line.LongInput, line.LongOutput = toUSD(long.Input), toUSD(long.Output)
+		line.LongInput, line.LongOutput = microsToDollars(long.Input), microsToDollars(long.Output)
 	}
 	return line
 }
 
-func toUSD(m loop.MicroUSD) float64 { return float64(m) / 1e6 }
+func microsToDollars(m loop.MicroUSD) float64 { return float64(m) / 1e6 }
 
-func perMillion(m loop.MicroUSD) string { return strconv.FormatFloat(toUSD(m), 'f', -1, 64) }
+func perMillion(m loop.MicroUSD) string { return strconv.FormatFloat(microsToDollars(m), 'f', -1, 64) }

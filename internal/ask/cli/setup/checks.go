@@ -289,7 +289,7 @@ func gateCheck(g loop.Gate, why, at string, c *config.Config) check {
 	out := check{what, doubt, "red: " + strings.TrimPrefix(why, g.Name+": "), nil}
 	if g.Required {
 		out.State, out.Hints = problem, []string{
-			hintFor(why),
+			hintForRedGate(why),
 			"Or correct its command in " + c.Name() + ", or make it a warning there: required: false",
 		}
 	}
@@ -304,8 +304,8 @@ const hintRed = "Repair it on the branch, by hand or with a run: the board start
 
 const hintNetwork = "See whether this machine reaches the registry, then try again"
 
-// hintFor names what makes a gate green that is red for this reason.
-func hintFor(why string) string {
+// hintForRedGate names what makes a gate green that is red for this reason.
+func hintForRedGate(why string) string {
 	switch {
 	case strings.Contains(why, "pawl's sandbox"):
 		if key, value, ok := strings.Cut(namedSetting().FindString(why), ": "); ok {

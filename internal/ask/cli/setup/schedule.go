@@ -41,7 +41,7 @@ func scheduleCommand(a *command.App) *cobra.Command {
 			if err := session.NotInside(a); err != nil {
 				return err
 			}
-			t, err := timerOf(a, args)
+			t, err := readTimer(a, args)
 			if err == nil {
 				err = checkLine(a, cmd.Root(), t.root, args[1:])
 			}
@@ -148,7 +148,7 @@ type timer struct {
 	keys []string // names of the keys that are set now
 }
 
-func timerOf(a *command.App, args []string) (timer, error) {
+func readTimer(a *command.App, args []string) (timer, error) {
 	at, ok := readWhen(args[0])
 	if !ok {
 		return timer{}, command.Usage("cannot read %q as a time", args[0]).

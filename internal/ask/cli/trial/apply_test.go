@@ -43,8 +43,8 @@ func TestApply(t *testing.T) {
 			one := planned{Variant: v, Task: task, Key: v.Agent + task.Commit}
 			p.Tasks, p.Attempts = append(p.Tasks, task), append(p.Attempts, one)
 			made := trial.Attempt{Variant: v, Task: task.Commit, Solved: v.Agent == "busy", CostKnown: true}
-			_, begins, err := w.reserve(purchase{key: one.Key})
-			if err = errors.Join(err, w.endPaid(one.Key, 0, made)); err != nil || !begins {
+			_, begins, err := w.holdMoney(purchase{key: one.Key})
+			if err = errors.Join(err, w.storePaidResult(one.Key, 0, made)); err != nil || !begins {
 				t.Fatal(begins, err)
 			}
 		}

@@ -28,9 +28,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
-// loadIn is pawl in a scratch repository, with the person's configuration. What would reach other people, or wait for
-// one, is left out of it.
-func (b *bench) loadIn(repo *git.Repo, over string, flags map[string]string) (*command.App, *config.Config, error) {
+// loadConfig is pawl in a scratch repository, with the person's configuration. What would reach other people, or wait
+// for one, is left out of it.
+func (b *bench) loadConfig(repo *git.Repo, over string, flags map[string]string) (*command.App, *config.Config, error) {
 	app := *b.app
 	below, err := filepath.Rel(b.repo.Top, b.config.Root)
 	if err != nil {
@@ -65,7 +65,7 @@ type ran struct {
 
 // driveRun runs a procedure in a scratch repository, or resumes the run that was cut off there.
 func (b *bench) driveRun(ctx context.Context, repo *git.Repo, over, name string, f planner.Flags) (r ran, err error) {
-	app, c, err := b.loadIn(repo, over, f.Paths())
+	app, c, err := b.loadConfig(repo, over, f.Paths())
 	if err != nil {
 		return r, err
 	}
@@ -88,7 +88,7 @@ func (b *bench) driveRun(ctx context.Context, repo *git.Repo, over, name string,
 	}
 	defer s.Close()
 	last, err := s.Store.Latest(ctx, c.Root, name)
-	rests := !loop.Status(last.Status).Active() && !isCutOff(last) && !isOutOfMoney(last)
+	rests := !loop.Status(last.Status).Active() && !wasEndedByPerson(last) && !isOutOfMoney(last)
 	if ctx.Err() != nil {
 		return r, command.StatusError(command.ExitInterrupted)
 	}
@@ -116,10 +116,10 @@ func isOutOfMoney(r store.Run) bool {
 	return json.Unmarshal(r.State, &at) == nil && at.Status == loop.TimedOut && at.Command.OutOfMoney
 }
 
-func usdFlag(m loop.MicroUSD) string { return fmt.Sprintf("%d.%06d", m/1e6, m%1e6) }
+func formatCostFlag(m loop.MicroUSD) string { return fmt.Sprintf("%d.%06d", m/1e6, m%1e6) }
 
-// isCutOff reports whether a person ended the trial, or paused its run.
-func isCutOff(r store.Run) bool {
+// wasEndedByPerson reports whether a person ended the trial, or paused its run.
+func wasEndedByPerson(r store.Run) bool {
 	return slices.Contains([]loop.Status{loop.Interrupted, loop.Stopped, loop.Paused}, loop.Status(r.Status))
 }
 
@@ -135,13 +135,13 @@ func (b *bench) makeAttempt(ctx context.Context, j *judge, p planned, most loop.
 	isOwnLimit := p.MaxCost > 0 && p.MaxCost <= most
 	isShort := most >= 0 && !isOwnLimit
 	if isShort {
-		f.MaxCost = usdFlag(most)
+		f.MaxCost = formatCostFlag(most)
 	}
 	r, err := b.driveRun(ctx, repo, p.Over, planner.Trial, f)
 	switch {
 	case err != nil:
 		return a, err
-	case isCutOff(r.Run):
+	case wasEndedByPerson(r.Run):
 		return a, command.StatusError(command.ExitInterrupted)
 	case isShort && r.limit == most && isOutOfMoney(r.Run): // the next trial may have more money
 		return a, command.StatusError(command.ExitLimit)
@@ -218,7 +218,7 @@ func (b *bench) wordsKey(t trial.Task) string { return "words-" + b.describer + 
 func (w *wallet) describeTask(ctx context.Context, t *trial.Task) error {
 	b, key := w.b, w.b.wordsKey(*t)
 	own := b.config.Loop.MaxCost
-	most, begins, err := w.reserve(purchase{key: key, own: *cmp.Or(own, new(loop.MicroUSD)), least: 1})
+	most, begins, err := w.holdMoney(purchase{key: key, own: *cmp.Or(own, new(loop.MicroUSD)), least: 1})
 	if err != nil {
 		return err
 	}
@@ -228,7 +228,7 @@ func (w *wallet) describeTask(ctx context.Context, t *trial.Task) error {
 			w.leavePaid(key)
 			return err
 		}
-		err = w.endPaid(key, found.Cost, found)
+		err = w.storePaidResult(key, found.Cost, found)
 	} else {
 		var made map[string]store.TrialAttempt
 		if made, err = b.board.TrialAttempts(ctx); err == nil {
@@ -266,13 +266,13 @@ func (b *bench) askForWords(ctx context.Context, t *trial.Task, most loop.MicroU
 	}
 	f := planner.Flags{Agent: b.describer, Work: t.Words}
 	if own := b.config.Loop.MaxCost; most >= 0 {
-		f.MaxCost = usdFlag(min(most, *cmp.Or(own, &most)))
+		f.MaxCost = formatCostFlag(min(most, *cmp.Or(own, &most)))
 	}
 	r, err := b.driveRun(ctx, repo, "", planner.Describing, f)
 	switch {
 	case err != nil:
 		return w, err
-	case isCutOff(r.Run):
+	case wasEndedByPerson(r.Run):
 		return w, command.StatusError(command.ExitInterrupted)
 	case r.limit == most && isOutOfMoney(r.Run):
 		return w, command.StatusError(command.ExitLimit)

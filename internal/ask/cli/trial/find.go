@@ -103,7 +103,7 @@ func (b *bench) tryCommit(ctx context.Context, j *judge, one git.Landing) (t tri
 		return t, err
 	}
 	for _, c := range changes {
-		if !j.isTest(c.Path) {
+		if !j.isTestFile(c.Path) {
 			t.Task.Files++
 		} else if c.Status != 'D' {
 			t.Task.Tests = append(t.Task.Tests, c.Path)
@@ -122,7 +122,7 @@ func (b *bench) tryCommit(ctx context.Context, j *judge, one git.Landing) (t tri
 		t.Why = saysTooLittle
 		return t, nil
 	}
-	file := filepath.Join(b.dir, "tried", b.gateKey(j)+"-"+one.Commit+".json")
+	file := filepath.Join(b.dir, "tried", b.hashGates(j)+"-"+one.Commit+".json")
 	known := t
 	err = files.ReadJSON(file, &known)
 	triesAgain := b.again && known.Why != ""
@@ -138,7 +138,7 @@ func (b *bench) tryCommit(ctx context.Context, j *judge, one git.Landing) (t tri
 	if t.Why, err = j.reasonNoTask(ctx, t.Task); err != nil {
 		return t, err
 	}
-	b.app.Say("%.10s %s: %s", one.Commit, report.Line(t.Task.Title, 60), orTask(t.Why))
+	b.app.Say("%.10s %s: %s", one.Commit, report.Line(t.Task.Title, 60), taskOrReason(t.Why))
 	if strings.HasPrefix(t.Why, notJudged) {
 		return t, nil // it may be judged another time
 	}
@@ -179,7 +179,7 @@ func (b *bench) requestText(ctx context.Context, message string) (string, error)
 	return r.Title + "\n\n" + r.Body, nil
 }
 
-func orTask(why string) string {
+func taskOrReason(why string) string {
 	if why == "" {
 		return "a task: red without it, green with it, twice"
 	}
@@ -212,8 +212,8 @@ func (j *judge) reasonNoTask(ctx context.Context, t trial.Task) (string, error) 
 	return "", nil
 }
 
-// gateKey is another one for other gates, and other preparations for them.
-func (b *bench) gateKey(j *judge) string {
+// hashGates is another one for other gates, and other preparations for them.
+func (b *bench) hashGates(j *judge) string {
 	h := sha256.New()
 	for _, g := range j.gates {
 		h.Write([]byte(g.Key()))

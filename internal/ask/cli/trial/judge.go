@@ -63,7 +63,7 @@ func (b *bench) openJudge(ctx context.Context) (*judge, error) {
 		return nil, err
 	}
 	j.index = j.shadow.Index(filepath.Join(b.dir, "judge.index"), nil)
-	app, c, err := b.loadIn(j.repo, "", nil)
+	app, c, err := b.loadConfig(j.repo, "", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -86,16 +86,16 @@ func (j *judge) closeJudge() error {
 	return errors.Join(j.db.Close(), gone, os.RemoveAll(filepath.Join(j.scratch, "judge.index")), j.drop())
 }
 
-// isTest reports whether a file belongs to the tests: by its name, or because the configuration protects it.
-func (j *judge) isTest(path string) bool { return gate.IsTest(path) || j.protect.CoversOne(path) }
+// isTestFile reports whether a file belongs to the tests: by its name, or because the configuration protects it.
+func (j *judge) isTestFile(path string) bool { return gate.IsTest(path) || j.protect.CoversOne(path) }
 
 // isJudgedBy reports whether a file belongs to what a commit is judged by: tests, and what decides how they are run.
 func (j *judge) isJudgedBy(file string) bool {
 	if below, err := filepath.Rel(j.below, file); err == nil {
 		commands := lists.Each(j.gates, func(s gate.Spec) string { return s.Command })
-		return j.isTest(file) || trial.DecidesHowTestsRun(below, commands)
+		return j.isTestFile(file) || trial.DecidesHowTestsRun(below, commands)
 	}
-	return j.isTest(file)
+	return j.isTestFile(file)
 }
 
 // withTests is a tree whose tests, and what decides how they are run, are all as they are in a commit.

@@ -92,9 +92,9 @@ func (c choice) moneyKept(p purchase) loop.MicroUSD {
 	return min(p.own, c.most)
 }
 
-// reserve waits until the money reaches for something, and keeps it for it; see [wallet.chooseNext]. begins is false
+// holdMoney waits until the money reaches for something, and keeps it for it; see [wallet.chooseNext]. begins is false
 // for what is made.
-func (w *wallet) reserve(p purchase) (most loop.MicroUSD, begins bool, err error) {
+func (w *wallet) holdMoney(p purchase) (most loop.MicroUSD, begins bool, err error) {
 	for {
 		c, ended, err := w.beginNext(p)
 		switch {
@@ -169,8 +169,8 @@ func (w *wallet) dearestCost(begun map[string]store.TrialAttempt) loop.MicroUSD 
 	return loop.MicroUSD(most)
 }
 
-// endPaid stores the result of what was paid for.
-func (w *wallet) endPaid(key string, cost int64, result any) error {
+// storePaidResult stores the result of what was paid for.
+func (w *wallet) storePaidResult(key string, cost int64, result any) error {
 	text, err := json.Marshal(result)
 	if err == nil {
 		made := store.TrialAttempt{Key: key, Cost: cost, Result: text}
@@ -218,7 +218,7 @@ func (b *bench) makeAttempts(ctx context.Context, j *judge, p plan) error {
 			fresh = append(fresh, one)
 		}
 	}
-	order, w := slices.Concat(begun, fresh), b.openWallet(ctx, b.keysOf(p))
+	order, w := slices.Concat(begun, fresh), b.openWallet(ctx, b.keysOfPlan(p))
 	err = sideBySide(len(order), b.parallel, func(i int) (bool, error) {
 		return true, w.makeAttempt(j, p, order[i])
 	})
@@ -244,7 +244,7 @@ func (b *bench) explainMissing(ctx context.Context, p plan, status int) error {
 // what others give back.
 func (w *wallet) makeAttempt(j *judge, p plan, next planned) error {
 	for paid := (purchase{key: next.Key, own: next.MaxCost}); ; {
-		most, begins, err := w.reserve(paid)
+		most, begins, err := w.holdMoney(paid)
 		if err != nil || !begins {
 			return err
 		}
@@ -253,7 +253,7 @@ func (w *wallet) makeAttempt(j *judge, p plan, next planned) error {
 		}
 		made, err := w.b.makeAttempt(w.ctx, j, next, most)
 		if err == nil {
-			err = w.endPaid(next.Key, made.Cost, made)
+			err = w.storePaidResult(next.Key, made.Cost, made)
 		} else {
 			w.leavePaid(next.Key)
 		}

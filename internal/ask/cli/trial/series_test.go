@@ -33,7 +33,7 @@ func TestMoneySideBySide(t *testing.T) {
 		var running atomic.Int32
 		met := make(chan bool) // two run at once
 		err := sideBySide(len(keys), b.parallel, func(i int) (bool, error) {
-			most, begins, err := w.reserve(purchase{key: keys[i], own: own})
+			most, begins, err := w.holdMoney(purchase{key: keys[i], own: own})
 			if err != nil || !begins {
 				return false, err
 			}
@@ -55,7 +55,7 @@ func TestMoneySideBySide(t *testing.T) {
 			}
 			mu.Unlock()
 			running.Add(-1)
-			return true, w.endPaid(keys[i], int64(cost), trial.Attempt{Cost: int64(cost), CostKnown: true})
+			return true, w.storePaidResult(keys[i], int64(cost), trial.Attempt{Cost: int64(cost), CostKnown: true})
 		})
 		if status, ok := errors.AsType[command.StatusError](err); !ok || status != command.ExitLimit {
 			t.Errorf("it ended with %v", err)
@@ -101,12 +101,12 @@ func TestWaitForMoneyEnds(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	b := &bench{app: &command.App{Stderr: io.Discard}, maxCost: 1, parallel: 2, board: newBoard(t)}
 	w := b.openWallet(ctx, []string{"one", "other"})
-	if _, begins, err := w.reserve(purchase{key: "other"}); !begins || err != nil {
+	if _, begins, err := w.holdMoney(purchase{key: "other"}); !begins || err != nil {
 		t.Fatal(begins, err)
 	}
 	ended := make(chan error)
 	go func() {
-		_, _, err := w.reserve(purchase{key: "one"})
+		_, _, err := w.holdMoney(purchase{key: "one"})
 		ended <- err
 	}()
 	end()
@@ -123,29 +123,29 @@ func TestMoneyOfTwoTrials(t *testing.T) {
 	open := func() *wallet { return b.openWallet(t.Context(), []string{"made", "left", "dear", "words"}) }
 	reserve := func(w *wallet, p purchase, most loop.MicroUSD, begins bool) {
 		t.Helper()
-		gotMost, got, err := w.reserve(p)
+		gotMost, got, err := w.holdMoney(p)
 		if gotMost != most && begins || got != begins || err != nil {
 			t.Errorf("%s: %d, %t, %v", p.key, gotMost, got, err)
 		}
 	}
 	first, again := open(), open()
 	reserve(first, purchase{key: "made", own: 30}, 100, true)
-	if err := first.endPaid("made", 20, trial.Attempt{Cost: 20}); err != nil {
+	if err := first.storePaidResult("made", 20, trial.Attempt{Cost: 20}); err != nil {
 		t.Fatal(err)
 	}
 	reserve(first, purchase{key: "left", own: 30}, 80, true)
 	reserve(first, purchase{key: "words", own: 60, least: 1}, 50, true)
 	reserve(again, purchase{key: "made", own: 30}, 0, false)
 	reserve(again, purchase{key: "words", own: 60, least: 1}, 50, true)
-	if err := again.endPaid("words", 25, words{Text: "what to do"}); err != nil {
+	if err := again.storePaidResult("words", 25, words{Text: "what to do"}); err != nil {
 		t.Fatal(err)
 	}
 	reserve(again, purchase{key: "words", own: 60, least: 1}, 0, false)
 	reserve(again, purchase{key: "left", own: 30}, 55, true)
-	if err := again.endPaid("left", 30, trial.Attempt{}); err != nil {
+	if err := again.storePaidResult("left", 30, trial.Attempt{}); err != nil {
 		t.Fatal(err)
 	}
-	_, _, err := again.reserve(purchase{key: "dear", own: 30})
+	_, _, err := again.holdMoney(purchase{key: "dear", own: 30})
 	if status, ok := errors.AsType[command.StatusError](err); !ok || status != command.ExitLimit {
 		t.Errorf("25 are left for what may cost 30: %v", err)
 	}

@@ -93,7 +93,7 @@ func Command(a *command.App) *cobra.Command {
 				err = b.prepareBench(ctx, usd)
 			}
 			if err == nil {
-				err = b.tryAll(ctx, out)
+				err = b.runTrial(ctx, out)
 			}
 			return err
 		})
@@ -237,8 +237,8 @@ func (b *bench) showTasks(ctx context.Context) error {
 	})
 }
 
-// tryAll finds tasks, makes the attempts that are missing, and reports.
-func (b *bench) tryAll(ctx context.Context, out output) (err error) {
+// runTrial finds tasks, makes the attempts that are missing, and reports.
+func (b *bench) runTrial(ctx context.Context, out output) (err error) {
 	if b.board, err = b.app.Database(ctx, b.config); err != nil {
 		return err
 	}
@@ -286,7 +286,7 @@ func (b *bench) describeTasks(ctx context.Context, j *judge, tasks []trial.Task)
 			return nil, err
 		}
 		p.Tasks = tasks
-		err = b.openWallet(ctx, b.keysOf(p)).describeTask(ctx, &tasks[i])
+		err = b.openWallet(ctx, b.keysOfPlan(p)).describeTask(ctx, &tasks[i])
 		if status, isStatus := errors.AsType[command.StatusError](err); isStatus && status == command.ExitLimit {
 			b.app.Say("%s left out: what is left of --max-cost does not pay for their words.",
 				fault.Numbered(len(tasks)-i, "task"))
@@ -299,8 +299,8 @@ func (b *bench) describeTasks(ctx context.Context, j *judge, tasks []trial.Task)
 	return tasks, nil
 }
 
-// keysOf are the keys of what a plan pays for.
-func (b *bench) keysOf(p plan) []string {
+// keysOfPlan are the keys of what a plan pays for.
+func (b *bench) keysOfPlan(p plan) []string {
 	keys := lists.Each(p.Attempts, func(one planned) string { return one.Key })
 	if b.describer != "" {
 		keys = append(keys, lists.Each(p.Tasks, b.wordsKey)...)
@@ -362,7 +362,7 @@ func (b *bench) completePlan(j *judge, one *planned) error {
 	}
 	h := sha256.New()
 	fmt.Fprintf(h, "%s %s %d %q\n", one.Task.Commit, one.Agent, one.Repeat, one.Task.Words)
-	fmt.Fprintf(h, "%s\n%s", b.gateKey(j), settings)
+	fmt.Fprintf(h, "%s\n%s", b.hashGates(j), settings)
 	one.Key = hex.EncodeToString(h.Sum(nil)[:8])
 	return nil
 }

@@ -20,7 +20,7 @@ const ownerFile = "owner.json"
 // owner is the note. What is stored outlives the code: names must not change.
 type owner struct {
 	Root   string `json:"root"`             // where the repository was last
-	Git    string `json:"git"`              // its .git, as [gitOf] says
+	Git    string `json:"git"`              // its .git, as [gitIdentityOf] says
 	Commit string `json:"commit,omitempty"` // one that it has
 	At     string `json:"at,omitempty"`     // name of the state folder that is meant in place of this one
 }
@@ -30,7 +30,7 @@ func readOwner(dir string) (o owner, err error) {
 	return o, err
 }
 
-func (o owner) writeTo(dir string) error {
+func (o owner) writeOwnerFile(dir string) error {
 	if err := files.ReplaceJSON(filepath.Join(dir, ownerFile), o, false); err != nil {
 		return fmt.Errorf("cannot record whose state is in %s: %w", dir, err)
 	}
@@ -49,7 +49,7 @@ func numberedFolders(first string) iter.Seq[string] {
 // findNumbered returns the first of the numbered state folders that belongs to the repository
 // of root, or to none yet, or the folder that it leads to.
 func findNumbered(root, first string) string {
-	git := gitOf(root)
+	git := gitIdentityOf(root)
 	for dir := range numberedFolders(first) {
 		o, err := readOwner(dir)
 		if err != nil || git == "" || o.Git == git {
@@ -60,11 +60,11 @@ func findNumbered(root, first string) string {
 }
 
 // HasGit reports whether there is a .git at root or above it, whatever it is.
-func HasGit(root string) bool { return gitOf(root) != "" }
+func HasGit(root string) bool { return gitIdentityOf(root) != "" }
 
-// gitOf identifies the .git of a root, and the place of the root below it. It is empty
+// gitIdentityOf identifies the .git of a root, and the place of the root below it. It is empty
 // outside of git.
-func gitOf(root string) string {
+func gitIdentityOf(root string) string {
 	for at := root; ; at = filepath.Dir(at) {
 		if id, err := files.Identity(filepath.Join(at, ".git")); err == nil {
 			below, _ := filepath.Rel(at, root)
@@ -84,7 +84,7 @@ type FindCommit func(name string) string
 // that was cloned again, or put back from a backup, at its path, which has a commit that the
 // old one had; or of one that was moved here. From then on [StateDir] gives that folder.
 func Claim(root string, env []string, find FindCommit) error {
-	git, first := gitOf(root), firstStateDir(root, env)
+	git, first := gitIdentityOf(root), firstStateDir(root, env)
 	if git == "" {
 		return nil
 	}
@@ -92,7 +92,7 @@ func Claim(root string, env []string, find FindCommit) error {
 	if o, err := readOwner(dir); err == nil {
 		if o.Commit == "" {
 			if o.Commit = find("HEAD"); o.Commit != "" {
-				return o.writeTo(dir)
+				return o.writeOwnerFile(dir)
 			}
 		}
 		return nil
@@ -106,7 +106,7 @@ func Claim(root string, env []string, find FindCommit) error {
 		}
 		if o, err := readOwner(at); err == nil && o.hasCommitOf(find) {
 			o.Git = git
-			return o.writeTo(at)
+			return o.writeOwnerFile(at)
 		}
 	}
 	others, _ := os.ReadDir(Base(env)) // where there is none, pawl was used nowhere
@@ -119,7 +119,7 @@ func Claim(root string, env []string, find FindCommit) error {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("cannot move the state of a repository that was moved: %w", err)
 		}
-		return owner{Root: root, Git: git, Commit: o.Commit, At: other.Name()}.writeTo(dir)
+		return owner{Root: root, Git: git, Commit: o.Commit, At: other.Name()}.writeOwnerFile(dir)
 	}
 	return nil
 }
@@ -127,7 +127,7 @@ func Claim(root string, env []string, find FindCommit) error {
 func (o owner) hasCommitOf(find FindCommit) bool { return o.Commit != "" && find(o.Commit) == o.Commit }
 
 func (o owner) wasMovedTo(git string, find FindCommit) bool {
-	return o.Git == git && gitOf(o.Root) != git && o.hasCommitOf(find)
+	return o.Git == git && gitIdentityOf(o.Root) != git && o.hasCommitOf(find)
 }
 
 // RootBefore returns the path at which pawl was used in the repository last, where it is
@@ -141,7 +141,7 @@ func RootBefore(root string, env []string) string {
 
 // keepOwner notes that the repository at root has the state in dir.
 func keepOwner(root, dir string, find FindCommit) error {
-	git := gitOf(root)
+	git := gitIdentityOf(root)
 	o, err := readOwner(dir)
 	switch {
 	case git == "" || err == nil && o.Root == root:
@@ -149,7 +149,7 @@ func keepOwner(root, dir string, find FindCommit) error {
 	case err != nil:
 		o.Commit = find("HEAD")
 	}
-	return owner{Root: root, Git: git, Commit: o.Commit}.writeTo(dir)
+	return owner{Root: root, Git: git, Commit: o.Commit}.writeOwnerFile(dir)
 }
 
 // OfGone are the folders with the state of repositories that have commits of the one at

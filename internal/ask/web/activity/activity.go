@@ -107,7 +107,7 @@ func (g *Watcher) sendChanges(ctx context.Context) {
 			continue
 		}
 		kept[r.ID] = true
-		one.readNew(func() []view.GateSpec { return g.Checks(ctx, r.ID) })
+		one.readNewEvents(func() []view.GateSpec { return g.Checks(ctx, r.ID) })
 		if text, err := json.Marshal(one.now); err == nil && (again || string(text) != one.sent) {
 			one.sent = string(text)
 			g.sendUpdate(r.ID, "activity", one.now)
@@ -193,7 +193,7 @@ func (o *watchedRun) isCurrent() bool {
 	return o.now.Attempt == before
 }
 
-func (o *watchedRun) readNew(specs func() []view.GateSpec) {
+func (o *watchedRun) readNewEvents(specs func() []view.GateSpec) {
 	o.readEvents()
 	out := o.totals.Outcome()
 	used := out.Usage

@@ -56,7 +56,7 @@ type begun struct {
 	Held      bool            `json:"held,omitempty"`    // since then it waits for a person
 }
 
-func (a *Autopilots) nextFile() string { return filepath.Join(a.Dir, "next-sprint.json") }
+func (a *Autopilots) nextSprintFile() string { return filepath.Join(a.Dir, "next-sprint.json") }
 
 func (a *Autopilots) begunFile() string { return filepath.Join(a.Dir, "this-sprint.json") }
 
@@ -100,14 +100,14 @@ func (a *Autopilots) Forget() { _ = os.Remove(a.begunFile()) }
 
 // Restart returns what became of the autopilot of a session after it was cut off; "" when it was not.
 func (a *Autopilots) Restart(session string) (string, error) {
-	b, err := a.readLast()
+	b, err := a.readLastBegun()
 	if b == nil || b.Session != session {
 		return "", err
 	}
 	return b.Restart, nil
 }
 
-func (a *Autopilots) readLast() (b *begun, err error) {
+func (a *Autopilots) readLastBegun() (b *begun, err error) {
 	if err = files.ReadJSON(a.begunFile(), &b); errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
@@ -116,7 +116,7 @@ func (a *Autopilots) readLast() (b *begun, err error) {
 
 // Planned returns the sprint that is planned, or nil.
 func (a *Autopilots) Planned() (p *view.Planned, err error) {
-	if err = files.ReadJSON(a.nextFile(), &p); errors.Is(err, fs.ErrNotExist) {
+	if err = files.ReadJSON(a.nextSprintFile(), &p); errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
 	return p, err
@@ -132,12 +132,12 @@ func (a *Autopilots) Plan(p *view.Planned) error {
 func (a *Autopilots) storePlanned(p *view.Planned) error {
 	defer a.Changed()
 	if p == nil {
-		if err := os.Remove(a.nextFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(a.nextSprintFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		return nil
 	}
-	return files.ReplaceJSON(a.nextFile(), p, false)
+	return files.ReplaceJSON(a.nextSprintFile(), p, false)
 }
 
 // StartNext starts what is to work now, if anything is and its time has come.
@@ -151,7 +151,7 @@ func (a *Autopilots) StartNext(ctx context.Context) error {
 		return err
 	}
 	cutOff := ok && (pilot.EndedAt.IsZero() || pilot.Exit >= stopped)
-	b, err := a.readLast()
+	b, err := a.readLastBegun()
 	if err == nil && a.Resumed != nil && b != nil && b.Autopilot != nil && !b.Held {
 		return a.resumeLast(ctx, b, pilot, cutOff)
 	}
@@ -161,7 +161,7 @@ func (a *Autopilots) StartNext(ctx context.Context) error {
 		return err
 	}
 	if next == nil {
-		rest, err := a.restOf(ctx, b, pilot)
+		rest, err := a.restOfSprint(ctx, b, pilot)
 		if err == nil && rest != nil && cutOff {
 			err = a.storePlanned(rest)
 		}
@@ -197,7 +197,7 @@ func (a *Autopilots) resumeLast(ctx context.Context, b *begun, pilot store.Autop
 		why = "it was paused"
 	case a.again, beside:
 		why = cmp.Or(pilot.Why, "its process ended")
-	case time.Since(endOf(pilot)) > longAway:
+	case time.Since(endOfAutopilot(pilot)) > longAway:
 		why = "that is more than a day ago"
 	default:
 		a.again = true
@@ -214,8 +214,8 @@ func (a *Autopilots) resumeLast(ctx context.Context, b *begun, pilot store.Autop
 	return files.ReplaceJSON(a.begunFile(), b, false)
 }
 
-// restOf returns what is left of the sprint that was begun here and cut off; nil where nothing is.
-func (a *Autopilots) restOf(ctx context.Context, b *begun, pilot store.Autopilot) (*view.Planned, error) {
+// restOfSprint returns what is left of the sprint that was begun here and cut off; nil where nothing is.
+func (a *Autopilots) restOfSprint(ctx context.Context, b *begun, pilot store.Autopilot) (*view.Planned, error) {
 	if b == nil || b.Autopilot != nil {
 		return nil, nil
 	}
@@ -241,14 +241,14 @@ func (a *Autopilots) restOf(ctx context.Context, b *begun, pilot store.Autopilot
 		all, _ = time.ParseDuration(rest.Hours) // none is set
 	}
 	if all > 0 {
-		left := all - endOf(pilot).Sub(list[0].StartedAt)
+		left := all - endOfAutopilot(pilot).Sub(list[0].StartedAt)
 		rest.Hours = fmt.Sprintf("%dm", max(1, int(left.Minutes())))
 	}
 	return rest, nil
 }
 
-// endOf returns when it ended, or was stored last before it was killed.
-func endOf(pilot store.Autopilot) time.Time {
+// endOfAutopilot returns when it ended, or was stored last before it was killed.
+func endOfAutopilot(pilot store.Autopilot) time.Time {
 	if pilot.EndedAt.IsZero() {
 		return pilot.UpdatedAt
 	}

@@ -81,7 +81,7 @@ func Open(ctx context.Context, a Address) (*Listener, error) {
 	if !isLoopback(host) && a.Cert == "" && !a.Insecure {
 		return nil, fmt.Errorf("cannot listen on %s: %w", a.Address, ErrExposed)
 	}
-	certificate, err := loadTLS(a)
+	certificate, err := loadCertificate(a)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func isLoopback(host string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-func loadTLS(a Address) (*tls.Config, error) {
+func loadCertificate(a Address) (*tls.Config, error) {
 	if a.Cert == "" {
 		return nil, nil //nolint:nilnil // without TLS there is no configuration of it
 	}

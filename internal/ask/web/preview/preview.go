@@ -103,7 +103,7 @@ type target struct {
 	port int
 }
 
-func (t target) name() string { return fmt.Sprintf("p%d-%s%s", t.port, t.task, domain) }
+func (t target) hostName() string { return fmt.Sprintf("p%d-%s%s", t.port, t.task, domain) }
 
 // parseHost reads a Host header.
 func (s *Server) parseHost(host string) (t target, ok bool) {
@@ -117,7 +117,7 @@ func (s *Server) parseHost(host string) (t target, ok bool) {
 		return t, false
 	}
 	t.task = task
-	return t, name == t.name()
+	return t, name == t.hostName()
 }
 
 // IsPreviewHost reports whether a request for that host is for a preview.
@@ -128,7 +128,7 @@ func (s *Server) IsPreviewHost(host string) bool {
 
 // Link lets its bearer in at a port of a task, once and soon.
 func (s *Server) Link(task string, port int) string {
-	name := target{task, port}.name()
+	name := target{task, port}.hostName()
 	return "http://" + net.JoinHostPort(name, s.Port) + enterPath + "?ticket=" + s.tickets.Issue(name)
 }
 
@@ -163,7 +163,7 @@ func (s *Server) dialPort(ctx context.Context, _, address string) (net.Conn, err
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	t, ok := s.parseHost(r.Host)
 	if !ok {
-		say(w, http.StatusMisdirectedRequest, "There is no preview of this name", "Open it from the task's page.")
+		reply(w, http.StatusMisdirectedRequest, "There is no preview of this name", "Open it from the task's page.")
 		return
 	}
 	if r.URL.Path == enterPath {
@@ -171,20 +171,20 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c, err := r.Cookie(cookie)
-	if err != nil || subtle.ConstantTimeCompare([]byte(c.Value), []byte(s.Secret(t.name()))) != 1 {
-		say(w, http.StatusUnauthorized, "This browser has no access here", "Open the preview from the task's page.")
+	if err != nil || subtle.ConstantTimeCompare([]byte(c.Value), []byte(s.Secret(t.hostName()))) != 1 {
+		reply(w, http.StatusUnauthorized, "This browser has no access here", "Open the preview from the task's page.")
 		return
 	}
-	if !s.mayAsk(w, r) {
+	if !s.allowsRequest(w, r) {
 		return
 	}
 	if isCrossSite(r) {
-		say(w, http.StatusForbidden, "The request comes from another site", "A preview answers its own pages only.")
+		reply(w, http.StatusForbidden, "The request comes from another site", "A preview answers its own pages only.")
 		return
 	}
 	first, many, err := s.Reserved(r.Context(), t.task)
 	if err != nil || t.port < first || t.port >= first+many {
-		say(w, http.StatusNotFound, fmt.Sprintf("%s does not have the port %d", t.task, t.port),
+		reply(w, http.StatusNotFound, fmt.Sprintf("%s does not have the port %d", t.task, t.port),
 			"Its workspace may have been removed. Open the preview from the task's page.")
 		return
 	}
@@ -192,7 +192,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case s.asked <- struct{}{}:
 		defer func() { <-s.asked }()
 	default:
-		say(w, http.StatusServiceUnavailable, "Too many requests are under way", "Close previews that you do not need.")
+		reply(w, http.StatusServiceUnavailable, "Too many requests are under way",
+			"Close previews that you do not need.")
 		return
 	}
 	s.proxyRequest(w, r)
@@ -217,24 +218,25 @@ func (s *Server) proxyRequest(w http.ResponseWriter, r *http.Request) {
 func (s *Server) redeemTicket(w http.ResponseWriter, r *http.Request, t target) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer")
-	if name, ok := s.tickets.Use(r.URL.Query().Get("ticket")); !ok || name != t.name() || r.Method != http.MethodGet {
-		say(w, http.StatusForbidden, "This link is used, or too old", "Open the preview again from the task's page.")
+	if name, ok := s.tickets.Use(r.URL.Query().Get("ticket")); !ok || name != t.hostName() ||
+		r.Method != http.MethodGet {
+		reply(w, http.StatusForbidden, "This link is used, or too old", "Open the preview again from the task's page.")
 		return
 	}
-	if !s.mayAsk(w, r) {
+	if !s.allowsRequest(w, r) {
 		return
 	}
 	// Lax: the person comes from the pages, which are another site.
-	http.SetCookie(w, &http.Cookie{Name: cookie, Value: s.Secret(t.name()), Path: "/", HttpOnly: true,
+	http.SetCookie(w, &http.Cookie{Name: cookie, Value: s.Secret(t.hostName()), Path: "/", HttpOnly: true,
 		SameSite: http.SameSiteLaxMode})
 	w.Header().Set("Location", "/")
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-func (s *Server) mayAsk(w http.ResponseWriter, r *http.Request) bool {
+func (s *Server) allowsRequest(w http.ResponseWriter, r *http.Request) bool {
 	may := s.Allows(r.Context())
 	if !may {
-		say(w, http.StatusForbidden, "A preview opens only in a browser", "Programs in pawl's sandbox cannot see it.")
+		reply(w, http.StatusForbidden, "A preview opens only in a browser", "Programs in pawl's sandbox cannot see it.")
 	}
 	return may
 }
@@ -306,12 +308,12 @@ func answerFailed(w http.ResponseWriter, _ *http.Request, err error) {
 	if errors.Is(err, context.Canceled) {
 		return // who asked has gone
 	}
-	say(w, http.StatusBadGateway, "Nothing answers on this port now",
+	reply(w, http.StatusBadGateway, "Nothing answers on this port now",
 		"Start the task's server, for example in its terminal, and load this page again.")
 }
 
-// say answers with a page of our own.
-func say(w http.ResponseWriter, status int, what, next string) {
+// reply answers with a page of our own.
+func reply(w http.ResponseWriter, status int, what, next string) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")

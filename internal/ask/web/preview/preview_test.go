@@ -46,7 +46,7 @@ func newRig(t *testing.T, serve http.HandlerFunc) *rig {
 	}
 	r.s.Start()
 	t.Cleanup(r.s.Close)
-	r.host = net.JoinHostPort(target{"task-007", r.port}.name(), "7295")
+	r.host = net.JoinHostPort(target{"task-007", r.port}.hostName(), "7295")
 	return r
 }
 
@@ -54,7 +54,7 @@ func newRig(t *testing.T, serve http.HandlerFunc) *rig {
 func (r *rig) asking(method, path string) *http.Request {
 	q := httptest.NewRequestWithContext(r.t.Context(), method, path, nil)
 	q.Host = r.host
-	q.AddCookie(&http.Cookie{Name: cookie, Value: r.s.Secret(target{"task-007", r.port}.name())})
+	q.AddCookie(&http.Cookie{Name: cookie, Value: r.s.Secret(target{"task-007", r.port}.hostName())})
 	return q
 }
 
@@ -114,7 +114,7 @@ func TestEnter(t *testing.T) {
 	if !c[0].HttpOnly || c[0].SameSite != http.SameSiteLaxMode || c[0].Domain != "" || c[0].MaxAge != 0 {
 		t.Errorf("the cookie is %v", c[0])
 	}
-	other := net.JoinHostPort(target{"task-007", r.port + 1}.name(), "7295")
+	other := net.JoinHostPort(target{"task-007", r.port + 1}.hostName(), "7295")
 	for what, res := range map[string]*http.Response{
 		"a used link":           follow(link, r.host),
 		"a link of another one": follow(r.s.Link("task-007", r.port), other),
@@ -138,7 +138,7 @@ func TestEnter(t *testing.T) {
 	if res := r.send(q); res.StatusCode != http.StatusUnauthorized {
 		t.Errorf("without the cookie: %d", res.StatusCode)
 	}
-	q.AddCookie(&http.Cookie{Name: cookie, Value: r.s.Secret(target{"task-007", r.port + 1}.name())})
+	q.AddCookie(&http.Cookie{Name: cookie, Value: r.s.Secret(target{"task-007", r.port + 1}.hostName())})
 	if res := r.send(q); res.StatusCode != http.StatusUnauthorized {
 		t.Errorf("with the cookie of another port: %d", res.StatusCode)
 	}
@@ -152,8 +152,8 @@ func TestPorts(t *testing.T) {
 	ask := func(task string, port int) int {
 		of := target{task, port}
 		q := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
-		q.Host = net.JoinHostPort(of.name(), "7295")
-		q.AddCookie(&http.Cookie{Name: cookie, Value: r.s.Secret(of.name())})
+		q.Host = net.JoinHostPort(of.hostName(), "7295")
+		q.AddCookie(&http.Cookie{Name: cookie, Value: r.s.Secret(of.hostName())})
 		return r.send(q).StatusCode
 	}
 	for what, c := range map[string]struct {
@@ -279,7 +279,7 @@ func TestStreams(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = c.Close() })
-		_, _ = fmt.Fprintf(c, "GET / HTTP/1.1\r\nHost: %s\r\nCookie: %s=%s\r\n%s\r\n", r.host, cookie, r.s.Secret(target{"task-007", r.port}.name()), header)
+		_, _ = fmt.Fprintf(c, "GET / HTTP/1.1\r\nHost: %s\r\nCookie: %s=%s\r\n%s\r\n", r.host, cookie, r.s.Secret(target{"task-007", r.port}.hostName()), header)
 		return bufio.NewReadWriter(bufio.NewReader(c), bufio.NewWriter(c))
 	}
 	until := func(in *bufio.ReadWriter, text string) {

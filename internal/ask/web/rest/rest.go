@@ -213,7 +213,7 @@ func (p *ProblemError) WriteTo(w http.ResponseWriter) {
 // in pawl uses it.
 func init() { //nolint:gochecknoinits // the library offers this variable and no other way
 	huma.NewError = func(status int, message string, errs ...error) huma.StatusError {
-		p := Problem(status, codeOf(status), "%s", asSentence(message))
+		p := Problem(status, codeOfStatus(status), "%s", asSentence(message))
 		for _, err := range errs {
 			var known *ProblemError
 			var large *http.MaxBytesError
@@ -221,7 +221,7 @@ func init() { //nolint:gochecknoinits // the library offers this variable and no
 			case errors.As(err, &known):
 				return known
 			case errors.As(err, &large):
-				return tooLarge(large.Limit)
+				return requestTooLarge(large.Limit)
 			}
 			if err != nil {
 				p.Body.Details = append(p.Body.Details, err.Error())
@@ -234,16 +234,16 @@ func init() { //nolint:gochecknoinits // the library offers this variable and no
 	}
 }
 
-// tooLarge is a request of more than so many bytes.
-func tooLarge(limit int64) *ProblemError {
+// requestTooLarge is a request of more than so many bytes.
+func requestTooLarge(limit int64) *ProblemError {
 	return Problem(http.StatusRequestEntityTooLarge, "TOO_LARGE",
 		"The request is larger than %d MiB; nothing was done", limit>>20).
 		Suggest("Send less: a shorter text, or a list in several parts",
 			"Read a long list from a file: pawl case add -f FILE")
 }
 
-// codeOf names a status for which there is no better name.
-func codeOf(status int) string {
+// codeOfStatus names a status for which there is no better name.
+func codeOfStatus(status int) string {
 	switch status {
 	case http.StatusBadRequest, http.StatusUnprocessableEntity:
 		return "INVALID_REQUEST"

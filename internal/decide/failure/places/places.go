@@ -27,7 +27,7 @@ func In(s string) (Place, bool) {
 	for at := 0; at < len(s); {
 		dot := strings.IndexByte(s[at:], '.')
 		if dot < 0 {
-			return byName(s)
+			return findByFileName(s)
 		}
 		dot += at
 		at = dot + 1
@@ -71,8 +71,8 @@ var (
 // lineOfFile is a place as PowerShell says it: "at line: 3 in C:\a.ps1".
 var lineOfFile = lazy.Regexp(`^\s*at line: (\d+) in (\S.*\.\w+)$`)
 
-// byName finds a place that no extension shows.
-func byName(s string) (Place, bool) {
+// findByFileName finds a place that no extension shows.
+func findByFileName(s string) (Place, bool) {
 	if m := firstMatch(plainFile, s, "file:", "file, line ", "file line ", "-->", "BUILD:", "WORKSPACE:",
 		"CODEOWNERS:"); m != nil {
 		from, to := m[2], m[3]

@@ -53,7 +53,7 @@ func Values(l string) (want, got string) {
 	if want, got = valuesBetween(l, small); want+got != "" {
 		return want, got
 	}
-	if want, got = inForm(l); want != "" {
+	if want, got = valuesInKnownForm(l); want != "" {
 		return want, got
 	}
 	if strings.Contains(l, " instead of ") && !words.Has(small, "use ", "prefer ") || strings.Contains(l, ", not ") {
@@ -130,8 +130,8 @@ func valuesBetween(l, small string) (want, got string) {
 	return "", ""
 }
 
-// inForm reads the two values of a sentence in one of the known forms.
-func inForm(l string) (want, got string) {
+// valuesInKnownForm reads the two values of a sentence in one of the known forms.
+func valuesInKnownForm(l string) (want, got string) {
 	for _, f := range valueForms() {
 		if !words.Has(l, f.words...) {
 			continue
@@ -231,7 +231,7 @@ func valuesInSentence(l string) (want, got string) {
 		if g[1] > gotEnd || w[1] > wantEnd {
 			continue
 		}
-		want, got = valueAt(l[w[1]:wantEnd]), valueAt(l[g[1]:gotEnd])
+		want, got = leadingValue(l[w[1]:wantEnd]), leadingValue(l[g[1]:gotEnd])
 		if strings.Contains(got, " ") && strings.Trim(want, ".,%0123456789") == "" &&
 			!strings.ContainsAny(got, `0123456789"'`) {
 			continue // "is below the threshold of 80"
@@ -244,9 +244,9 @@ func valuesInSentence(l string) (want, got string) {
 	return "", ""
 }
 
-// valueAt is the value that s begins with: what is in quotes or brackets, else up
+// leadingValue is the value that s begins with: what is in quotes or brackets, else up
 // to the end of the clause.
-func valueAt(s string) string {
+func leadingValue(s string) string {
 	s = strings.TrimSuffix(strings.TrimRight(strings.TrimSpace(s), " ,;."), " but")
 	if s == "" || strings.HasPrefix(s, "not ") {
 		return ""

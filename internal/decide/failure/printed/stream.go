@@ -105,7 +105,7 @@ func decodeEvent(l string) (event, bool) {
 	}
 	e.line = l
 	known := e.Type != "" && e.isAgentEvent()
-	return e, known || e.Action != "" || e.logLine() != ""
+	return e, known || e.Action != "" || e.logLineOf() != ""
 }
 
 // isAgentEvent distinguishes events of agents from other JSON with a "type", such as the body of an
@@ -129,25 +129,25 @@ func (e *event) readText() (text string, final bool) {
 	case e.Action != "":
 		return e.Output, false
 	case !e.isAgentEvent():
-		return e.logLine(), false
+		return e.logLineOf(), false
 	case e.Type == "result":
 		return e.resultSays()
 	case e.Type == "error", e.Type == "turn.failed", e.Type == "session.error":
-		if m := textOf(e.Error); m != "" {
+		if m := textOfJSON(e.Error); m != "" {
 			return "ERROR: " + m, false
 		}
-		return "ERROR: " + textOf(e.Message), false
+		return "ERROR: " + textOfJSON(e.Message), false
 	}
 	return "", false
 }
 
-// logLine returns the line of a log that the event is, with its level in front; "" when it is none.
-func (e *event) logLine() string {
-	text := strings.TrimSpace(textOf(e.Msg) + textOf(e.Message) + " " + textOf(e.Err) + textOf(e.Error))
+// logLineOf returns the line of a log that the event is, with its level in front; "" when it is none.
+func (e *event) logLineOf() string {
+	text := strings.TrimSpace(textOfJSON(e.Msg) + textOfJSON(e.Message) + " " + textOfJSON(e.Err) + textOfJSON(e.Error))
 	if len(e.Level) == 0 || text == "" {
 		return ""
 	}
-	level := textOf(e.Level)
+	level := textOfJSON(e.Level)
 	switch string(e.Level) { // pino's
 	case "50":
 		level = "error"
@@ -167,7 +167,7 @@ func (e *event) logFields() string {
 	var said []string
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		small := strings.ToLower(name)
-		value := textOf(fields[name])
+		value := textOfJSON(fields[name])
 		if value != "" && len(value) <= 80 && !everyLine()[small] && !strings.HasSuffix(small, "id") {
 			said = append(said, name+"="+value)
 		}
@@ -183,11 +183,11 @@ var everyLine = words.Set(`time ts t timestamp date datetime @timestamp level lv
 	pid v version service name logger caller source thread trace span duration elapsed took`)
 
 func (e *event) resultSays() (string, bool) {
-	text := textOf(e.Result)
-	if m := textOf(e.Error); m != "" {
+	text := textOfJSON(e.Result)
+	if m := textOfJSON(e.Error); m != "" {
 		text += "\nERROR: " + m
 	}
-	failed := e.IsError != nil && *e.IsError || textOf(e.Status) == "error"
+	failed := e.IsError != nil && *e.IsError || textOfJSON(e.Status) == "error"
 	if strings.HasPrefix(e.Subtype, "error_max") {
 		return text + "\nERROR: reached the limit: " + e.Subtype, false
 	}
@@ -197,8 +197,8 @@ func (e *event) resultSays() (string, bool) {
 	return strings.TrimSpace(text), !failed
 }
 
-// textOf returns the string in raw: itself, or the message of an object.
-func textOf(raw json.RawMessage) string {
+// textOfJSON returns the string in raw: itself, or the message of an object.
+func textOfJSON(raw json.RawMessage) string {
 	if len(raw) == 0 {
 		return ""
 	}

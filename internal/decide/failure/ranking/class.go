@@ -40,8 +40,8 @@ const always = "always"
 // extensions of files, and all that is known of the line that says best what went wrong.
 func classFeatures(texts []string, lines map[string]float64) []string {
 	found := map[string]bool{}
-	if best := bestOf(texts, lines); best >= 0 {
-		addBest(found, readLine(best, texts[best]))
+	if best := bestLineOf(texts, lines); best >= 0 {
+		addBestFeatures(found, readLine(best, texts[best]))
 	}
 	for i, text := range texts {
 		if strings.TrimSpace(text) == "" {
@@ -51,7 +51,7 @@ func classFeatures(texts []string, lines map[string]float64) []string {
 		for _, file := range extension().FindAllStringSubmatch(l.text, -1) {
 			found["ext "+strings.ToLower(file[1])] = true
 		}
-		l.eachOwn(func(name string) {
+		l.eachOwnFeature(func(name string) {
 			word := strings.HasPrefix(name, "word:") || strings.HasPrefix(name, "first:")
 			if word || slices.Contains([]string{"place first", "named", "leveled", "coded", "counts", "exit"}, name) {
 				found[name] = true
@@ -61,11 +61,11 @@ func classFeatures(texts []string, lines map[string]float64) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// addBest adds the features of the line that says best what went wrong.
-func addBest(found map[string]bool, l line) {
-	l.eachOwn(func(name string) { found["best "+name] = true })
+// addBestFeatures adds the features of the line that says best what went wrong.
+func addBestFeatures(found map[string]bool, l line) {
+	l.eachOwnFeature(func(name string) { found["best "+name] = true })
 	last := ""
-	for _, word := range wordsIn(l.text) {
+	for _, word := range wordsOfLine(l.text) {
 		if last != "" {
 			found["pair "+last+" "+word] = true
 		}
@@ -92,10 +92,10 @@ const (
 
 // Class returns the most probable class of a failure that an agent repairs, by the words of its output; "" where
 // they say too little.
-func Class(texts []string) string { return classBy(classWeights(), weights(), texts) }
+func Class(texts []string) string { return classByWeights(classWeights(), weights(), texts) }
 
-// classBy is [Class] by other weights than those that are built in.
-func classBy(table map[string]map[string]float64, lines map[string]float64, texts []string) string {
+// classByWeights is [Class] by other weights than those that are built in.
+func classByWeights(table map[string]map[string]float64, lines map[string]float64, texts []string) string {
 	scores := maps.Clone(table[always])
 	for _, name := range classFeatures(texts, lines) {
 		for class, weight := range table[name] { // order does not show: a sum for each class
@@ -116,10 +116,10 @@ func classBy(table map[string]map[string]float64, lines map[string]float64, text
 	return best
 }
 
-// bestOf returns the line that ranks best, -1 for none.
-func bestOf(texts []string, table map[string]float64) int {
+// bestLineOf returns the line that ranks best, -1 for none.
+func bestLineOf(texts []string, table map[string]float64) int {
 	best, most := -1, float64(None)
-	for i, score := range linesBy(table, texts) {
+	for i, score := range scoreLinesBy(table, texts) {
 		if score > most {
 			best, most = i, score
 		}

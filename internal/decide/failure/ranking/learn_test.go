@@ -267,7 +267,7 @@ func TestUnseen(t *testing.T) {
 		classes := learnClasses(slices.Concat(texts, known), table)
 		for _, s := range unseen {
 			best := s.best(table)
-			class := classBy(classes, table, lastLines(s.lines))
+			class := classByWeights(classes, table, lastLines(s.lines))
 			if !s.right[best] && os.Getenv("FAILURE_MISSES") != "" {
 				t.Logf("%s: %q, not %q, since %s", s.ID, s.lines[best], s.Headline, reasons(s.lines, best, table))
 			}

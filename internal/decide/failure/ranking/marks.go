@@ -73,7 +73,7 @@ var failing = lazy.Regexp(`(?i:\b(?:error|err|fatal|fail(?:ed|s|ure|ures)?|panic
 
 func readLine(at int, text string) line {
 	said := strings.TrimSpace(text)
-	l := line{at: at, text: said, indent: words.Indent(text), shape: shapeOf(said),
+	l := line{at: at, text: said, indent: words.Indent(text), shape: shapeOfLine(said),
 		failing: len(failing().FindAllStringIndex(said, 4))}
 	for bit, f := range forms() {
 		if f.matches.MatchString(said) {
@@ -83,8 +83,8 @@ func readLine(at int, text string) line {
 	return l
 }
 
-// hasAny reports whether the line has one of the forms.
-func (m marks) hasAny(names ...string) bool {
+// hasAnyForm reports whether the line has one of the forms.
+func (m marks) hasAnyForm(names ...string) bool {
 	for bit, f := range forms() {
 		if m&(1<<bit) != 0 && slices.Contains(names, f.name) {
 			return true
@@ -101,8 +101,8 @@ func (m marks) eachName(found func(name string)) {
 	}
 }
 
-// shapeOf is a line with one letter for each word and one digit for each number.
-func shapeOf(said string) string {
+// shapeOfLine is a line with one letter for each word and one digit for each number.
+func shapeOfLine(said string) string {
 	var shape strings.Builder
 	last := rune(0)
 	for _, r := range words.Cut(said, 80) {
@@ -120,9 +120,9 @@ func shapeOf(said string) string {
 	return shape.String()
 }
 
-// wordsIn are the words of a line in small letters. A path or an address is one word, "/", an
+// wordsOfLine are the words of a line in small letters. A path or an address is one word, "/", an
 // exception's name ends in "*error", and what stands before the first word is a word of its own.
-func wordsIn(said string) (found []string) {
+func wordsOfLine(said string) (found []string) {
 	for i, field := range strings.Fields(said) {
 		if strings.ContainsAny(field, `/\`) && len(field) > 2 {
 			found = append(found, "/")

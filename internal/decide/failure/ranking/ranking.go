@@ -34,10 +34,10 @@ const None = -1000
 
 // Lines returns for each line how well it says what went wrong. Only the differences between the
 // numbers mean something. Of a long line only the start is examined.
-func Lines(lines []string) []float64 { return linesBy(weights(), lines) }
+func Lines(lines []string) []float64 { return scoreLinesBy(weights(), lines) }
 
-// linesBy is [Lines] by other weights than those that are built in.
-func linesBy(table map[string]float64, lines []string) []float64 {
+// scoreLinesBy is [Lines] by other weights than those that are built in.
+func scoreLinesBy(table map[string]float64, lines []string) []float64 {
 	scores := make([]float64, len(lines))
 	for i := range scores {
 		scores[i] = None
@@ -75,21 +75,21 @@ func eachFeature(texts []string, found func(i int, name string)) {
 	o := outputOf(lines)
 	for n, l := range lines {
 		add := func(name string) { found(l.at, name) }
-		l.eachOwn(add)
+		l.eachOwnFeature(add)
 		blankAbove := l.at > 0 && strings.TrimSpace(texts[l.at-1]) == ""
 		blankBelow := l.at+1 < len(texts) && strings.TrimSpace(texts[l.at+1]) == ""
 		o.eachAround(n, blankAbove, blankBelow, add)
 	}
 }
 
-// eachOwn calls add for each feature that the line has by itself.
-func (l line) eachOwn(add func(name string)) {
+// eachOwnFeature calls add for each feature that the line has by itself.
+func (l line) eachOwnFeature(add func(name string)) {
 	add("indent " + bucketOf(l.indent))
 	add("words " + bucketOf(len(strings.Fields(l.text))))
 	add("failing " + strconv.Itoa(min(l.failing, 3)))
 	l.marks.eachName(add)
 	seen := map[string]bool{}
-	for i, word := range wordsIn(l.text) {
+	for i, word := range wordsOfLine(l.text) {
 		if i == 0 {
 			add("first:" + word)
 		}
@@ -128,10 +128,10 @@ type group struct {
 
 func outputOf(lines []line) *output {
 	o := &output{lines: lines, shapes: map[string]int{}, opened: map[string]int{}, groups: []group{
-		{name: "strong", member: func(l line) bool { return l.marks.hasAny("strong") }},
-		{name: "begins", member: func(l line) bool { return l.marks.hasAny("begins", "named", "leveled") }},
+		{name: "strong", member: func(l line) bool { return l.marks.hasAnyForm("strong") }},
+		{name: "begins", member: func(l line) bool { return l.marks.hasAnyForm("begins", "named", "leveled") }},
 		{name: "located", member: func(l line) bool {
-			return l.marks.hasAny("place") && !l.marks.hasAny("frame", "place alone")
+			return l.marks.hasAnyForm("place") && !l.marks.hasAnyForm("frame", "place alone")
 		}},
 		{name: "fails", member: func(l line) bool { return l.failing > 0 }},
 	}}
@@ -193,7 +193,7 @@ func (o *output) eachAround(n int, blankAbove, blankBelow bool, add func(name st
 		}
 		other := o.lines[side.n]
 		for _, mark := range []string{"strong", "frame", "place", "ends :"} {
-			pair(other.marks.hasAny(mark), side.name+mark)
+			pair(other.marks.hasAnyForm(mark), side.name+mark)
 		}
 		switch {
 		case other.indent < l.indent:
@@ -204,12 +204,12 @@ func (o *output) eachAround(n int, blankAbove, blankBelow bool, add func(name st
 	}
 	pair(l.failing > 0, "failing "+strconv.Itoa(min(l.failing, 3)))
 	pair(l.failing == 0, "failing 0")
-	pair(l.marks.hasAny("quote"), "quote")
-	pair(l.marks.hasAny("ends :"), "ends :")
+	pair(l.marks.hasAnyForm("quote"), "quote")
+	pair(l.marks.hasAnyForm("ends :"), "ends :")
 	add("alike " + strconv.Itoa(min(o.shapes[l.shape], 4)))
 	pair(o.shapes[l.shape] > 1 && o.opened[l.shape] == n, "alike first")
 	for _, mark := range pairedMarks {
-		if l.marks.hasAny(mark) {
+		if l.marks.hasAnyForm(mark) {
 			for _, name := range paired {
 				add(mark + " & " + name)
 			}

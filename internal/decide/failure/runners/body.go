@@ -29,8 +29,8 @@ const bodyLines = 12
 
 func (b *Body) setAt(p places.Place) { b.Item.File, b.Item.Line, b.Item.Column = p.File, p.Line, p.Col }
 
-// standOwn takes the place that a line names, unless it is a library's.
-func (b *Body) standOwn(l string) {
+// setOwnPlace takes the place that a line names, unless it is a library's.
+func (b *Body) setOwnPlace(l string) {
 	if p, ok := places.In(l); ok && !places.IsForeign(p.File) {
 		b.setAt(p)
 	}

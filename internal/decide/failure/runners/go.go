@@ -7,8 +7,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/failure/printed"
 )
 
-// goTests reads `go test`, plain and with -v.
-func goTests(t printed.Text) (Tests, bool) {
+// readGoTest reads `go test`, plain and with -v.
+func readGoTest(t printed.Text) (Tests, bool) {
 	g := goReader{at: map[string]*Body{}, of: map[*Body]string{}}
 	for i := range t.LineCount() {
 		g.readLine(t.LineAt(i))
@@ -51,7 +51,7 @@ func (g *goReader) readLine(l string) {
 	case strings.HasPrefix(l, "panic: "), strings.HasPrefix(l, "fatal error: "):
 		g.panics = true
 		g.timedOut = strings.HasPrefix(l, "panic: test timed out")
-		g.addLine(l)
+		g.addTestLine(l)
 		if said, ok := strings.CutPrefix(l, "panic: "); ok && !g.timedOut {
 			said, _, _ = strings.Cut(said, " [recovered")
 			g.currentBody().Item.Expected, g.currentBody().Item.Received = "no panic", said
@@ -60,13 +60,13 @@ func (g *goReader) readLine(l string) {
 		name, _, _ := strings.Cut(said, " (")
 		g.current = name
 		g.results = append(g.results, goResult{name, 'F'})
-		g.addLine("test timed out")
+		g.addTestLine("test timed out")
 	case g.panics:
 		if strings.HasPrefix(l, "\t") {
 			g.readFrame(said)
 		}
 	case said != "" && (l != said || strings.HasPrefix(g.current, "Example")):
-		g.addLine(said)
+		g.addTestLine(said)
 	}
 }
 
@@ -114,7 +114,7 @@ func (g *goReader) currentBody() *Body {
 	return b
 }
 
-func (g *goReader) addLine(l string) {
+func (g *goReader) addTestLine(l string) {
 	if file, _, ok := strings.Cut(l, "Error Trace:"); ok && strings.TrimSpace(file) == "" { // testify
 		return
 	}

@@ -44,7 +44,7 @@ type runner struct {
 
 // readers read what no expression can, by the names of runners.
 var readers = map[string]func(t printed.Text) (Tests, bool){
-	"go": goTests, "pytest": readPytest, "junit": readJUnit, "node": nodeTest, "tap": readTAP,
+	"go": readGoTest, "pytest": readPytest, "junit": readJUnit, "node": nodeTest, "tap": readTestAnything,
 }
 
 //go:embed runners.json
@@ -111,7 +111,7 @@ func (r runner) failingItems(t printed.Text) []Item {
 			f.b = nil
 		}
 		if r.Ends.MatchesLine(l) {
-			f.endTest()
+			f.keepTest()
 		}
 		if r.Files.MatchesLine(l) {
 			file = r.Files.Compiled().FindStringSubmatch(l)[1]
@@ -121,7 +121,7 @@ func (r runner) failingItems(t printed.Text) []Item {
 			r.readLine(f, l)
 			return
 		}
-		f.endTest()
+		f.keepTest()
 		if !started[it.Test] || it.Test == "" {
 			it.File = cmp.Or(it.File, file)
 			f.beginTest(it)
@@ -161,18 +161,18 @@ func (r runner) readLine(f *failing, l string) {
 			f.beginTest(Item{})
 		}
 		f.b.Item.Test = r.Names.Compiled().FindStringSubmatch(l)[1]
-		f.endTest()
+		f.keepTest()
 	case f.b == nil || r.Noise.MatchesLine(l):
 	case r.At.MatchesLine(l):
 		if f.b.Item.Line == 0 {
-			f.b.standOwn(l)
+			f.b.setOwnPlace(l)
 		}
 	case r.Calls.MatchesLine(l):
-		f.b.standOwn(l)
+		f.b.setOwnPlace(l)
 	case f.b.Item.File == "" && r.Says.MatchesLine(l):
 		f.b.Item.Message, f.b.n = "", 0
-		f.b.standOwn(l)
+		f.b.setOwnPlace(l)
 	default:
-		f.addLine(l)
+		f.addTestLine(l)
 	}
 }

@@ -66,7 +66,7 @@ func specFailures(t printed.Text) []Item {
 			f.beginTest(Item{Test: name, File: at.File, Line: at.Line, Column: at.Col})
 		case f.b != nil:
 			nodeValues(f.b, said)
-			f.addLine(said)
+			f.addTestLine(said)
 		}
 	})
 }
@@ -77,8 +77,8 @@ func nodeValues(b *Body, said string) {
 	b.readField(&b.Item.Received, said, "actual: ")
 }
 
-// readTAP reads the Test Anything Protocol: a plan, and "ok" and "not ok" lines.
-func readTAP(t printed.Text) (Tests, bool) {
+// readTestAnything reads the Test Anything Protocol: a plan, and "ok" and "not ok" lines.
+func readTestAnything(t printed.Text) (Tests, bool) {
 	out := Tests{Runner: "tap"}
 	plan := false
 	for i := range t.LineCount() {
@@ -117,13 +117,13 @@ func tapItems(t printed.Text) []Item {
 	return failingTests(t, func(f *failing, l string) {
 		said := strings.TrimSpace(l)
 		if strings.HasPrefix(said, "not ok ") && !hasDirective(l, "todo") && !hasDirective(l, "skip") {
-			f.beginTest(Item{Test: tapName(said)})
+			f.beginTest(Item{Test: nameOfTAPLine(said)})
 			stack = false
 			return
 		}
 		if strings.HasPrefix(said, "ok ") || strings.HasPrefix(l, "1..") || strings.HasPrefix(said, "# Subtest") ||
 			strings.HasPrefix(said, "# tests ") {
-			f.endTest()
+			f.keepTest()
 		}
 		if said == "failureType: 'subtestsFailed'" { // only the sum of its subtests
 			f.b = nil
@@ -145,14 +145,14 @@ func tapItems(t printed.Text) []Item {
 			f.b.setAt(p)
 			stack = false
 		}
-		f.addLine(deep + said)
+		f.addTestLine(deep + said)
 	})
 }
 
 // tapField matches the useless fields of a test's YAML block.
 var tapField = lazy.Regexp(`^(?:---$|\.\.\.$|failureType:|duration_ms:|type:|operator:|error: [|>]-?$)`)
 
-func tapName(said string) string {
+func nameOfTAPLine(said string) string {
 	s := strings.TrimPrefix(said, "not ok ")
 	_, i := words.Number(s, 0)
 	return strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(s[i:]), "- "))

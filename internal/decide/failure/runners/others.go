@@ -58,11 +58,11 @@ func pytestItems(t printed.Text) []Item {
 			name := strings.TrimPrefix(strings.Trim(l, "_ "), "ERROR at setup of ")
 			f.beginTest(Item{Test: strings.TrimPrefix(name, "ERROR collecting ")})
 		case strings.HasPrefix(l, "==="):
-			f.endTest()
+			f.keepTest()
 		case strings.HasPrefix(l, "FAILED "), strings.HasPrefix(l, "ERROR "):
 			f.items = addPytestShort(f.items, l)
 		case strings.HasPrefix(l, "E "):
-			f.addLine(l[1:])
+			f.addTestLine(l[1:])
 		case f.b != nil:
 			if p, ok := places.In(l); ok && p.From <= 1 && !places.IsForeign(p.File) {
 				f.b.Item.File, f.b.Item.Line = p.File, p.Line
@@ -138,7 +138,7 @@ func (t *Tests) addSuite(suite junitSuite) {
 		switch {
 		case c.Failed != nil:
 			t.Failed++
-			t.Items = append(t.Items, c.asItem())
+			t.Items = append(t.Items, c.toFailureItem())
 		case c.Skipped != nil:
 			t.Skipped++
 		default:
@@ -150,7 +150,7 @@ func (t *Tests) addSuite(suite junitSuite) {
 	}
 }
 
-func (c junitCase) asItem() Item {
+func (c junitCase) toFailureItem() Item {
 	b := Body{Item: Item{Test: c.Name, File: c.File, Message: c.Failed.Message}}
 	b.Item.Line, _ = words.Number(c.Line, 0)
 	if c.Class != "" && !strings.HasPrefix(c.Name, c.Class) {

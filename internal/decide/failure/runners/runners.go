@@ -91,7 +91,7 @@ func failingTests(t printed.Text, read func(f *failing, l string)) []Item {
 	for i := range t.LineCount() {
 		read(&f, t.LineAt(i))
 	}
-	f.endTest()
+	f.keepTest()
 	return f.items
 }
 
@@ -103,20 +103,20 @@ type failing struct {
 
 // beginTest ends the test before, and starts another.
 func (f *failing) beginTest(i Item) {
-	f.endTest()
+	f.keepTest()
 	f.b = &Body{Item: i}
 }
 
-// endTest keeps the test whose lines were read.
-func (f *failing) endTest() {
+// keepTest keeps the test whose lines were read.
+func (f *failing) keepTest() {
 	if f.b != nil && len(f.items) < MaxItems {
 		f.items = append(f.items, f.b.Item)
 	}
 	f.b = nil
 }
 
-// addLine gives a line to the test that it belongs to.
-func (f *failing) addLine(l string) {
+// addTestLine gives a line to the test that it belongs to.
+func (f *failing) addTestLine(l string) {
 	if f.b != nil {
 		f.b.ReadLine(l)
 	}
@@ -133,13 +133,13 @@ func numberedFailures(t printed.Text, from int, isEnd func(l string) bool) []Ite
 			f.beginTest(Item{Test: name})
 			// hspec says where above it
 			if p, ok := places.In(t.LineAt(max(0, i-1))); ok && strings.Trim(p.Rest, ": ") == "" {
-				f.b.standOwn(t.LineAt(i - 1))
+				f.b.setOwnPlace(t.LineAt(i - 1))
 			}
 			naming = !strings.HasSuffix(name, ":") || name == "Error:" || name == "Failure:"
 			continue
 		}
 		if isEnd(l) {
-			f.endTest()
+			f.keepTest()
 		}
 		if f.b == nil || naming && continueName(f.b, l, &naming) {
 			continue
@@ -147,7 +147,7 @@ func numberedFailures(t printed.Text, from int, isEnd func(l string) bool) []Ite
 		naming = naming && strings.TrimSpace(l) == ""
 		f.b.ReadLine(l)
 	}
-	f.endTest()
+	f.keepTest()
 	return slices.DeleteFunc(f.items, func(i Item) bool { return i.Message == "" && i.File == "" })
 }
 

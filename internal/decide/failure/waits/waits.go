@@ -46,7 +46,7 @@ func Read(msg string, now time.Time, zone func(string) *time.Location) (t time.T
 	if t := dropUnlikely(readDate(msg, now), now); !t.IsZero() {
 		return t, false
 	}
-	in := func(m []string, now time.Time) time.Time { return readClock(m[1], m[2:], inZone(now, m[8], zone)) }
+	in := func(m []string, now time.Time) time.Time { return readClock(m[1], m[2:], timeInZone(now, m[8], zone)) }
 	for i, read := range []func([]string, time.Time) time.Time{readEpoch, readSpan, in, readStamp} {
 		for _, m := range words()[i].FindAllStringSubmatch(msg, 8) {
 			if t := dropUnlikely(read(m, now), now); !t.IsZero() {
@@ -80,9 +80,9 @@ func readDate(msg string, now time.Time) time.Time {
 // abbreviations are zones that are written in short, by their first letter.
 var abbreviations = map[byte]string{'P': "America/Los_Angeles", 'E': "America/New_York", 'C': "Europe/Berlin"}
 
-// inZone returns now in a message's zone. One that is not known is taken for the machine's own,
+// timeInZone returns now in a message's zone. One that is not known is taken for the machine's own,
 // which programs mostly name.
-func inZone(now time.Time, name string, zone func(string) *time.Location) time.Time {
+func timeInZone(now time.Time, name string, zone func(string) *time.Location) time.Time {
 	switch {
 	case name == "":
 		return now
@@ -142,7 +142,7 @@ var spans = lazy.Regexp(`(\d+(?:\.\d+)?)\s*([A-Za-z]*)`)
 func readDuration(s string) (sum time.Duration, found bool) {
 	for _, m := range spans().FindAllStringSubmatch(s, -1) {
 		value, err := strconv.ParseFloat(m[1], 64)
-		unit := unitOf(strings.ToLower(m[2]))
+		unit := unitOfWord(strings.ToLower(m[2]))
 		if err != nil || value > 1e7 || unit == 0 {
 			break
 		}
@@ -152,7 +152,7 @@ func readDuration(s string) (sum time.Duration, found bool) {
 	return sum, found
 }
 
-func unitOf(word string) time.Duration {
+func unitOfWord(word string) time.Duration {
 	switch {
 	case word == "ms":
 		return time.Millisecond

@@ -82,7 +82,7 @@ func TestUsage(t *testing.T) {
 	} {
 		var result promptResult
 		jsonline.Read([]byte(in), &result)
-		got := result.usageOf()
+		got := result.usageOfPrompt()
 		if got != want {
 			t.Errorf("%s: %+v", in, got)
 		}
@@ -139,7 +139,7 @@ func FuzzTake(f *testing.F) {
 	f.Add([]byte(`{"method":"session/update","params":{"update":{"sessionUpdate":"tool_call","toolCallId":"t","rawInput":{"command":["a"]}}}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var out bytes.Buffer
-		c := newConn(newSession(&printer{w: &out}, false, safety.Rules{}))
+		c := newConnection(newSession(&printer{w: &out}, false, safety.Rules{}))
 		_ = c.handleLine(b, len(b)%5 == 0)
 		for l := range bytes.Lines(out.Bytes()) {
 			if !json.Valid(l) {

@@ -154,12 +154,12 @@ func (b *bridge) runAgent(o options, stdin io.Reader, env []string) int {
 	if err := b.startProgram(o, env); err != nil {
 		return b.reportProblem(err)
 	}
-	stop, err := b.doPrompt(o, dir, strings.ToValidUTF8(string(prompt), "\uFFFD"))
+	stop, err := b.runPrompt(o, dir, strings.ToValidUTF8(string(prompt), "\uFFFD"))
 	defer func() { b.endProgram(err == nil || b.obeyed) }()
 	if err != nil {
 		return b.reportProblem(err)
 	}
-	b.out.putEnd(nil, stop)
+	b.out.printStopReason(nil, stop)
 	if stop == stopDone {
 		return exitOK
 	}
@@ -169,21 +169,21 @@ func (b *bridge) runAgent(o options, stdin io.Reader, env []string) int {
 // reportProblem prints a problem and the end.
 func (b *bridge) reportProblem(err error) int {
 	if errors.Is(err, errStopped) {
-		b.out.putEnd(nil, stopCancelled)
+		b.out.printStopReason(nil, stopCancelled)
 		return exitStopped
 	}
 	p := new(problem)
 	if !errors.As(err, &p) {
 		p = newProblem("", "%v", err)
 	}
-	b.out.putEnd(&p.err, stopError)
+	b.out.printStopReason(&p.err, stopError)
 	_, _ = fmt.Fprintf(b.stderr, "pawl: %s\n", p.err.Message)
 	return p.code
 }
 
 // startProgram starts the program, with pipes of its own and pawl's stderr.
 func (b *bridge) startProgram(o options, env []string) error {
-	b.conn = newConn(b.session)
+	b.conn = newConnection(b.session)
 	b.cmd = exec.CommandContext(context.Background(), o.program[0], o.program[1:]...) // it is ended in steps, by finish
 	b.cmd.Dir, b.cmd.Env, b.cmd.Stdout, b.cmd.Stderr = o.dir, env, b.conn, b.stderr
 	b.cmd.WaitDelay = 500 * time.Millisecond // for what its children hold open
@@ -295,14 +295,14 @@ func (b *bridge) lastAnswer(id int64, method string, err error) (answer, error) 
 	return answer{}, newProblem("", "the program %s before it answered %s%s", how, method, b.conn.noiseText())
 }
 
-// doPrompt opens a session and has the prompt done. It returns the program's reason to stop.
-func (b *bridge) doPrompt(o options, dir, prompt string) (stop string, err error) {
+// runPrompt opens a session and has the prompt done. It returns the program's reason to stop.
+func (b *bridge) runPrompt(o options, dir, prompt string) (stop string, err error) {
 	info, err := b.agreeProtocol()
 	if err != nil {
 		return "", err
 	}
 	b.out.putEvent(agent.Event{Kind: agent.Session, Text: strings.TrimSpace(info.Name + " " + info.Version)})
-	b.keys = keysIn(b.cmd.Env)
+	b.keys = providerKeysIn(b.cmd.Env)
 	id, err := b.openSession(o, dir, info.Login)
 	if err != nil {
 		return "", err
@@ -361,7 +361,7 @@ func (b *bridge) sendPrompt(o options, session, text string) (stop string, err e
 		return "", err
 	}
 	a, err := b.waitAnswer(id, "the prompt", nil)
-	if errors.Is(err, errStopped) || isLoop(err) {
+	if errors.Is(err, errStopped) || isQuestionLoop(err) {
 		if a, late := b.cancelPrompt(session, id); late == nil {
 			b.obeyed = true
 			b.printAnswer(a)
@@ -380,7 +380,7 @@ func (b *bridge) sendPrompt(o options, session, text string) (stop string, err e
 	return stop, nil
 }
 
-func isLoop(err error) bool {
+func isQuestionLoop(err error) bool {
 	p := new(problem)
 	return errors.As(err, &p) && p.err.Type == "asked_in_circles"
 }
@@ -403,7 +403,7 @@ func (b *bridge) cancelPrompt(session string, id int64) (answer, error) {
 func (b *bridge) printAnswer(a answer) string {
 	var result promptResult
 	jsonline.Read(a.result, &result)
-	if u := result.usageOf(); u != (agent.Usage{}) {
+	if u := result.usageOfPrompt(); u != (agent.Usage{}) {
 		b.out.putEvent(agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: u})
 	}
 	return cmp.Or(agent.Clip(result.StopReason, maxName), stopError)
@@ -444,7 +444,7 @@ func (b *bridge) exportedUsage(o options, argv []string) (sum agent.Usage) {
 		return sum
 	}
 	read := make(chan agent.Usage, 1)
-	b.conn.works.Go(func() { read <- usageOf(io.LimitReader(out, maxExport)) })
+	b.conn.works.Go(func() { read <- usageOfSession(io.LimitReader(out, maxExport)) })
 	select {
 	case sum = <-read:
 	case <-b.signals:
@@ -455,8 +455,8 @@ func (b *bridge) exportedUsage(o options, argv []string) (sum agent.Usage) {
 	return sum
 }
 
-// usageOf adds up what the messages of a session used.
-func usageOf(session io.Reader) (sum agent.Usage) {
+// usageOfSession adds up what the messages of a session used.
+func usageOfSession(session io.Reader) (sum agent.Usage) {
 	var s struct {
 		Messages []struct {
 			Info struct {

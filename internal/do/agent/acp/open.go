@@ -25,16 +25,16 @@ func (l login) takesKey(variable string) bool {
 	return byKey || strings.Contains(text, variable)
 }
 
-// keysIn are the variables of an environment that have a provider's key.
-func keysIn(env []string) []string {
+// providerKeysIn are the variables of an environment that have a provider's key.
+func providerKeysIn(env []string) []string {
 	return lists.Pick(env, func(kv string) (string, bool) {
 		name, value, _ := strings.Cut(kv, "=")
 		return name, value != "" && strings.HasSuffix(name, "_API_KEY")
 	})
 }
 
-// logIn uses the key that the program is given, where it offers to.
-func (b *bridge) logIn(methods []login) (done bool, err error) {
+// logInWithKey uses the key that the program is given, where it offers to.
+func (b *bridge) logInWithKey(methods []login) (done bool, err error) {
 	for _, method := range methods {
 		if slices.ContainsFunc(b.keys, method.takesKey) {
 			a, err := b.askProgram("authenticate", map[string]string{"methodId": method.ID})
@@ -50,7 +50,7 @@ func (b *bridge) openSession(o options, dir string, methods []login) (id string,
 	a, err := b.askProgram("session/new", create)
 	if err == nil && a.failed != nil && readError(a.failed).err.Type == kindLogin {
 		var done bool
-		if done, err = b.logIn(methods); done {
+		if done, err = b.logInWithKey(methods); done {
 			a, err = b.askProgram("session/new", create)
 		}
 	}

@@ -36,7 +36,7 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 	}
 	switch e.Kind {
 	case agent.Text:
-		p.addText(e)
+		p.addMessageText(e)
 	case agent.Thinking, agent.ToolStart:
 		p.countCall()
 		p.endMessage()
@@ -54,7 +54,7 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 		p.Emit(e)
 	case asked:
 	case agent.End:
-		p.emitEnd(e.Text)
+		p.emitStopReason(e.Text)
 	default:
 		p.Unknown(string(e.Kind))
 	}
@@ -69,8 +69,8 @@ func (p *Parser) countCall() {
 	}
 }
 
-// addText takes a piece of a message. Another id begins another one.
-func (p *Parser) addText(e agent.Event) {
+// addMessageText takes a piece of a message. Another id begins another one.
+func (p *Parser) addMessageText(e agent.Event) {
 	p.countCall()
 	if e.Call != p.id {
 		p.endMessage()
@@ -91,8 +91,8 @@ func (p *Parser) emitProblem(kind, text string, status int) {
 	p.Emit(agent.Event{Kind: agent.Error, Error: &failure.APIError{Status: status, Type: kind, Message: text}})
 }
 
-// emitEnd takes the reason to stop.
-func (p *Parser) emitEnd(stop string) {
+// emitStopReason takes the reason to stop.
+func (p *Parser) emitStopReason(stop string) {
 	p.endMessage()
 	terminal := loop.TerminalFailed
 	switch {
@@ -164,8 +164,8 @@ func (p *printer) putEvent(e agent.Event) {
 	_, _ = p.w.Write(append(b, '\n')) // a reader that is gone is the supervisor's business
 }
 
-// putText prints a text in pieces that fit.
-func (p *printer) putText(kind agent.EventKind, id, text string) {
+// printTextInPieces prints a text in pieces that fit.
+func (p *printer) printTextInPieces(kind agent.EventKind, id, text string) {
 	for text != "" {
 		piece := agent.Clip(text, maxPiece)
 		p.putEvent(agent.Event{Kind: kind, Call: id, Text: piece})
@@ -173,8 +173,8 @@ func (p *printer) putText(kind agent.EventKind, id, text string) {
 	}
 }
 
-// putEnd prints the reason to stop, and a problem before it.
-func (p *printer) putEnd(err *failure.APIError, stop string) {
+// printStopReason prints the reason to stop, and a problem before it.
+func (p *printer) printStopReason(err *failure.APIError, stop string) {
 	if err != nil {
 		p.putEvent(agent.Event{Kind: agent.Error, Error: err})
 	}

@@ -60,7 +60,7 @@ type conn struct {
 	closing sync.Once
 }
 
-func newConn(s *session) *conn {
+func newConnection(s *session) *conn {
 	c := &conn{
 		session: s, answers: make(chan answer, 64), broken: make(chan error, 1),
 		queue: make(chan []byte, maxQueue), over: make(chan struct{}),
@@ -282,11 +282,11 @@ func readError(e *rpcError) *problem {
 	if e.Code >= 400 && e.Code <= 599 {
 		p.err.Status = e.Code // some pass the provider's on
 	}
-	p.err.Type = d.kindOf(e.Code, p.err.Message)
+	p.err.Type = d.kindOfError(e.Code, p.err.Message)
 	return p
 }
 
-func (d *errorData) kindOf(code int, text string) string {
+func (d *errorData) kindOfError(code int, text string) string {
 	for _, word := range []string{d.ErrorKind, d.CodexErrorInfo, d.ErrorName, d.Type} {
 		if known := kinds[word]; known != "" {
 			return known
@@ -318,8 +318,8 @@ type promptResult struct {
 	} `json:"_meta"`
 }
 
-// usageOf returns the tokens of a prompt.
-func (r *promptResult) usageOf() agent.Usage {
+// usageOfPrompt returns the tokens of a prompt.
+func (r *promptResult) usageOfPrompt() agent.Usage {
 	u := r.Usage
 	if u == nil {
 		return agent.Usage{Input: r.Meta.Quota.Count.Input, Output: r.Meta.Quota.Count.Output}

@@ -70,15 +70,15 @@ type sessionUpdate struct {
 	}
 }
 
-// textOf returns the text of a piece of a message.
-func (u *sessionUpdate) textOf() string {
+// textOfUpdate returns the text of a piece of a message.
+func (u *sessionUpdate) textOfUpdate() string {
 	var content struct{ Text string }
 	jsonline.Read(u.Content, &content)
 	return content.Text
 }
 
-// callOf returns the tool call that u is about, which is remembered from now on.
-func (s *session) callOf(u *sessionUpdate) *call {
+// toolCallOf returns the tool call that u is about, which is remembered from now on.
+func (s *session) toolCallOf(u *sessionUpdate) *call {
 	id := strings.Clone(agent.Clip(u.ToolCallID, maxName))
 	c := s.calls[id]
 	if c == nil {
@@ -135,9 +135,9 @@ func (s *session) handleNotification(method string, params json.RawMessage) {
 	u := &p.Update
 	switch u.SessionUpdate {
 	case "agent_message_chunk":
-		s.out.putText(agent.Text, u.MessageID, u.textOf())
+		s.out.printTextInPieces(agent.Text, u.MessageID, u.textOfUpdate())
 	case "agent_thought_chunk":
-		s.out.putText(agent.Thinking, "", u.textOf())
+		s.out.printTextInPieces(agent.Thinking, "", u.textOfUpdate())
 	case "tool_call", "tool_call_update":
 		s.handleTool(u)
 	case "usage_update":
@@ -153,7 +153,7 @@ func (s *session) handleNotification(method string, params json.RawMessage) {
 
 // handleTool takes the start or an update of a tool call. Some programs send updates only.
 func (s *session) handleTool(u *sessionUpdate) {
-	c := s.callOf(u)
+	c := s.toolCallOf(u)
 	over := u.Status == "completed" || u.Status == "failed"
 	command, files := u.readDetails()
 	known := command != "" || len(files) > 0
@@ -249,7 +249,7 @@ func (s *session) decidePermission(params json.RawMessage) outcome {
 	}
 	jsonline.Read(params, &p)
 	u := &p.ToolCall
-	c := s.callOf(u)
+	c := s.toolCallOf(u)
 	c.asked++
 	isDangerous := c.refused.Pattern != ""
 	granted := !isDangerous

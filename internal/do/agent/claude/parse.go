@@ -108,7 +108,7 @@ type limit struct {
 	UnifiedWindows        map[string]struct{ Utilization, ResetsAt float64 }
 }
 
-func (l *line) isSub() bool { return l.Parent != nil }
+func (l *line) isNested() bool { return l.Parent != nil }
 
 // Line takes one line. What is no JSON object, is cut or is of an unknown
 // type is kept as an unknown event.
@@ -211,7 +211,7 @@ func (p *Parser) readResult(l *line) {
 		p.End(agent.Event{Terminal: loop.TerminalOK, Text: text})
 		return
 	}
-	err := p.errorOf(l, text)
+	err := p.combineError(l, text)
 	calls := 0
 	if err.Status != 0 {
 		calls = 1 // the call that was given up
@@ -220,8 +220,8 @@ func (p *Parser) readResult(l *line) {
 	p.End(agent.Event{Terminal: loop.TerminalFailed, Text: text})
 }
 
-// errorOf puts together what the result and the message before it say.
-func (p *Parser) errorOf(l *line, text string) *failure.APIError {
+// combineError puts together what the result and the message before it say.
+func (p *Parser) combineError(l *line, text string) *failure.APIError {
 	err := p.Pending
 	p.Pending = nil
 	err = cmp.Or(err, &failure.APIError{})
@@ -272,7 +272,7 @@ func (p *Parser) readTotals(l *line) {
 		models.CacheRead += m.CacheReadInputTokens
 		models.CacheWrite += m.CacheCreationInputTokens
 	}
-	sum := p.asUsage(l.Usage)
+	sum := p.toUsage(l.Usage)
 	p.Emit(agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: agent.Usage{
 		Input: max(sum.Input, models.Input), Output: max(sum.Output, models.Output),
 		CacheRead: max(sum.CacheRead, models.CacheRead), CacheWrite: max(sum.CacheWrite, models.CacheWrite),
@@ -282,8 +282,8 @@ func (p *Parser) readTotals(l *line) {
 	}
 }
 
-// asUsage returns the API's usage with input tokens that exclude cached ones.
-func (p *Parser) asUsage(u usage) agent.Usage {
+// toUsage returns the API's usage with input tokens that exclude cached ones.
+func (p *Parser) toUsage(u usage) agent.Usage {
 	if p.dialect.CachedInInput {
 		u.Input = max(0, u.Input-u.CacheRead-u.CacheWrite)
 	}
@@ -329,14 +329,14 @@ func (p *Parser) readAssistant(l *line) {
 	}
 	p.Ended = false
 	if m.Model != "<synthetic>" {
-		p.countCall(m, l.isSub())
+		p.countCall(m, l.isNested())
 	}
 	said := 0
 	for _, b := range m.Content {
-		said += p.emitBlock(b, l.isSub())
+		said += p.emitBlock(b, l.isNested())
 	}
 	if guess := int64(said+bytesPerToken-1) / bytesPerToken; guess > 0 && !p.live && !p.dialect.PerCall {
-		p.Emit(agent.Event{Kind: agent.UsageSeen, Estimate: true, Sub: l.isSub(), Usage: agent.Usage{Output: guess}})
+		p.Emit(agent.Event{Kind: agent.UsageSeen, Estimate: true, Sub: l.isNested(), Usage: agent.Usage{Output: guess}})
 	}
 }
 
@@ -355,7 +355,7 @@ func (p *Parser) readApology(l *line, word string) *failure.APIError {
 // countCall counts a model call once per message, with what is known of its usage at its start. The
 // output count there is no count yet.
 func (p *Parser) countCall(m *message, sub bool) {
-	u := p.asUsage(m.Usage)
+	u := p.toUsage(m.Usage)
 	if p.dialect.PerCall && u == (agent.Usage{}) {
 		return
 	}
@@ -396,7 +396,7 @@ func (p *Parser) emitBlock(b block, sub bool) int {
 func (p *Parser) readUser(l *line) {
 	for _, b := range l.Message.Content {
 		if b.Type == "tool_result" {
-			p.Emit(jsonline.ToolEnd(p.tools.Value(b.CallID), b.CallID, l.isSub(), b.IsError, b.Content))
+			p.Emit(jsonline.ToolEnd(p.tools.Value(b.CallID), b.CallID, l.isNested(), b.IsError, b.Content))
 		}
 	}
 }
@@ -407,10 +407,10 @@ func (p *Parser) readStream(l *line) {
 	switch l.Event.Type {
 	case "message_start":
 		p.live, p.Ended = true, false
-		p.countCall(&l.Event.Message, l.isSub())
+		p.countCall(&l.Event.Message, l.isNested())
 	case "message_delta":
 		if n := l.Event.Usage.Output; n > 0 {
-			p.Emit(agent.Event{Kind: agent.UsageSeen, Sub: l.isSub(), Usage: agent.Usage{Output: n}})
+			p.Emit(agent.Event{Kind: agent.UsageSeen, Sub: l.isNested(), Usage: agent.Usage{Output: n}})
 		}
 	}
 }

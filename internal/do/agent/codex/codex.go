@@ -79,7 +79,7 @@ type usage struct {
 	Output     int64 `json:"output_tokens"` // with the tokens of reasoning
 }
 
-func (u usage) asEvent() agent.Event {
+func (u usage) toUsageEvent() agent.Event {
 	return agent.Event{Kind: agent.UsageSeen, Cumulative: true, Usage: agent.Usage{
 		Input: max(u.Input-u.CacheRead-u.CacheWrite, 0), Output: u.Output, CacheRead: u.CacheRead,
 		CacheWrite: u.CacheWrite,
@@ -99,9 +99,9 @@ func (p *Parser) Record(line []byte, emit func(agent.Event)) {
 		}
 	}
 	if json.Unmarshal(line, &l) == nil && l.Type == "event_msg" && l.Payload.Type == "token_count" {
-		emit(l.Payload.Info.Total.asEvent())
+		emit(l.Payload.Info.Total.toUsageEvent())
 		limits := l.Payload.Limits
-		if plan := append(limits.Primary.ofPlan(), limits.Secondary.ofPlan()...); len(plan) > 0 {
+		if plan := append(limits.Primary.toPlanWindows(), limits.Secondary.toPlanWindows()...); len(plan) > 0 {
 			emit(agent.Event{Kind: agent.PlanSeen, Plan: plan})
 		}
 	}
@@ -114,7 +114,7 @@ type window struct {
 	Resets  int64   `json:"resets_at"`
 }
 
-func (w window) ofPlan() []subscription.Window {
+func (w window) toPlanWindows() []subscription.Window {
 	if w.Minutes <= 0 || w.Used < 0 || w.Used > 10_000 {
 		return nil
 	}
@@ -142,7 +142,7 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 	case "item.completed":
 		p.readCompleted(&l.Item)
 	case "turn.completed":
-		p.endTurn(&l)
+		p.emitTurnEnd(&l)
 	case "turn.failed":
 		p.endFailed(l.Error.Message)
 	case "error":
@@ -229,14 +229,14 @@ func (p *Parser) readCompleted(it *item) {
 	}
 }
 
-// endTurn takes the end of a turn that worked. Its usage is the thread's, and a thread is a run.
-func (p *Parser) endTurn(l *line) {
-	p.Emit(l.Usage.asEvent())
+// emitTurnEnd takes the end of a turn that worked. Its usage is the thread's, and a thread is a run.
+func (p *Parser) emitTurnEnd(l *line) {
+	p.Emit(l.Usage.toUsageEvent())
 	p.End(agent.Event{Terminal: loop.TerminalOK})
 }
 
 func (p *Parser) endFailed(message string) {
-	err := asError(message)
+	err := readError(message)
 	if message == "" && p.Pending != nil {
 		err = p.Pending
 	}
@@ -253,7 +253,7 @@ func (p *Parser) endFailed(message string) {
 func (p *Parser) readError(message string) {
 	rest, again := strings.CutPrefix(message, "Reconnecting... ")
 	if !again {
-		p.Pending = asError(message)
+		p.Pending = readError(message)
 		return
 	}
 	head, why, _ := strings.Cut(rest, " (")
@@ -263,7 +263,7 @@ func (p *Parser) readError(message string) {
 		n = 0 // "waiting for network"
 	}
 	p.Ended = false
-	p.Emit(agent.Event{Kind: agent.Retry, Calls: 1, Attempt: max(n, 0), Error: asError(strings.TrimSuffix(why, ")"))})
+	p.Emit(agent.Event{Kind: agent.Retry, Calls: 1, Attempt: max(n, 0), Error: readError(strings.TrimSuffix(why, ")"))})
 }
 
 // maxError is how much of an error is read, in bytes.
@@ -272,8 +272,8 @@ const maxError = 2000
 // missingKey is the type of the one failure that is no model call.
 const missingKey = "authentication_missing"
 
-// asError reads the prose of an error.
-func asError(message string) *failure.APIError {
+// readError reads the prose of an error.
+func readError(message string) *failure.APIError {
 	e := &failure.APIError{
 		Message: agent.Clip(message, maxError), Status: agent.StatusIn(message), Type: agent.TypeIn(message),
 	}

@@ -82,7 +82,7 @@ func (a Adapter) Start(in agent.Invocation) (agent.Start, error) {
 	for _, arg := range argv[1:] {
 		filled := fill.Replace(arg)
 		if len(filled) >= maxArgument {
-			return agent.Start{}, a.tooLong(int64(len(filled)))
+			return agent.Start{}, a.promptTooLong(int64(len(filled)))
 		}
 		args = append(args, filled)
 	}
@@ -96,7 +96,7 @@ func (a Adapter) Start(in agent.Invocation) (agent.Start, error) {
 // readPrompt reads the prompt if it can be an argument.
 func (a Adapter) readPrompt(in agent.Invocation) (string, error) {
 	if in.PromptSize >= maxArgument {
-		return "", a.tooLong(in.PromptSize)
+		return "", a.promptTooLong(in.PromptSize)
 	}
 	b, err := os.ReadFile(in.PromptFile)
 	if err != nil {
@@ -109,7 +109,7 @@ func (a Adapter) readPrompt(in agent.Invocation) (string, error) {
 	return string(b), nil
 }
 
-func (a Adapter) tooLong(size int64) error {
+func (a Adapter) promptTooLong(size int64) error {
 	return fmt.Errorf("cannot start agent %s: the prompt makes an argument of %d bytes, and the system takes less"+
 		" than %d; use {prompt_file} in agents.%s.command instead of {prompt}", a.name, size, maxArgument, a.name)
 }

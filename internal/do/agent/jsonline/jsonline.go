@@ -202,16 +202,16 @@ func (g *gatherer) addValue(wanted bool, depth int) bool {
 	switch token := token.(type) {
 	case string:
 		if wanted && depth <= maxNested {
-			g.addText(token)
+			g.appendText(token)
 		}
 	case json.Delim:
-		return g.addEach(token, wanted, depth)
+		return g.addElements(token, wanted, depth)
 	}
 	return true
 }
 
-// addEach adds the texts of the elements of an array, or of the fields of an object that have them.
-func (g *gatherer) addEach(opening json.Delim, wanted bool, depth int) bool {
+// addElements adds the texts of the elements of an array, or of the fields of an object that have them.
+func (g *gatherer) addElements(opening json.Delim, wanted bool, depth int) bool {
 	for g.decoder.More() {
 		inside := wanted
 		if opening == '{' {
@@ -227,7 +227,7 @@ func (g *gatherer) addEach(opening json.Delim, wanted bool, depth int) bool {
 	return err == nil
 }
 
-func (g *gatherer) addText(text string) {
+func (g *gatherer) appendText(text string) {
 	if g.found = true; text == "" {
 		return
 	}

@@ -59,8 +59,8 @@ type line struct {
 	Status  int     `json:"status_code"`
 }
 
-// textOf joins the texts of a message.
-func (l *line) textOf() string {
+// joinedText joins the texts of a message.
+func (l *line) joinedText() string {
 	var text string
 	var parts []struct{ Type, Text string }
 	jsonline.Read(l.Content, &text)
@@ -95,7 +95,7 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 // readAnswer takes one answer of the model.
 func (p *Parser) readAnswer(l *line) {
 	p.Emit(agent.Event{Kind: agent.UsageSeen, Calls: 1, Turns: 1})
-	if text := l.textOf(); text != "" {
+	if text := l.joinedText(); text != "" {
 		p.Emit(agent.Event{Kind: agent.Text, Text: text})
 	}
 	for _, c := range l.Calls {

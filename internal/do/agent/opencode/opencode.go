@@ -125,7 +125,7 @@ func (p *Parser) Line(b []byte, cut bool, emit func(agent.Event)) {
 	case "step_finish":
 		p.emitStep(&l.Part, sub)
 	case "error":
-		p.emitTrouble(l.Error.asError(), sub)
+		p.emitTrouble(l.Error.toAPIError(), sub)
 	default:
 		p.Unknown(l.Type)
 	}
@@ -196,7 +196,7 @@ func (p *Parser) emitStep(part *part, sub bool) {
 		e.Turns = 1
 	}
 	p.Emit(e)
-	p.addCost(part.Cost)
+	p.addStepCost(part.Cost)
 	p.setState(p.stateAfter(part.Reason, sub), sub)
 }
 
@@ -225,9 +225,9 @@ func (p *Parser) emitError(sub bool, kind, message string) {
 	p.Emit(agent.Event{Kind: agent.Error, Sub: sub, Error: &failure.APIError{Type: kind, Message: message}})
 }
 
-// addCost adds up the cost of steps. A sum of nothing is no report: the program has no price for
+// addStepCost adds up the cost of steps. A sum of nothing is no report: the program has no price for
 // the model, or the user pays for it otherwise.
-func (p *Parser) addCost(usd float64) {
+func (p *Parser) addStepCost(usd float64) {
 	if usd <= 0 || usd > maxUSD || p.cost+usd > maxUSD {
 		return
 	}
@@ -258,7 +258,7 @@ type problem struct {
 	}
 }
 
-func (p *problem) asError() *failure.APIError {
+func (p *problem) toAPIError() *failure.APIError {
 	d := &p.Data
 	e := &failure.APIError{Message: d.Message, Status: d.StatusCode}
 	if e.Type = ownTypes[p.Name]; e.Type == "" {

@@ -47,10 +47,10 @@ func (a Adapter) Routes(isolated bool, see func(string) string) (routes []agent.
 			return nil, can
 		}
 	}
-	return lists.Pick(a.Doors, func(d Door) (agent.Route, bool) { return d.routeOf(see) }), can
+	return lists.Pick(a.Doors, func(d Door) (agent.Route, bool) { return d.routeOfDoor(see) }), can
 }
 
-func (d Door) routeOf(see func(string) string) (agent.Route, bool) {
+func (d Door) routeOfDoor(see func(string) string) (agent.Route, bool) {
 	kept := see(agent.KeySetting + d.Name)
 	i := slices.IndexFunc(d.Keys, func(k Key) bool { return kept != "" || see(k.Variable) != "" })
 	if i < 0 {
@@ -144,7 +144,7 @@ func (s Service) Endpoints(see func(string) string) []string {
 	}
 	for _, name := range s.Base {
 		if v := strings.TrimSpace(see(name)); v != "" {
-			return []string{baseURL(name, v)}
+			return []string{endpointOfVariable(name, v)}
 		}
 	}
 	var hosts []string
@@ -156,9 +156,9 @@ func (s Service) Endpoints(see func(string) string) []string {
 	return hosts
 }
 
-// baseURL is the value of a variable as an endpoint. Where a server of one's
+// endpointOfVariable is the value of a variable as an endpoint. Where a server of one's
 // own is meant, a value without a scheme is plain http.
-func baseURL(name, value string) string {
+func endpointOfVariable(name, value string) string {
 	scheme, rest, ok := strings.Cut(value, "://")
 	if !ok {
 		scheme, rest = "https", value

@@ -78,11 +78,11 @@ func (p *Parser) readEvent(l *outputLine, b []byte) agent.Event {
 	case "cost":
 		return agent.Event{Kind: agent.CostSeen, Cost: agent.Dollars(l.USD)}
 	case "retry":
-		return agent.Event{Kind: agent.Retry, Calls: 1, Attempt: l.Attempt, Error: l.asError()}
+		return agent.Event{Kind: agent.Retry, Calls: 1, Attempt: l.Attempt, Error: l.toAPIError()}
 	case "rate_limit":
-		return agent.Event{Kind: agent.RateLimit, Calls: 1, Error: l.asError()}
+		return agent.Event{Kind: agent.RateLimit, Calls: 1, Error: l.toAPIError()}
 	case "error":
-		return agent.Event{Kind: agent.Error, Error: l.asError()}
+		return agent.Event{Kind: agent.Error, Error: l.toAPIError()}
 	case "end":
 		p.Ended = true
 		end := agent.Event{Kind: agent.End, Terminal: loop.TerminalFailed, Text: l.Message}
@@ -103,7 +103,7 @@ func (l *outputLine) readUsage(b []byte) agent.Event {
 	return e
 }
 
-func (l *outputLine) asError() *failure.APIError {
+func (l *outputLine) toAPIError() *failure.APIError {
 	err := &failure.APIError{Status: l.Status, Type: l.Error, Message: l.Message}
 	if wait, parseErr := time.ParseDuration(l.RetryAfter); parseErr == nil {
 		err.RetryAfter = wait

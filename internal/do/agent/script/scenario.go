@@ -104,24 +104,24 @@ func (t *Turn) readMapping(node ast.Node) error {
 	switch n := node.(type) {
 	case *ast.MappingNode:
 		for _, v := range n.Values {
-			if err := t.addStep(v); err != nil {
+			if err := t.addTurnStep(v); err != nil {
 				return err
 			}
 		}
 		return nil
 	case *ast.MappingValueNode:
-		return t.addStep(n)
+		return t.addTurnStep(n)
 	}
-	return errorAt(node.GetToken(), "a turn is a mapping of steps, or a list of such mappings")
+	return errorAtToken(node.GetToken(), "a turn is a mapping of steps, or a list of such mappings")
 }
 
-func (t *Turn) addStep(v *ast.MappingValueNode) error {
+func (t *Turn) addTurnStep(v *ast.MappingValueNode) error {
 	tok := v.Key.GetToken()
 	verb := tok.Value
 	read, ok := verbs[verb]
 	if !ok {
 		all := strings.Join(slices.Sorted(maps.Keys(verbs)), ", ")
-		return errorAt(tok, "unknown step "+verb+"; the steps are "+all)
+		return errorAtToken(tok, "unknown step "+verb+"; the steps are "+all)
 	}
 	do, err := read(v.Value)
 	if err != nil {
@@ -131,17 +131,17 @@ func (t *Turn) addStep(v *ast.MappingValueNode) error {
 	return nil
 }
 
-// errorAt is an error at a place in the file.
-func errorAt(tok *token.Token, message string) error {
+// errorAtToken is an error at a place in the file.
+func errorAtToken(tok *token.Token, message string) error {
 	return &yaml.SyntaxError{Message: message, Token: tok}
 }
 
 // verb reads a step's value and returns what the step does.
 type verb func(node ast.Node) (func(*player) error, error)
 
-// verbOf is a verb whose value is a T: a mapping, or in short what short points to. preset is what
+// newVerb is a verb whose value is a T: a mapping, or in short what short points to. preset is what
 // a mapping may leave out.
-func verbOf[T any](preset T, short func(*T) any, do func(*T, *player) error) verb {
+func newVerb[T any](preset T, short func(*T) any, do func(*T, *player) error) verb {
 	return func(node ast.Node) (func(*player) error, error) {
 		v := preset
 		if err := readInto(node, &v, short(&v)); err != nil {
@@ -149,7 +149,7 @@ func verbOf[T any](preset T, short func(*T) any, do func(*T, *player) error) ver
 		}
 		if c, ok := any(&v).(interface{ reasonInvalid() string }); ok {
 			if wrong := c.reasonInvalid(); wrong != "" {
-				return nil, errorAt(node.GetToken(), wrong)
+				return nil, errorAtToken(node.GetToken(), wrong)
 			}
 		}
 		return func(p *player) error { return do(&v, p) }, nil
@@ -187,7 +187,7 @@ func readInto(node ast.Node, v, short any) error {
 		return yaml.NodeToValue(node, v, yaml.Strict())
 	}
 	if short == nil {
-		return errorAt(node.GetToken(), "this step takes a mapping")
+		return errorAtToken(node.GetToken(), "this step takes a mapping")
 	}
 	return yaml.NodeToValue(node, short, yaml.Strict())
 }
@@ -215,7 +215,7 @@ type duration time.Duration
 func (d *duration) UnmarshalYAML(node ast.Node) error {
 	v, err := time.ParseDuration(node.GetToken().Value)
 	if err != nil || v < 0 {
-		return errorAt(node.GetToken(), "a duration carries a unit: 90s, 10m")
+		return errorAtToken(node.GetToken(), "a duration carries a unit: 90s, 10m")
 	}
 	*d = duration(v)
 	return nil

@@ -19,29 +19,29 @@ import (
 
 // verbs are the steps.
 var verbs = map[string]verb{
-	"say":    sayVerb("text"),
-	"think":  sayVerb("thinking"),
-	"tool":   verbOf(tool{}, func(t *tool) any { return &t.Name }, (*tool).doStep),
-	"write":  verbOf(write{}, mappingOnly, (*write).doStep),
-	"append": verbOf(write{more: true}, mappingOnly, (*write).doStep),
-	"edit":   verbOf(edit{}, mappingOnly, (*edit).doStep),
+	"say":    newTextVerb("text"),
+	"think":  newTextVerb("thinking"),
+	"tool":   newVerb(tool{}, func(t *tool) any { return &t.Name }, (*tool).performStep),
+	"write":  newVerb(write{}, mappingOnly, (*write).performStep),
+	"append": newVerb(write{more: true}, mappingOnly, (*write).performStep),
+	"edit":   newVerb(edit{}, mappingOnly, (*edit).performStep),
 	"delete": plainVerb(removeFiles),
-	"run":    verbOf(run{}, func(r *run) any { return &r.Command }, (*run).doStep),
-	"usage":  verbOf(usage{}, mappingOnly, (*usage).doStep),
-	"rate_limit": verbOf(apiError{kind: "rate_limit", Status: 429, Type: "rate_limit", Message: "rate limit reached"},
-		mappingOnly, (*apiError).doStep),
-	"api_error":     verbOf(apiError{kind: "error"}, mappingOnly, (*apiError).doStep),
-	"exit":          verbOf(exit{}, func(e *exit) any { return &e.code }, (*exit).doStep),
+	"run":    newVerb(run{}, func(r *run) any { return &r.Command }, (*run).performStep),
+	"usage":  newVerb(usage{}, mappingOnly, (*usage).performStep),
+	"rate_limit": newVerb(apiError{kind: "rate_limit", Status: 429, Type: "rate_limit", Message: "rate limit reached"},
+		mappingOnly, (*apiError).performStep),
+	"api_error":     newVerb(apiError{kind: "error"}, mappingOnly, (*apiError).performStep),
+	"exit":          newVerb(exit{}, func(e *exit) any { return &e.code }, (*exit).performStep),
 	"no_end":        flagVerb(func(p *player) error { p.noEnd = true; return nil }),
-	"sleep":         plainVerb(doSleep),
-	"hang":          flagVerb(doHang),
+	"sleep":         plainVerb(sleepFor),
+	"hang":          flagVerb(hangForADay),
 	"ignore_term":   flagVerb(ignoreTerm),
-	"raw":           plainVerb(runRaw),
+	"raw":           plainVerb(runRawCommand),
 	"expect_prompt": plainVerb(expectPrompt),
 }
 
-// sayVerb prints messages of the agent's own, or its thoughts.
-func sayVerb(kind string) verb {
+// newTextVerb prints messages of the agent's own, or its thoughts.
+func newTextVerb(kind string) verb {
 	return plainVerb(func(all texts, p *player) error {
 		for _, text := range all {
 			if err := p.putEvent(kind, map[string]any{"text": text}); err != nil {
@@ -61,7 +61,7 @@ type tool struct {
 	Output  string   `yaml:"output"`
 }
 
-func (t *tool) doStep(p *player) error {
+func (t *tool) performStep(p *player) error {
 	if err := p.putEvent("tool", map[string]any{"name": t.Name, "command": t.Command, "files": t.Files}); err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (w *write) fileMode() (os.FileMode, error) {
 	return os.FileMode(m), err
 }
 
-func (w *write) doStep(p *player) error {
+func (w *write) performStep(p *player) error {
 	return p.printTool("write", "", []string{w.Path}, func() error {
 		if err := os.MkdirAll(filepath.Dir(w.Path), 0o755); err != nil {
 			return err
@@ -134,7 +134,7 @@ func (e *edit) reasonInvalid() string {
 	return ""
 }
 
-func (e *edit) doStep(p *player) error {
+func (e *edit) performStep(p *player) error {
 	return p.printTool("edit", "", []string{e.Path}, func() error {
 		b, err := os.ReadFile(e.Path)
 		if err != nil {
@@ -164,7 +164,7 @@ type run struct {
 	Must    bool   `yaml:"must"`
 }
 
-func (r *run) doStep(p *player) error {
+func (r *run) performStep(p *player) error {
 	err := p.printTool("run", r.Command, nil, func() error {
 		c := exec.CommandContext(context.Background(), "sh", "-c", r.Command)
 		c.Env = p.env
@@ -189,7 +189,7 @@ type usage struct {
 	Calls      *int    `yaml:"calls"`
 }
 
-func (u *usage) doStep(p *player) error {
+func (u *usage) performStep(p *player) error {
 	calls := 1
 	if u.Calls != nil {
 		calls = *u.Calls
@@ -210,12 +210,12 @@ func (u *usage) doStep(p *player) error {
 // hangs is how long a hanging agent stays, if it is not ended before.
 const hangs = 24 * time.Hour
 
-func doSleep(d duration, _ *player) error {
+func sleepFor(d duration, _ *player) error {
 	<-time.After(time.Duration(d))
 	return nil
 }
 
-func doHang(*player) error {
+func hangForADay(*player) error {
 	<-time.After(hangs)
 	return errors.New("nobody ended it for a day")
 }
@@ -225,9 +225,9 @@ func ignoreTerm(*player) error {
 	return nil
 }
 
-// runRaw runs a shell command whose output is the agent's own, whatever it is: noise, the prompt,
+// runRawCommand runs a shell command whose output is the agent's own, whatever it is: noise, the prompt,
 // which is on its stdin, or what a process prints that it leaves behind.
-func runRaw(command string, p *player) error {
+func runRawCommand(command string, p *player) error {
 	c := exec.CommandContext(context.Background(), "sh", "-c", command)
 	c.Env, c.Stdout, c.Stderr = p.env, p.out, p.err
 	c.Stdin = strings.NewReader(p.prompt)
@@ -244,7 +244,7 @@ type apiError struct {
 	ResetIn    duration `yaml:"reset_in"`
 }
 
-func (e *apiError) doStep(p *player) error {
+func (e *apiError) performStep(p *player) error {
 	fields := map[string]any{"status": e.Status, "error": e.Type, "message": e.Message}
 	if e.RetryAfter > 0 {
 		fields["retry_after"] = time.Duration(e.RetryAfter).String()
@@ -269,7 +269,7 @@ func (e *exit) reasonInvalid() string {
 	return ""
 }
 
-func (e *exit) doStep(p *player) error {
+func (e *exit) performStep(p *player) error {
 	p.code, p.over = e.code, true
 	return nil
 }

@@ -126,11 +126,11 @@ func (i *Idle) LinesOf(task string) []string {
 // Lines say it in words, what several tasks wait for once.
 func (i *Idle) Lines() (lines []string) {
 	if i.Held != "" {
-		lines = append(lines, "nothing starts until "+timeOf(i.Until)+": "+i.Held)
+		lines = append(lines, "nothing starts until "+clockTimeOf(i.Until)+": "+i.Held)
 	}
 	waiting := map[string][]string{}
 	for _, k := range i.KeptOut {
-		until := timeOf(k.Until) + ": " + strings.TrimSuffix(k.Why, " until "+timeOf(k.Until))
+		until := clockTimeOf(k.Until) + ": " + strings.TrimSuffix(k.Why, " until "+clockTimeOf(k.Until))
 		switch {
 		case k.Lacks:
 			lines = append(lines, k.Case+" waits for a machine that has what it needs: "+k.Why)
@@ -153,8 +153,8 @@ func (i *Idle) Lines() (lines []string) {
 	return lines
 }
 
-// timeOf is the time of day of t, with the date on another day than today.
-func timeOf(t time.Time) string {
+// clockTimeOf is the time of day of t, with the date on another day than today.
+func clockTimeOf(t time.Time) string {
 	t = t.Local()
 	if t.Format(time.DateOnly) == time.Now().Format(time.DateOnly) {
 		return t.Format(time.TimeOnly)

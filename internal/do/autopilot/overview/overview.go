@@ -317,15 +317,15 @@ func (v *View) readNeeds(ctx context.Context, db *store.Store, root string) erro
 			n.Parked, n.Conflict = true, e.Problem != nil && e.Problem.Conflict != nil
 		}
 		if r, err := db.Latest(ctx, root, c.ID); err == nil {
-			n.ofRun(r)
+			n.addRunResult(r)
 		}
 		v.NeedsYou = append(v.NeedsYou, n)
 	}
 	return nil
 }
 
-// ofRun adds what the last run of the task came to.
-func (n *Need) ofRun(r store.Run) {
+// addRunResult adds what the last run of the task came to.
+func (n *Need) addRunResult(r store.Run) {
 	n.Run = r.ID
 	s, err := storedrun.StateOf(r)
 	if err != nil {

@@ -62,8 +62,8 @@ func New(runDir, run string, many bool, o supervisor.Options) *Supervisors {
 // TempDir returns the folder in which a run has its own temporary files.
 func TempDir(runDir string) string { return filepath.Join(runDir, "tmp") }
 
-// folder returns the folder and the mark of a supervisor.
-func (l *Supervisors) folder(number int) (dir, mark string) {
+// folderAndMark returns the folder and the mark of a supervisor.
+func (l *Supervisors) folderAndMark(number int) (dir, mark string) {
 	if number == 0 {
 		return l.runDir, supervisor.Mark(l.run)
 	}
@@ -78,18 +78,18 @@ func (l *Supervisors) Do(ctx context.Context, job supervisor.Job, onEvent func(a
 			Exit: loop.Exit{Code: -1, Ended: loop.EndedStop}}
 		return stopped, nil //nolint:nilerr // a stop is how the job ended, and no error
 	}
-	one, err := l.take(ctx)
+	one, err := l.takeIdleSupervisor(ctx)
 	if err != nil {
 		return supervisor.Result{}, err
 	}
 	job.Box = job.Box.TempIn(TempDir(l.runDir))
 	res, err := one.Run(ctx, job, onEvent)
-	l.put(one, err != nil || WasLost(res))
+	l.giveBackSupervisor(one, err != nil || WasLost(res))
 	return res, err
 }
 
-// take is a supervisor that does nothing, a new one if there is none.
-func (l *Supervisors) take(ctx context.Context) (*supervisor.Client, error) {
+// takeIdleSupervisor is a supervisor that does nothing, a new one if there is none.
+func (l *Supervisors) takeIdleSupervisor(ctx context.Context) (*supervisor.Client, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -108,7 +108,7 @@ func (l *Supervisors) take(ctx context.Context) (*supervisor.Client, error) {
 		l.made++
 	}
 	o := l.options
-	o.RunDir, o.Mark = l.folder(l.made)
+	o.RunDir, o.Mark = l.folderAndMark(l.made)
 	client, err := supervisor.Start(context.WithoutCancel(ctx), o)
 	if err != nil {
 		return nil, err
@@ -117,8 +117,8 @@ func (l *Supervisors) take(ctx context.Context) (*supervisor.Client, error) {
 	return client, nil
 }
 
-// put gives a supervisor back; one that has gone is left.
-func (l *Supervisors) put(one *supervisor.Client, broken bool) {
+// giveBackSupervisor gives a supervisor back; one that has gone is left.
+func (l *Supervisors) giveBackSupervisor(one *supervisor.Client, broken bool) {
 	l.mu.Lock()
 	delete(l.busy, one)
 	if !broken {
@@ -130,8 +130,8 @@ func (l *Supervisors) put(one *supervisor.Client, broken bool) {
 	}
 }
 
-// adopt goes on with a job that an earlier pawl began; false when no supervisor runs it.
-func (l *Supervisors) adopt(ctx context.Context, job supervisor.Job, onEvent func(agent.Event),
+// adoptJob goes on with a job that an earlier pawl began; false when no supervisor runs it.
+func (l *Supervisors) adoptJob(ctx context.Context, job supervisor.Job, onEvent func(agent.Event),
 ) (res supervisor.Result, ok bool, err error) {
 	l.mu.Lock()
 	one := l.adopted[job.ID]
@@ -144,7 +144,7 @@ func (l *Supervisors) adopt(ctx context.Context, job supervisor.Job, onEvent fun
 		return res, false, nil
 	}
 	res, err = one.Run(ctx, job, onEvent)
-	l.put(one, true) // an attached client cannot start another supervisor
+	l.giveBackSupervisor(one, true) // an attached client cannot start another supervisor
 	return res, true, err
 }
 
@@ -152,7 +152,7 @@ func (l *Supervisors) adopt(ctx context.Context, job supervisor.Job, onEvent fun
 func (l *Supervisors) Abandon(ctx context.Context, job supervisor.Job) {
 	ctx, cancel := context.WithCancel(ctx)
 	cancel() // a job that is asked for with a done context is ended
-	_, _, _ = l.adopt(ctx, job, nil)
+	_, _, _ = l.adoptJob(ctx, job, nil)
 }
 
 // Find attaches to what an earlier pawl left running. A job that is not wanted
@@ -173,15 +173,15 @@ func (l *Supervisors) Find(ctx context.Context, wanted func(job string) bool, wa
 		}
 	}
 	for _, n := range numbers {
-		if err := l.findOne(ctx, n, wanted, warn); err != nil {
+		if err := l.findLane(ctx, n, wanted, warn); err != nil {
 			return 0, err
 		}
 	}
 	return len(l.adopted), nil
 }
 
-func (l *Supervisors) findOne(ctx context.Context, number int, wanted func(job string) bool, warn func(string)) error {
-	dir, mark := l.folder(number)
+func (l *Supervisors) findLane(ctx context.Context, number int, wanted func(job string) bool, warn func(string)) error {
+	dir, mark := l.folderAndMark(number)
 	client, status, err := supervisor.Attach(ctx, dir)
 	switch {
 	case err == nil && status.Job != nil && wanted(status.Job.ID):
@@ -252,7 +252,7 @@ const (
 	Lost                 // it started, and nobody knows how it ended
 )
 
-func fateOf(res supervisor.Result) Fate {
+func fateOfResult(res supervisor.Result) Fate {
 	if WasLost(res) {
 		return Lost
 	}
@@ -267,15 +267,15 @@ func (l *Supervisors) Resume(ctx context.Context, job supervisor.Job, onEvent fu
 	if job.ID == "" { // what it was is settled; a power loss has taken its record
 		return supervisor.Result{Exit: loop.Exit{Code: -1, Ended: loop.EndedLost}}, Lost, nil
 	}
-	res, ok, err := l.adopt(ctx, job, onEvent) // it gives the stored result of a job that has just ended
+	res, ok, err := l.adoptJob(ctx, job, onEvent) // it gives the stored result of a job that has just ended
 	switch {
 	case errors.Is(err, supervisor.ErrTaken):
 		return res, Lost, err
 	case ok && err == nil:
-		return res, fateOf(res), nil
+		return res, fateOfResult(res), nil
 	}
 	if stored, found, lerr := supervisor.LoadResult(job.Files); lerr == nil && found && stored.ID == job.ID {
-		return stored, fateOf(stored), nil
+		return stored, fateOfResult(stored), nil
 	}
 	switch {
 	case ok:
@@ -287,7 +287,7 @@ func (l *Supervisors) Resume(ctx context.Context, job supervisor.Job, onEvent fu
 	if err != nil {
 		warn(err.Error())
 	}
-	return res, fateOf(res), nil
+	return res, fateOfResult(res), nil
 }
 
 // WasLost is true when the supervisor of a job has gone before pawl.

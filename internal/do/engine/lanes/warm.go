@@ -33,7 +33,7 @@ func (l *Supervisors) WarmUp(ctx context.Context, stateDir, name string, job *su
 	if job.Limits.Wall > 0 {
 		defer func() { job.Limits.Wall = max(job.Limits.Wall-time.Since(from), time.Second) }()
 	}
-	ctx, cancel := context.WithTimeout(ctx, warmTime(*job))
+	ctx, cancel := context.WithTimeout(ctx, warmUpLimit(*job))
 	defer cancel()
 	lock, err := files.Lock(ctx, filepath.Join(filepath.Dir(stateDir), "warm-"+name+".lock"))
 	if err == nil {
@@ -47,8 +47,8 @@ func (l *Supervisors) WarmUp(ctx context.Context, stateDir, name string, job *su
 	}
 }
 
-// warmTime is how long a warm-up of the job may take.
-func warmTime(job supervisor.Job) time.Duration {
+// warmUpLimit is how long a warm-up of the job may take.
+func warmUpLimit(job supervisor.Job) time.Duration {
 	if wall := job.Limits.Wall; wall > 0 {
 		return min(wall, warmWithin)
 	}
@@ -58,7 +58,7 @@ func warmTime(job supervisor.Job) time.Duration {
 func (l *Supervisors) warmAlone(ctx context.Context, job supervisor.Job, args []string) error {
 	job.ID, job.Files, job.Args = job.ID+"/warm", job.Files+"-warm", args
 	job.Stdin, job.Parser, job.Merge = "", "", true
-	job.Limits = supervisor.Limits{Wall: warmTime(job), Grace: job.Limits.Grace}
+	job.Limits = supervisor.Limits{Wall: warmUpLimit(job), Grace: job.Limits.Grace}
 	res, err := l.Do(ctx, job, nil)
 	switch {
 	case err != nil:

@@ -56,19 +56,19 @@ func (w *Limits) Known(now time.Time) []loop.Limited {
 			})
 			continue
 		}
-		l, ok := w.Accounts.Look(w.account(name), now)
+		l, ok := w.Accounts.Look(w.accountOfAgent(name), now)
 		if !ok {
 			continue
 		}
 		w.known[name] = l
-		list = append(list, w.limitOf(name, l, now))
+		list = append(list, w.limitForKernel(name, l, now))
 	}
 	slices.SortFunc(list, func(a, b loop.Limited) int { return strings.Compare(a.Agent, b.Agent) })
 	return list
 }
 
-// limitOf is a limit of an agent as the kernel sees it.
-func (w *Limits) limitOf(name string, l ratelimit.Limit, now time.Time) loop.Limited {
+// limitForKernel is a limit of an agent as the kernel sees it.
+func (w *Limits) limitForKernel(name string, l ratelimit.Limit, now time.Time) loop.Limited {
 	one := loop.Limited{Agent: name, Class: l.Class, Until: l.Until, Named: l.Named, Times: l.Times, Day: l.Why}
 	if l.Run != w.Run {
 		one.Run = l.Run
@@ -82,7 +82,7 @@ func (w *Limits) limitOf(name string, l ratelimit.Limit, now time.Time) loop.Lim
 // Acquire asks whether the agent of c may be called now. After a limit it may
 // be this run's call that shows whether that is over.
 func (w *Limits) Acquire(ctx context.Context, c loop.Command) bool {
-	key := w.account(c.Agent)
+	key := w.accountOfAgent(c.Agent)
 	began := time.Now()
 	if _, day := w.UseToday(began); day != "" {
 		return false
@@ -136,7 +136,7 @@ func (w *Limits) RecordEnd(ctx context.Context, e loop.Event, c loop.Command) {
 	w.Record(ctx, name, m, ended, f)
 	w.probe = probe{}
 	delete(w.known, name)
-	if l, ok := w.Accounts.Look(w.account(name), time.Now()); ok {
+	if l, ok := w.Accounts.Look(w.accountOfAgent(name), time.Now()); ok {
 		w.known[name] = l
 	}
 }
@@ -148,7 +148,7 @@ const knownLimit = "known-limit-"
 // long one is waited for of which the provider did not say when it is over.
 func (w *Limits) Record(ctx context.Context, name string, m ratelimit.Meeting, ended loop.Ended,
 	f *failure.Analysis) {
-	key := w.account(name)
+	key := w.accountOfAgent(name)
 	cut := ended == loop.EndedStop || ended == loop.EndedLost || ended == loop.EndedLease
 	notBegun := f != nil && f.Fingerprint == ending.CannotStart
 	ownLimit := f != nil && f.Fingerprint == ending.DayFingerprint
@@ -211,18 +211,18 @@ func (w *Limits) LowerToDay(a runplan.Agent, l *supervisor.Limits) {
 	}
 	used, _ := w.UseToday(time.Now())
 	if day.Cost != nil {
-		l.Cost = lower(l.Cost, *day.Cost-used.Cost)
+		l.Cost = lowerLimit(l.Cost, *day.Cost-used.Cost)
 	}
 	if day.Tokens != nil {
-		l.Tokens = lower(l.Tokens, *day.Tokens-used.Tokens)
+		l.Tokens = lowerLimit(l.Tokens, *day.Tokens-used.Tokens)
 	}
 	if day.Calls != nil {
-		l.Calls = lower(l.Calls, int(*day.Calls-used.Calls))
+		l.Calls = lowerLimit(l.Calls, int(*day.Calls-used.Calls))
 	}
 }
 
-// lower is a limit, of which 0 is none, or what is left of another one where that is less.
-func lower[N int | int64 | loop.MicroUSD](limit, left N) N {
+// lowerLimit is a limit, of which 0 is none, or what is left of another one where that is less.
+func lowerLimit[N int | int64 | loop.MicroUSD](limit, left N) N {
 	left = max(1, left)
 	if limit == 0 {
 		return left
@@ -252,7 +252,7 @@ func (w *Limits) Spend(job supervisor.Job, res *supervisor.Result) {
 	}
 }
 
-func (w *Limits) account(name string) string { return w.Plan.Agents[name].Account }
+func (w *Limits) accountOfAgent(name string) string { return w.Plan.Agents[name].Account }
 
 // Answered lets the other runs go on as soon as a model answered: the rest of the iteration
 // may take an hour.
@@ -270,7 +270,7 @@ func (w *Limits) WaitAtMost(longest time.Duration) { w.longest = longest }
 
 // SavePlan keeps what an agent said of its subscription.
 func (w *Limits) SavePlan(name string, res supervisor.Result) {
-	w.logLimit(w.Accounts.SavePlan(w.account(name), name, res.Agent.Plan, ending.EndOf(res)))
+	w.logLimit(w.Accounts.SavePlan(w.accountOfAgent(name), name, res.Agent.Plan, ending.EndOf(res)))
 }
 
 // Await carries out a wait. It ends early when what is known of the limit
@@ -282,7 +282,7 @@ func (w *Limits) Await(ctx context.Context, c loop.Command) {
 	}
 	timer := time.NewTimer(left)
 	defer timer.Stop()
-	key := w.account(c.Agent)
+	key := w.accountOfAgent(c.Agent)
 	// A change is told from what the kernel saw, not from what is there by now.
 	began, shared := w.known[c.Agent]
 	waits := true
@@ -313,7 +313,7 @@ func (w *Limits) Await(ctx context.Context, c loop.Command) {
 // Refusal is why an agent is not to be called now: a limit of its provider that is
 // known, whoever met it; nil for none.
 func (w *Limits) Refusal(ctx context.Context, name string, insist bool) *failure.Analysis {
-	key := w.account(name)
+	key := w.accountOfAgent(name)
 	if _, day := w.UseToday(time.Now()); day != "" {
 		a := ending.FailureOfDay(day, time.Now())
 		a.Fingerprint = knownLimit + "day"
@@ -328,7 +328,7 @@ func (w *Limits) Refusal(ctx context.Context, name string, insist bool) *failure
 	if until.IsZero() {
 		return nil // it is over by now
 	}
-	l := w.limitOf(name, known, now)
+	l := w.limitForKernel(name, known, now)
 	return &failure.Analysis{
 		Class: known.Class, Kind: failure.Transient, Transient: true,
 		Provider: true, Severity: failure.Medium, WaitUntil: until,

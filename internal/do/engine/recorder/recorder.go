@@ -40,7 +40,7 @@ func (r *Recorder) Unsaved() int { return len(r.unsaved) }
 // Create stores a new run. If it cannot be, and may says true of the error, it waits in memory.
 func (r *Recorder) Create(ctx context.Context, run store.Run, e journal.Event, may func(error) bool) error {
 	created := write{create: &run, step: store.Step{Event: e}}
-	err := r.perform(ctx, created)
+	err := r.performWrite(ctx, created)
 	if err == nil || !may(err) {
 		return err
 	}
@@ -65,7 +65,7 @@ const mostUnsaved = 1000
 // Flush writes what waits, in order. The error is as that of Commit.
 func (r *Recorder) Flush(ctx context.Context) (lost error) {
 	for len(r.unsaved) > 0 {
-		err := r.perform(ctx, r.unsaved[0])
+		err := r.performWrite(ctx, r.unsaved[0])
 		if err == nil {
 			r.unsaved = r.unsaved[1:]
 		} else if !r.writesAgain(err) {
@@ -87,7 +87,7 @@ func (r *Recorder) Flush(ctx context.Context) (lost error) {
 // lossTime is how much a database may lose that crashed, or was restored while no one looked.
 const lossTime = time.Minute
 
-func (r *Recorder) perform(ctx context.Context, w write) (err error) {
+func (r *Recorder) performWrite(ctx context.Context, w write) (err error) {
 	if w.create != nil {
 		err = r.Store.Create(ctx, *w.create, w.step.Event, r.MayDrive)
 	} else {

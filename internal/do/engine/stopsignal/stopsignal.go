@@ -32,18 +32,18 @@ func Catch() *Signals {
 			signal.Notify(s.raw, sig)
 		}
 	}
-	go s.forward()
+	go s.forwardSignals()
 	return s
 }
 
-func (s *Signals) forward() {
+func (s *Signals) forwardSignals() {
 	defer close(s.ended)
 	n := 0
 	for sig := range s.raw {
 		n++
 		switch n {
 		case 1:
-			c := causeOf(sig)
+			c := causeOfSignal(sig)
 			s.first.Store(c)
 			s.Stops <- c
 		case 2:
@@ -52,7 +52,7 @@ func (s *Signals) forward() {
 	}
 }
 
-func causeOf(sig os.Signal) loop.Cause {
+func causeOfSignal(sig os.Signal) loop.Cause {
 	switch sig {
 	case syscall.SIGTERM:
 		return loop.CauseTerminate

@@ -85,7 +85,7 @@ func editSetup(ctx context.Context, db *store.Store, id, kind string, data any, 
 	}
 	edit(&s)
 	run.Setup = Encode(s)
-	if isCutOff(run) {
+	if endedWithoutPawl(run) {
 		run.EndedAt = run.UpdatedAt
 	}
 	e, err := journal.New(id, run.N+1, time.Now(), kind, data)

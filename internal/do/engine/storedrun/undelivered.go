@@ -47,9 +47,9 @@ func ReasonUndelivered(run store.Run) string {
 	return s.Undelivered
 }
 
-// isCutOff is true for a run that is over and whose pawl did not come to say so: what its
+// endedWithoutPawl is true for a run that is over and whose pawl did not come to say so: what its
 // last iteration came to may not be delivered.
-func isCutOff(run store.Run) bool {
+func endedWithoutPawl(run store.Run) bool {
 	status := loop.Status(run.Status)
 	_, over := RestOf(status)
 	return over && !status.Active() && run.EndedAt.IsZero()
@@ -57,7 +57,7 @@ func isCutOff(run store.Run) bool {
 
 // DiedUndelivered is true for a run in a private workspace whose pawl died between its
 // last iteration and the delivery of that.
-func DiedUndelivered(run store.Run) bool { return isCutOff(run) && !Alive(run.Owner) }
+func DiedUndelivered(run store.Run) bool { return endedWithoutPawl(run) && !Alive(run.Owner) }
 
 // FinishEarlier delivers what the last run of the workspace ended with, where its pawl
 // died before that. It comes before another run begins there, and before that one is
@@ -74,7 +74,7 @@ func FinishEarlier(ctx context.Context, db *store.Store, w *delivery.Workspace) 
 			err = RecordDelivery(ctx, db, id, *d)
 		}
 	}
-	if err != nil || !isCutOff(run) {
+	if err != nil || !endedWithoutPawl(run) {
 		return "", err
 	}
 	var d delivery.Delivered

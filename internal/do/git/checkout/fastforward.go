@@ -143,7 +143,7 @@ func copyIndex(from, to string, synced bool) error {
 	return files.SetTime(to, info.ModTime())
 }
 
-func (a *FastForward) newCall(args ...string) command.Call {
+func (a *FastForward) newIndexCall(args ...string) command.Call {
 	c := a.repo.NewCall(args...)
 	c.Env = append(c.Env, "GIT_INDEX_FILE="+a.private, "GIT_OPTIONAL_LOCKS=1")
 	c.Lock, c.Settings = a.hold, a.unfilter
@@ -154,7 +154,7 @@ func (a *FastForward) newCall(args ...string) command.Call {
 // program of a filter is not there, none is run: files that one filters, and whose times have
 // changed, then count as changed.
 func (a *FastForward) refreshIndex(ctx context.Context) error {
-	_, err := command.Run(ctx, a.newCall("update-index", "-q", "--refresh"))
+	_, err := command.Run(ctx, a.newIndexCall("update-index", "-q", "--refresh"))
 	code := command.ExitCode(err)
 	if code == 128 && a.unfilter == nil {
 		settings, cerr := a.repo.Config(ctx)
@@ -205,15 +205,15 @@ func (a *FastForward) Overlap(ctx context.Context) ([]string, error) {
 	if len(found) > 0 {
 		return found, nil
 	}
-	_, err = command.Run(ctx, a.newCall("read-tree", "-n", "-m", "-u", a.from, a.to))
+	_, err = command.Run(ctx, a.newIndexCall("read-tree", "-n", "-m", "-u", a.from, a.to))
 	if e, ok := errors.AsType[*command.Error](err); ok && e.Code > 0 {
-		return []string{inWay(e.Stderr)}, nil
+		return []string{pathInWay(e.Stderr)}, nil
 	}
 	return nil, err
 }
 
-// inWay is the path that a refusal of git's names, or the refusal itself.
-func inWay(said string) string {
+// pathInWay is the path that a refusal of git's names, or the refusal itself.
+func pathInWay(said string) string {
 	if _, rest, ok := strings.Cut(said, "'"); ok {
 		if path, _, ok := strings.Cut(rest, "'"); ok {
 			return path
@@ -229,7 +229,7 @@ var onlyNames = []string{"--name-only", "-z", "--no-ext-diff", "--no-renames", "
 func (a *FastForward) changedPaths(ctx context.Context, commit string) (map[string]bool, error) {
 	set := map[string]bool{}
 	for _, args := range [][]string{{"diff-files"}, {"diff-index", "--cached", commit}} {
-		c := a.newCall(slices.Concat(args[:1], onlyNames, args[1:])...)
+		c := a.newIndexCall(slices.Concat(args[:1], onlyNames, args[1:])...)
 		out, err := command.Run(ctx, c)
 		if err != nil {
 			return nil, fmt.Errorf("cannot look for changes in %s: %w", a.repo.Top, err)
@@ -242,7 +242,7 @@ func (a *FastForward) changedPaths(ctx context.Context, commit string) (map[stri
 }
 
 func (a *FastForward) knownPaths(ctx context.Context) (map[string]bool, error) {
-	names, err := command.Records(ctx, a.newCall("ls-files", "-z"), "list the index of "+a.repo.Top)
+	names, err := command.Records(ctx, a.newIndexCall("ls-files", "-z"), "list the index of "+a.repo.Top)
 	return lists.Set(names), err
 }
 
@@ -269,7 +269,7 @@ func (a *FastForward) isOccupied(path string, known map[string]bool) bool {
 // user's; those are returned.
 func (a *FastForward) Move(ctx context.Context) (left []string, err error) {
 	a.cut = true
-	_, err = command.Run(ctx, a.newCall("read-tree", "-m", "-u", a.from, a.to))
+	_, err = command.Run(ctx, a.newIndexCall("read-tree", "-m", "-u", a.from, a.to))
 	if _, refused := errors.AsType[*command.Error](err); refused && ctx.Err() == nil {
 		left, err = a.moveFiles(ctx)
 	}
@@ -335,7 +335,7 @@ func (a *FastForward) moveFiles(ctx context.Context) (left []string, err error) 
 		}
 	}
 	if len(write) > 0 {
-		c := a.newCall("checkout-index", "-f", "-u", "-q", "-z", "--stdin")
+		c := a.newIndexCall("checkout-index", "-f", "-u", "-q", "-z", "--stdin")
 		c.Stdin = command.JoinPaths(write)
 		if _, err := command.Run(ctx, c); err != nil {
 			return left, err
@@ -403,7 +403,7 @@ func (a *FastForward) resetIndex(ctx context.Context, commit string, staged map[
 	if err := a.refreshIndex(ctx); err != nil {
 		return nil, err
 	}
-	out, err := command.Run(ctx, a.newCall(append([]string{"diff-files"}, onlyNames...)...))
+	out, err := command.Run(ctx, a.newIndexCall(append([]string{"diff-files"}, onlyNames...)...))
 	if err != nil {
 		return nil, err
 	}

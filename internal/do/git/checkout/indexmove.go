@@ -69,7 +69,7 @@ func (a *FastForward) findChanges(ctx context.Context) error {
 
 // Entries lists the index as it was locked.
 func (a *FastForward) Entries(ctx context.Context) ([]git.Entry, error) {
-	return git.ListEntries(ctx, a.newCall())
+	return git.ListEntries(ctx, a.newIndexCall())
 }
 
 // StagedOver is [StagedOver] for the move, in the index as it was locked.
@@ -102,7 +102,7 @@ func (a *FastForward) Changes() []git.Change { return a.changes }
 
 // StoreFile stores a file in the repository, which outlives a power loss before an index names it.
 func (a *FastForward) StoreFile(ctx context.Context, data []byte) error {
-	c := a.newCall("hash-object", "-w", "--no-filters", "--stdin")
+	c := a.newIndexCall("hash-object", "-w", "--no-filters", "--stdin")
 	c.Settings = append(c.Settings, "-c", "core.fsync=loose-object")
 	c.Stdin = bytes.NewReader(data)
 	_, err := command.Text(ctx, c, "store a blob")
@@ -143,7 +143,7 @@ func (a *FastForward) setEntries(ctx context.Context, all []git.Entry) error {
 		}
 		in.WriteString(e.Mode + " " + e.Object + "\t" + e.Path + "\x00")
 	}
-	put := a.newCall("update-index", "-z", "--add", "--replace", "--index-info")
+	put := a.newIndexCall("update-index", "-z", "--add", "--replace", "--index-info")
 	put.Stdin = &in
 	_, err := command.Run(ctx, put)
 	return err

@@ -143,10 +143,10 @@ const noProgram = "git-outside-of-the-work-tree"
 // What lies in a work tree, as in node_modules/.bin, may be an agent's.
 func (c Call) ProgramPath() (path, git string) {
 	trees := slices.Clone(c.Trees)
-	if tree := treeOf(c.Dir); tree != "" {
+	if tree := workTreeOf(c.Dir); tree != "" {
 		trees = append(trees, tree)
 	}
-	path = keptPath(os.Getenv("PATH"), trees)
+	path = safeSearchPath(os.Getenv("PATH"), trees)
 	for _, folder := range filepath.SplitList(path) {
 		if git, err := exec.LookPath(filepath.Join(folder, "git")); err == nil {
 			return path, git
@@ -155,8 +155,8 @@ func (c Call) ProgramPath() (path, git string) {
 	return path, noProgram
 }
 
-// treeOf is the work tree that a folder is in; "" for none.
-func treeOf(dir string) string {
+// workTreeOf is the work tree that a folder is in; "" for none.
+func workTreeOf(dir string) string {
 	for at, err := filepath.Abs(dir); err == nil && at != filepath.Dir(at); at = filepath.Dir(at) {
 		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
 			return at
@@ -169,7 +169,7 @@ func treeOf(dir string) string {
 // folders that it keeps, or the links to them.
 var keptPaths sync.Map
 
-func keptPath(path string, trees []string) string {
+func safeSearchPath(path string, trees []string) string {
 	key := strings.Join(append(trees, path), "\x00")
 	known, _ := keptPaths.Load(key)
 	if safe, ok := known.(string); ok {
@@ -199,7 +199,7 @@ func prepareCommand(ctx context.Context, c Call) *running {
 	p.out.full = cancel
 	p.errs.max = stderrLimit
 	p.cmd.Stderr = &p.errs
-	if tree := treeOf(c.Dir); tree != "" {
+	if tree := workTreeOf(c.Dir); tree != "" {
 		stop := files.MendAfter(slowCall, tree)
 		p.cancel = func() { cancel(); stop() }
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
 
-// agentOf is the agent that does a work of a step.
-func (p *pass) agentOf(n *node, w workflow.Work) string {
+// agentOfStep is the agent that does a work of a step.
+func (p *pass) agentOfStep(n *node, w workflow.Work) string {
 	return agentFor(w.Agent, p.h.Plan().Policy.Agent, p.c.Agent, p.latestOf(n.id))
 }
 
@@ -42,8 +42,8 @@ func agentFor(named, own, current string, last *execution) string {
 // runAgentStep gives the step's prompt to an agent.
 func (d *activeAttempt) runAgentStep(ctx context.Context) error {
 	p, name := d.s.p, d.e.record.Agent
-	wall, iteration := d.s.wallOf(p.timeoutOf(d.n.in.Step))
-	limits, ended := p.limits.leftNow()
+	wall, iteration := d.s.timeLimitOf(p.timeoutOf(d.n.in.Step))
+	limits, ended := p.limits.limitsLeft()
 	if ended != loop.NotEnded {
 		return d.nothingLeft(ended)
 	}
@@ -60,21 +60,21 @@ func (d *activeAttempt) runAgentStep(ctx context.Context) error {
 	if err != nil {
 		return d.cannotStart(uncallableFailure(err))
 	}
-	res, err := d.runJob(ctx, job)
+	res, err := d.runOwnJob(ctx, job)
 	if err != nil {
 		return err
 	}
 	end := p.h.AgentEnded(ctx, name, job, res)
-	d.e.record.Usage = usageOf(end.Record)
-	p.stopFor(p.limits.endAgent(d.n.id, d.e.record.Usage))
+	d.e.record.Usage = usageOfRecord(end.Record)
+	p.noteLimitReached(p.limits.endAgent(d.n.id, d.e.record.Usage))
 	p.setStatus(d.e, end.Record.Exit, end.Record.Failure, iteration)
 	if x := end.Record.Exit.Ended; x == loop.EndedCost || x == loop.EndedCalls || x == loop.EndedTokens {
-		p.stopFor(x)
+		p.noteLimitReached(x)
 	}
 	if d.e.Status != store.StepSuccess {
 		return nil
 	}
-	d.e.Output, d.e.record.Cut = cutText(end.Message)
+	d.e.Output, d.e.record.Cut = boundOutput(end.Message)
 	if q := end.Record.Signal; q.Kind == signal.Pending || q.Kind == signal.Blocked {
 		return d.leaveToPerson(q)
 	}
@@ -91,16 +91,16 @@ func (d *activeAttempt) promptText() string {
 	if last := d.s.p.latestOf(d.n.id); last != nil {
 		red := last.Status == store.StepFailure || last.Status == store.StepRefused
 		if why := last.record.Failure; red && why != nil {
-			notes = append(notes, outcomeBefore(last)+oneLine(why.Summary))
+			notes = append(notes, outcomeBefore(last)+joinLines(why.Summary))
 			for i, it := range why.Items {
 				if i == maxItems {
 					break
 				}
-				notes = append(notes, "- "+oneLine(report.ItemLine(it)))
+				notes = append(notes, "- "+joinLines(report.ItemLine(it)))
 			}
 		}
 		if a, ok := f.AnswerTo(d.n.id); ok {
-			notes = append(notes, "You asked: "+oneLine(last.record.Question), "The answer: "+a.Text)
+			notes = append(notes, "You asked: "+joinLines(last.record.Question), "The answer: "+a.Text)
 		}
 	}
 	if f != nil && f.Instruction != "" && len(notes) > 0 {
@@ -120,7 +120,7 @@ func outcomeBefore(e *execution) string {
 	case f.Step == "review":
 		return "This was done before, and was refused: "
 	case f.Step != "":
-		return "This was done before, and then gate " + oneLine(f.Step) + " was red: "
+		return "This was done before, and then gate " + joinLines(f.Step) + " was red: "
 	}
 	return "This was done before, and was refused: "
 }
@@ -128,10 +128,10 @@ func outcomeBefore(e *execution) string {
 // maxItems bounds what a prompt lists of a failure.
 const maxItems = 20
 
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+func joinLines(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// cutText bounds what is kept of an agent's words.
-func cutText(text string) (kept string, cut bool) {
+// boundOutput bounds what is kept of an agent's words.
+func boundOutput(text string) (kept string, cut bool) {
 	if len(text) <= maxOutput {
 		return strings.TrimRight(text, "\r\n"), false
 	}
@@ -173,7 +173,7 @@ func (d *activeAttempt) nothingLeft(ended loop.Ended) error {
 	what := map[loop.Ended]string{
 		loop.EndedCost: "cost", loop.EndedCalls: "model calls", loop.EndedTokens: "tokens",
 	}[ended]
-	d.s.p.stopFor(ended)
+	d.s.p.noteLimitReached(ended)
 	return d.cannotStart(failure.Analysis{
 		Class: failure.LimitExceeded, Kind: failure.Work, Severity: failure.Medium,
 		Fingerprint: "limit-" + string(ended),
@@ -196,7 +196,7 @@ func (d *activeAttempt) listenTo(ctx context.Context, job supervisor.Job) (conte
 	return ctx, func(e agent.Event) {
 		p.h.TellAgent(d.n.id, e)
 		if ended := p.limits.countEvent(d.n.id, e); ended != loop.NotEnded {
-			p.stopFor(ended)
+			p.noteLimitReached(ended)
 			stop()
 		}
 	}, stop

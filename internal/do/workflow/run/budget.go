@@ -18,7 +18,7 @@ type usage struct {
 	Output    int64         `json:"output_bytes,omitempty"`
 }
 
-func usageOf(r *loop.Record) usage {
+func usageOfRecord(r *loop.Record) usage {
 	return usage{r.Cost, r.CostSource, r.TokensIn, r.TokensOut, r.Calls, r.Output}
 }
 
@@ -63,8 +63,8 @@ func newBudget(l loop.CommandLimits, spent usage) *budget {
 	return &budget{limits: l, spent: spent, live: map[string]*agent.Collector{}}
 }
 
-// leftNow for an agent that starts. ended is the limit that leaves it nothing.
-func (b *budget) leftNow() (l loop.CommandLimits, ended loop.Ended) {
+// limitsLeft for an agent that starts. ended is the limit that leaves it nothing.
+func (b *budget) limitsLeft() (l loop.CommandLimits, ended loop.Ended) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	total := b.totalUsed()

@@ -89,7 +89,7 @@ func TestWhatHindersAStep(t *testing.T) {
 		s := scopeOf(t, c.flow)
 		settle(s, c.results)
 		n := nodeOf(s, "c")
-		if open, got := s.isOpen(n), s.phaseByNeeds(n); open != c.open || got != c.want {
+		if open, got := s.hasNeedsDone(n), s.phaseByNeeds(n); open != c.open || got != c.want {
 			t.Errorf("%s with %s: open %v, phase %d; want %v, %d", c.flow, c.results, open, got, c.open, c.want)
 		}
 	}

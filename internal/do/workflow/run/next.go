@@ -170,8 +170,8 @@ func (s *situation) nextAttempt() (attempt, bool) {
 	return at, false
 }
 
-// isLast reports whether nothing is tried after the attempt if it fails.
-func (s *situation) isLast(at attempt) bool {
+// isLastAttempt reports whether nothing is tried after the attempt if it fails.
+func (s *situation) isLastAttempt(at attempt) bool {
 	another := s.inTurn && at.alternative < s.alternatives
 	return at.try > s.retries && !another
 }

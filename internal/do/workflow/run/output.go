@@ -41,7 +41,7 @@ const (
 // outputOf a command, without the last line end; cut is true when there was more
 // than is kept. The file may be gone: then the supervisor's excerpt counts.
 func outputOf(path string, s supervisor.Stream) (text string, cut bool) {
-	data, err := readSome(path, maxOutput)
+	data, err := readBeginning(path, maxOutput)
 	if err != nil {
 		data = []byte(s.Head)
 	}
@@ -49,8 +49,8 @@ func outputOf(path string, s supervisor.Stream) (text string, cut bool) {
 	return strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r"), s.Bytes > int64(len(data))
 }
 
-// readSome reads the beginning of a file.
-func readSome(path string, most int64) ([]byte, error) {
+// readBeginning reads the beginning of a file.
+func readBeginning(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func readOutputs(path string) (map[string]string, error) {
 	if err != nil || !info.Mode().IsRegular() || info.Size() > maxOutputs {
 		return nil, fmt.Errorf("the file of outputs is larger than %d MiB, or not a file", maxOutputs>>20)
 	}
-	data, err := readSome(path, maxOutputs)
+	data, err := readBeginning(path, maxOutputs)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the file of outputs: %v", err)
 	}
@@ -163,7 +163,7 @@ func (d *activeAttempt) watchOutput(job supervisor.Job) *watcher {
 				open = false
 			}
 			for _, t := range tails {
-				t.showNew(!open)
+				t.showNewLines(!open)
 			}
 		}
 		if left < 0 {
@@ -186,8 +186,8 @@ type tail struct {
 	show func(string)
 }
 
-// showNew shows the whole lines that are new; at the end also one without an end.
-func (t *tail) showNew(last bool) {
+// showNewLines shows the whole lines that are new; at the end also one without an end.
+func (t *tail) showNewLines(last bool) {
 	f, err := os.Open(t.path)
 	if err != nil {
 		return

@@ -116,7 +116,7 @@ func TestOutputIsShownLineByLine(t *testing.T) {
 		if _, err := f.WriteString(step.write); err != nil {
 			t.Fatal(err)
 		}
-		if tl.showNew(step.last); !slices.Equal(shown, step.want) {
+		if tl.showNewLines(step.last); !slices.Equal(shown, step.want) {
 			t.Errorf("after %q: %q", step.write, shown)
 		}
 	}
@@ -149,7 +149,7 @@ func TestTheBudgetIsShared(t *testing.T) {
 	if e := spend("one", 500_000); e != loop.NotEnded {
 		t.Errorf("under the limit: %s", e)
 	}
-	if l, ended := b.leftNow(); l.Cost != 400_000 || l.Calls != loop.NoLimit || l.Tokens != nil || ended != loop.NotEnded {
+	if l, ended := b.limitsLeft(); l.Cost != 400_000 || l.Calls != loop.NoLimit || l.Tokens != nil || ended != loop.NotEnded {
 		t.Errorf("left %+v, %q", l, ended)
 	}
 	if e := spend("two", 500_000); e != loop.EndedCost {
@@ -159,7 +159,7 @@ func TestTheBudgetIsShared(t *testing.T) {
 	if e := b.endAgent("two", usage{Cost: 500_000}); e != loop.EndedCost {
 		t.Errorf("one that ended by itself over the limit: %q", e)
 	}
-	if l, ended := b.leftNow(); l.Cost != 0 || ended != loop.EndedCost {
+	if l, ended := b.limitsLeft(); l.Cost != 0 || ended != loop.EndedCost {
 		t.Errorf("left %+v, %q", l, ended)
 	}
 }
@@ -178,13 +178,13 @@ func TestTokensAreShared(t *testing.T) {
 	if e := use("one"); e != loop.NotEnded {
 		t.Errorf("under the limit: %s", e)
 	}
-	if l, ended := b.leftNow(); *l.Tokens != 400 || ended != loop.NotEnded {
+	if l, ended := b.limitsLeft(); *l.Tokens != 400 || ended != loop.NotEnded {
 		t.Errorf("left %d, %q", *l.Tokens, ended)
 	}
 	if e := use("two"); e != loop.EndedTokens {
 		t.Errorf("over the limit: %q", e)
 	}
-	if l, ended := b.leftNow(); *l.Tokens != 0 || ended != loop.EndedTokens {
+	if l, ended := b.limitsLeft(); *l.Tokens != 0 || ended != loop.EndedTokens {
 		t.Errorf("left %d, %q", *l.Tokens, ended)
 	}
 }

@@ -79,7 +79,7 @@ func withExecution(list []*execution, e *execution) []*execution {
 	return append(list, e)
 }
 
-func newPass(h *engine.StepContext, c loop.Command, o Options, history map[string][]*execution) *pass {
+func newIterationPass(h *engine.StepContext, c loop.Command, o Options, history map[string][]*execution) *pass {
 	pol := h.Plan().Policy
 	p := &pass{h: h, c: c, o: o, once: pol.Once, history: history}
 	p.slot = make(chan struct{}, slotCount(o.Flow.Plan, &pol, c))
@@ -98,8 +98,8 @@ func newPass(h *engine.StepContext, c loop.Command, o Options, history map[strin
 	return p
 }
 
-// pastOf are the executions of a step, oldest first.
-func (p *pass) pastOf(id string) []*execution {
+// executionsOf are the executions of a step, oldest first.
+func (p *pass) executionsOf(id string) []*execution {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.history[id])
@@ -128,10 +128,10 @@ func (p *pass) mustStop(ctx context.Context) bool {
 	return p.pausing || p.err != nil || p.ended != loop.NotEnded
 }
 
-// givesUp is true when a failure in the scope is its last word, so that steps
+// failureIsFinal is true when a failure in the scope is its last word, so that steps
 // that ask for it run: there is no further iteration, and no further try of the
 // step whose workflow this is.
-func (s *scope) givesUp() bool {
+func (s *scope) failureIsFinal() bool {
 	permanent := s.failedForGood()
 	for at := s; at.above != nil; at = at.above {
 		if at.again {
@@ -297,15 +297,15 @@ func (s *scope) closeStep(n *node) {
 // so that one pass over them is enough.
 func (s *scope) advanceAll(ctx context.Context) {
 	for _, n := range s.nodes {
-		if n.phase != pending || !s.isOpen(n) {
+		if n.phase != pending || !s.hasNeedsDone(n) {
 			continue
 		}
 		s.decideStep(ctx, n)
 	}
 }
 
-// isOpen reports whether nothing that n needs is still to run in this pass.
-func (s *scope) isOpen(n *node) bool {
+// hasNeedsDone reports whether nothing that n needs is still to run in this pass.
+func (s *scope) hasNeedsDone(n *node) bool {
 	return !slices.ContainsFunc(n.in.Needs, func(k int) bool {
 		return slices.Contains([]phase{pending, ready, running}, s.nodes[k].phase)
 	})
@@ -333,7 +333,7 @@ func (s *scope) decideStep(ctx context.Context, n *node) {
 		return
 	}
 	v := s.valuesFor(n)
-	if v.Failed && st.Condition.AsksStatus() && !s.givesUp() {
+	if v.Failed && st.Condition.AsksStatus() && !s.failureIsFinal() {
 		n.phase = deferred
 		return
 	}
@@ -343,7 +343,7 @@ func (s *scope) decideStep(ctx context.Context, n *node) {
 		s.failInvalid(n, err)
 	case !holds:
 		s.skipStep(n, v)
-	case st.Optional && s.p.c.SkipOptional && !s.p.isDone(n, &g):
+	case st.Optional && s.p.c.SkipOptional && !s.p.isResultKept(n, &g):
 		n.result = workflow.Result{Outcome: "skipped", Conclusion: "success"}
 		s.closeUnrun(n, "skipped", "the strategy skips optional steps")
 	default:
@@ -352,15 +352,15 @@ func (s *scope) decideStep(ctx context.Context, n *node) {
 	}
 }
 
-// isDone reports whether the result of the step is kept.
-func (p *pass) isDone(n *node, g *given) bool {
-	keep, _ := keptExecution(p.pastOf(n.id), n.in.Hash, n.in.InputHash(g.inputKey()), n.in.Step.Optional)
+// isResultKept reports whether the result of the step is kept.
+func (p *pass) isResultKept(n *node, g *given) bool {
+	keep, _ := keptExecution(p.executionsOf(n.id), n.in.Hash, n.in.InputHash(g.inputKey()), n.in.Step.Optional)
 	return keep != nil
 }
 
 // queueStep keeps the result of a step that is done, and makes any other ready.
 func (s *scope) queueStep(ctx context.Context, n *node) {
-	past := s.p.pastOf(n.id)
+	past := s.p.executionsOf(n.id)
 	keep, why := keptExecution(past, n.in.Hash, n.in.InputHash(n.given.inputKey()), n.in.Step.Optional)
 	if keep != nil {
 		n.result = keep.resultOf()
@@ -457,7 +457,7 @@ func (s *scope) noticeOf(n *node, m journal.Step) journal.Step {
 	st := n.in.Step
 	m.Step, m.Kind = n.id, string(st.Kind)
 	if m.Agent == "" && m.Alternate == 0 && st.Kind == workflow.Agent {
-		m.Agent = s.p.agentOf(n, st.Work)
+		m.Agent = s.p.agentOfStep(n, st.Work)
 	}
 	return m
 }

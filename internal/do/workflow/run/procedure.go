@@ -23,11 +23,11 @@ func (d *activeAttempt) runProcedure(ctx context.Context) error {
 	if err != nil {
 		return d.cannotStart(uncallableFailure(err))
 	}
-	left, ended := p.limits.leftNow()
+	left, ended := p.limits.limitsLeft()
 	if ended != loop.NotEnded {
 		return d.nothingLeft(ended)
 	}
-	wall, iteration := d.s.wallOf(p.timeoutOf(d.n.in.Step))
+	wall, iteration := d.s.timeLimitOf(p.timeoutOf(d.n.in.Step))
 	d.boundPlan(&plan, left, wall)
 	o := p.h.Inner(plan)
 	o.Notify = d.showInner
@@ -134,7 +134,7 @@ func (d *activeAttempt) recordInner(s loop.State, iteration bool) {
 		u.Source = "reported"
 	}
 	d.e.record.Usage = u
-	p.stopFor(p.limits.endAgent(d.n.id, u))
+	p.noteLimitReached(p.limits.endAgent(d.n.id, u))
 	switch s.Status {
 	case loop.Completed:
 		d.e.Status, d.e.Output = store.StepSuccess, s.Why
@@ -156,7 +156,7 @@ func (d *activeAttempt) recordInner(s loop.State, iteration bool) {
 		if s.Status == loop.TimedOut {
 			class = failure.LimitExceeded
 			if iteration {
-				p.stopFor(loop.EndedTimeout)
+				p.noteLimitReached(loop.EndedTimeout)
 			}
 		}
 		d.failAttempt(failure.Analysis{

@@ -81,7 +81,7 @@ func (b *refusal) refuseFlow(f *Flow, prefix string) {
 // lastAgent refuses the work of a last agent; of a workflow that is a step,
 // that of the last ones in there.
 func (b *refusal) lastAgent(f *Flow, step *workflow.Planned, id string) {
-	if step.Kind != workflow.Nested || b.kindOf(id) != string(workflow.Nested) {
+	if step.Kind != workflow.Nested || b.kindOfDoneStep(id) != string(workflow.Nested) {
 		b.wrong = append(b.wrong, id)
 		return
 	}
@@ -96,7 +96,7 @@ func (b *refusal) lastAgent(f *Flow, step *workflow.Planned, id string) {
 // agentWorked reports whether the step is done, and an agent worked on it; of a workflow that
 // is a step, one worked in there.
 func (b *refusal) agentWorked(id string) bool {
-	switch b.kindOf(id) {
+	switch b.kindOfDoneStep(id) {
 	case string(workflow.Agent), string(workflow.Procedure):
 		return true
 	case string(workflow.Nested):
@@ -132,8 +132,8 @@ func (b *refusal) newestDone(id string) *execution {
 	return e
 }
 
-// kindOf a step that is done; "" for one that is not.
-func (b *refusal) kindOf(id string) string {
+// kindOfDoneStep a step that is done; "" for one that is not.
+func (b *refusal) kindOfDoneStep(id string) string {
 	if e := b.newestDone(id); e != nil {
 		return e.record.Kind
 	}

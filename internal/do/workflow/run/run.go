@@ -50,7 +50,7 @@ func (r *Runner) Iterate(ctx context.Context, h *engine.StepContext, c loop.Comm
 	if err := r.knowHistory(ctx, h); err != nil {
 		return nil, err
 	}
-	p := newPass(h, c, r.o, r.history)
+	p := newIterationPass(h, c, r.o, r.history)
 	top := newScope(p, r.o.Flow, "", nil)
 	p.abandonGone(ctx, top)
 	top.runSteps(ctx)
@@ -125,9 +125,9 @@ func (p *pass) recordOf(ctx context.Context, top *scope) *loop.Record {
 	return r
 }
 
-// wallOf a job of a step is the most that it may take; iteration is true when that
+// timeLimitOf a job of a step is the most that it may take; iteration is true when that
 // is the rest of the iteration's time.
-func (s *scope) wallOf(own time.Duration) (wall time.Duration, iteration bool) {
+func (s *scope) timeLimitOf(own time.Duration) (wall time.Duration, iteration bool) {
 	wall, _ = withinDeadline(own, s.deadline)
 	return withinDeadline(wall, s.p.deadline)
 }

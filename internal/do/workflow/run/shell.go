@@ -44,7 +44,7 @@ func (d *activeAttempt) runCommand(ctx context.Context) error {
 		}
 		return d.cannotStart(refused)
 	}
-	wall, iteration := d.s.wallOf(p.timeoutOf(d.n.in.Step))
+	wall, iteration := d.s.timeLimitOf(p.timeoutOf(d.n.in.Step))
 	files := d.s.filesPrefix(d.e)
 	out := filepath.Join(filepath.Dir(files), "out")
 	env := d.n.given.envWith("PAWL_STEP=" + d.n.id)
@@ -62,7 +62,7 @@ func (d *activeAttempt) runCommand(ctx context.Context) error {
 		}
 		job.Args = []string{"sh", "-e", path}
 	}
-	res, err := d.runJob(ctx, job)
+	res, err := d.runOwnJob(ctx, job)
 	if err != nil {
 		return err
 	}
@@ -84,8 +84,8 @@ func (d *activeAttempt) runCommand(ctx context.Context) error {
 // longer command is put into a file.
 const longArgument = 100 << 10
 
-// runJob carries out the attempt's own job, or joins it.
-func (d *activeAttempt) runJob(ctx context.Context, job supervisor.Job) (supervisor.Result, error) {
+// runOwnJob carries out the attempt's own job, or joins it.
+func (d *activeAttempt) runOwnJob(ctx context.Context, job supervisor.Job) (supervisor.Result, error) {
 	p := d.s.p
 	watch := d.watchOutput(job)
 	defer watch.endWatch()
@@ -183,7 +183,7 @@ func (d *activeAttempt) runChecks(ctx context.Context) error {
 			part += "/again"
 		}
 		files := filepath.Join(filepath.Dir(d.s.filesPrefix(d.e)), fmt.Sprintf("verify-%d", i+1))
-		wall, iteration := d.s.wallOf(p.timeoutOf(d.n.in.Step))
+		wall, iteration := d.s.timeLimitOf(p.timeoutOf(d.n.in.Step))
 		job := p.h.Shell(jobID(d.e, part), files, command, d.n.given.dir, d.n.given.envWith("PAWL_STEP="+d.n.id), wall)
 		res, err := p.h.Do(ctx, job, nil)
 		if err != nil {

@@ -60,7 +60,7 @@ func (s *scope) performStep(ctx context.Context, n *node) {
 func (s *scope) situationOf(n *node) *situation {
 	st := n.in.Step
 	return &situation{
-		past: s.p.pastOf(n.id), hash: n.in.Hash, input: n.in.InputHash(n.given.inputKey()),
+		past: s.p.executionsOf(n.id), hash: n.in.Hash, input: n.in.InputHash(n.given.inputKey()),
 		iteration: s.p.c.Iteration, cut: s.p.c.Attempt, round: s.round, alternatives: len(st.Alternatives),
 		retries: st.Retry.Max, inTurn: s.p.once || st.Optional, fresh: s.p.c.Fresh,
 	}
@@ -106,7 +106,7 @@ func (s *scope) pauseFor(ctx context.Context, n *node, at attempt) bool {
 	if last := s.p.latestOf(n.id); d > 0 && last != nil {
 		d -= time.Since(last.StartedAt.Add(last.Elapsed)) // it began when the try before ended
 	}
-	if limit, _ := s.wallOf(d); limit < d {
+	if limit, _ := s.timeLimitOf(d); limit < d {
 		d = limit
 	}
 	if d <= 0 {
@@ -130,7 +130,7 @@ func (s *scope) attemptStep(ctx context.Context, n *node, at attempt) (*executio
 	}
 	e.record.Kind = string(work.Kind)
 	if work.Kind == workflow.Agent {
-		e.record.Agent = s.p.agentOf(n, work)
+		e.record.Agent = s.p.agentOfStep(n, work)
 	}
 	content := n.given.content
 	if at.alternative > 0 {
@@ -148,7 +148,7 @@ func (s *scope) attemptStep(ctx context.Context, n *node, at attempt) (*executio
 	case workflow.Procedure:
 		err = do.runProcedure(ctx)
 	case workflow.Nested:
-		err = do.runNested(ctx, s.situationOf(n).isLast(at))
+		err = do.runNested(ctx, s.situationOf(n).isLastAttempt(at))
 	default:
 		err = do.runCommand(ctx)
 	}
@@ -291,12 +291,12 @@ func (p *pass) setStatus(e *execution, exit loop.Exit, f *failure.Analysis, iter
 		e.Status = store.StepSuccess
 	}
 	if iteration && exit.Ended == loop.EndedTimeout {
-		p.stopFor(loop.EndedTimeout)
+		p.noteLimitReached(loop.EndedTimeout)
 	}
 }
 
-// stopFor notes the limit of the iteration that was reached.
-func (p *pass) stopFor(e loop.Ended) {
+// noteLimitReached notes the limit of the iteration that was reached.
+func (p *pass) noteLimitReached(e loop.Ended) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ended == loop.NotEnded {

@@ -35,7 +35,7 @@ func (p *rows) ClaimBoard() error {
 	mine.Host, _ = os.Hostname()
 	var err error
 	if mine.Git, err = files.Identity(p.repo.Common); err == nil {
-		mine.ID, err = p.boardID()
+		mine.ID, err = p.boardIdentity()
 	}
 	if err != nil {
 		return fmt.Errorf("cannot tell which board this is: %w", err)
@@ -60,9 +60,9 @@ func (p *rows) ClaimBoard() error {
 	return nil
 }
 
-// boardID tells the board from any other: the name of one that is shared, or what was made up
+// boardIdentity tells the board from any other: the name of one that is shared, or what was made up
 // for the state folder.
-func (p *rows) boardID() (string, error) {
+func (p *rows) boardIdentity() (string, error) {
 	if shared := p.o.Store.BoardName(); shared != "" {
 		return "shared " + shared, nil
 	}

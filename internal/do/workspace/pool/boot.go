@@ -49,7 +49,7 @@ func (p *Pool) checkAfterBoot(ctx context.Context, r store.Workspace) error {
 	}
 	stays := broken == nil && r.State == kept
 	if stays || p.proveOrGone(row) != nil {
-		return errors.Join(p.pinAll(ctx, row), p.unclaimRow(ctx, row, r.State))
+		return errors.Join(p.pinBaseAndTips(ctx, row), p.unclaimRow(ctx, row, r.State))
 	}
 	s, err := p.removeClone(ctx, row, true)
 	if err != nil {

@@ -80,8 +80,8 @@ func TestTheNumberOfADiskChanges(t *testing.T) {
 		t.Errorf("%+v, %v", all, err)
 	}
 	for i, dir := range dirs {
-		if isThere(dir) != (i == 1) {
-			t.Errorf("folder %d is there: %v", i, isThere(dir))
+		if pathExists(dir) != (i == 1) {
+			t.Errorf("folder %d is there: %v", i, pathExists(dir))
 		}
 	}
 }

@@ -50,7 +50,7 @@ func (p *clones) copyFiles(ctx context.Context, c *git.Clone) (open []string, er
 		return nil, err
 	}
 	defer to.Close()
-	copied, err := p.copyAll(ctx, to, ignored)
+	copied, err := p.copyMissingFiles(ctx, to, ignored)
 	if err != nil {
 		return nil, fmt.Errorf("cannot copy the files of workspace.copy: %w", err)
 	}
@@ -72,8 +72,8 @@ func describeOpenFiles(open []string) string {
 		".gitignore there", namePaths(open, "is not ignored", "are not ignored"))
 }
 
-// copyAll copies what is not there yet, and returns the names of that.
-func (p *clones) copyAll(ctx context.Context, to *os.Root, names []string) (copied []string, err error) {
+// copyMissingFiles copies what is not there yet, and returns the names of that.
+func (p *clones) copyMissingFiles(ctx context.Context, to *os.Root, names []string) (copied []string, err error) {
 	from, err := os.OpenRoot(p.repo.Top)
 	if err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func (p *clones) copyAll(ctx context.Context, to *os.Root, names []string) (copi
 				return copied, err
 			}
 		}
-		n, err := copyOne(from, to, filepath.FromSlash(name), room)
+		n, err := copyFileOrLink(from, to, filepath.FromSlash(name), room)
 		if err != nil {
 			return copied, fmt.Errorf("%q: %w", name, err)
 		}
@@ -102,8 +102,8 @@ func (p *clones) copyAll(ctx context.Context, to *os.Root, names []string) (copi
 	return copied, nil
 }
 
-// copyOne copies a file or a link, and returns the file's size.
-func copyOne(from, to *os.Root, name string, room int64) (int64, error) {
+// copyFileOrLink copies a file or a link, and returns the file's size.
+func copyFileOrLink(from, to *os.Root, name string, room int64) (int64, error) {
 	info, err := from.Lstat(name)
 	if err != nil {
 		return 0, err

@@ -217,7 +217,7 @@ func (r *rig) nothingHalfDone(p *Pool, at string) {
 	dirs := map[string]bool{}
 	for _, e := range all {
 		dirs[filepath.Base(e.Dir)] = true
-		if e.State != kept && e.State != warm || !isThere(e.Dir) || e.Process != 0 {
+		if e.State != kept && e.State != warm || !pathExists(e.Dir) || e.Process != 0 {
 			r.t.Errorf("killed at %s: %+v", at, e)
 		}
 		if e.Landed {
@@ -246,7 +246,7 @@ func (r *rig) nothingLost(p *Pool, at string) {
 	refs := strings.Fields(r.git(r.top, "for-each-ref", "--format=%(refname)", "refs/pawl"))
 	for line := range strings.Lines(string(done)) {
 		id, name, _ := strings.Cut(strings.TrimSpace(line), " ")
-		found := isThere(filepath.Join(p.DirOf(id), name))
+		found := pathExists(filepath.Join(p.DirOf(id), name))
 		for _, ref := range refs {
 			if _, err := tryGit(r.top, "cat-file", "-e", ref+":"+name); err == nil {
 				found = true

@@ -82,7 +82,7 @@ func TestAFullRepository(t *testing.T) {
 	if e, ok, err := find(t, p, "task-001"); err != nil || !ok || e.State != kept || e.Process != 0 {
 		t.Errorf("%+v, %v, %v", e, ok, err)
 	}
-	if all, err := p.Clean(t.Context(), []string{"task-001"}, false); err != nil || len(all) != 1 || !all[0].Remove || isThere(w.Dir) {
+	if all, err := p.Clean(t.Context(), []string{"task-001"}, false); err != nil || len(all) != 1 || !all[0].Remove || pathExists(w.Dir) {
 		t.Errorf("%+v, %v", all, err)
 	}
 	if kept, err := p.Recoveries(t.Context(), "task-001"); err != nil || len(kept) != 1 {

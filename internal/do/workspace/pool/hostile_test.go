@@ -115,7 +115,7 @@ func TestCollectOfAHostileClone(t *testing.T) {
 			if err != nil || c.refused != "" && (len(kept) != 1 || r.git(r.top, "show", kept[0].Commit+":work") != "work") {
 				t.Errorf("recoveries %v, %v", kept, err)
 			}
-			if isThere(w.Dir) {
+			if pathExists(w.Dir) {
 				t.Error("the folder is there")
 			}
 			r.same(before)
@@ -220,7 +220,7 @@ func TestNoProgramOfACloneIsRun(t *testing.T) {
 		t.Errorf("collected %q", got)
 	}
 	r.release(p, r.take(p, "task-002"), GivenUp("test"))
-	if isThere(ran) {
+	if pathExists(ran) {
 		t.Error("a program of the clone was run")
 	}
 }
@@ -272,7 +272,7 @@ func TestAReadOnlyFolderGoes(t *testing.T) {
 			}
 		}
 		r.release(p, w, h)
-		if isThere(w.Dir) {
+		if pathExists(w.Dir) {
 			t.Error("the folder is there")
 		}
 	}

@@ -134,7 +134,7 @@ func TestLowDisk(t *testing.T) {
 	if _, err := p.Take(t.Context(), "task-006", "HEAD"); !errors.Is(err, ErrDisk) || !strings.Contains(err.Error(), "400 MB are free") {
 		t.Errorf("without room: %v", err)
 	}
-	if !isThere(p.DirOf("task-003")) {
+	if !pathExists(p.DirOf("task-003")) {
 		t.Error("a workspace in use is gone")
 	}
 }
@@ -181,15 +181,15 @@ func TestSweepKeepsWorkAndWhatIsInUse(t *testing.T) {
 	if !all[0].Remove || all[0].Ref == "" || r.git(r.top, "show", all[0].Ref+":work") != "work" {
 		t.Errorf("the old one: %+v", all[0])
 	}
-	if all[1].Remove || !strings.Contains(all[1].Reason, `"nested/" cannot be saved`) || !isThere(v.Dir) {
+	if all[1].Remove || !strings.Contains(all[1].Reason, `"nested/" cannot be saved`) || !pathExists(v.Dir) {
 		t.Errorf("the one with a repository in it: %+v", all[1])
 	}
 	// A person may give it up all the same, and is told what went.
 	all, err = p.Clean(t.Context(), []string{"task-003"}, false)
-	if err != nil || len(all) != 1 || !all[0].Remove || len(all[0].Lost) != 1 || isThere(v.Dir) {
+	if err != nil || len(all) != 1 || !all[0].Remove || len(all[0].Lost) != 1 || pathExists(v.Dir) {
 		t.Errorf("%+v, %v", all, err)
 	}
-	if !isThere(p.DirOf("task-001")) {
+	if !pathExists(p.DirOf("task-001")) {
 		t.Error("the fresh one is gone")
 	}
 }
@@ -209,17 +209,18 @@ func TestAnotherFolderIsNotRemoved(t *testing.T) {
 	if err != nil || len(all) != 1 || all[0].Remove || !strings.Contains(all[0].Reason, "another folder than the one that was made") {
 		t.Errorf("%+v, %v", all, err)
 	}
-	if !isThere(filepath.Join(w.Dir, "precious")) {
+	if !pathExists(filepath.Join(w.Dir, "precious")) {
 		t.Error("a folder that pawl did not make is gone")
 	}
 	r.remove(w.Dir)
 	r.link(r.top, w.Dir)
-	if all, err := p.Clean(t.Context(), []string{"task-001"}, false); err != nil || all[0].Remove || !isThere(r.top) {
+	if all, err := p.Clean(t.Context(), []string{"task-001"}, false); err != nil || all[0].Remove ||
+		!pathExists(r.top) {
 		t.Errorf("%+v, %v", all, err)
 	}
 	// Nor is one that no row names.
 	r.put(p.DirOf("task-009"), "mine", "1\n")
-	if v := r.take(p, "task-009"); v.Dir == p.DirOf("task-009") || !isThere(filepath.Join(p.DirOf("task-009"), "mine")) {
+	if v := r.take(p, "task-009"); v.Dir == p.DirOf("task-009") || !pathExists(filepath.Join(p.DirOf("task-009"), "mine")) {
 		t.Errorf("%+v", v)
 	}
 }
@@ -251,7 +252,7 @@ func TestKeepOnSuccess(t *testing.T) {
 	p := r.open()
 	w := r.take(p, "task-001")
 	r.release(p, w, Landed)
-	if e, ok, err := find(t, p, "task-001"); err != nil || !ok || e.State != kept || e.Why != "its work has landed" || !isThere(w.Dir) {
+	if e, ok, err := find(t, p, "task-001"); err != nil || !ok || e.State != kept || e.Why != "its work has landed" || !pathExists(w.Dir) {
 		t.Errorf("%+v, %v, %v", e, ok, err)
 	}
 }
@@ -434,7 +435,7 @@ func TestCopyRefuses(t *testing.T) {
 		if w, err := p.Take(t.Context(), "task-001", "HEAD"); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %+v, %v", c.name, w, err)
 		}
-		if all, err := p.List(t.Context()); err != nil || len(all) != 0 || isThere(p.DirOf("task-001")) {
+		if all, err := p.List(t.Context()); err != nil || len(all) != 0 || pathExists(p.DirOf("task-001")) {
 			t.Errorf("%s: left %+v, %v", c.name, all, err)
 		}
 	}
@@ -495,7 +496,7 @@ func TestWhatIsInUseStays(t *testing.T) {
 	stays := func(why string) {
 		t.Helper()
 		all, err := p.Clean(t.Context(), []string{id}, false)
-		if err != nil || len(all) != 1 || all[0].Remove || !strings.Contains(all[0].Reason, why) || !isThere(w.Dir) {
+		if err != nil || len(all) != 1 || all[0].Remove || !strings.Contains(all[0].Reason, why) || !pathExists(w.Dir) {
 			t.Errorf("%+v, %v; want %q", all, err, why)
 		}
 	}
@@ -506,7 +507,7 @@ func TestWhatIsInUseStays(t *testing.T) {
 	if _, err := r.o.Store.MoveCase(t.Context(), id, board.Change{Action: board.Stop, By: board.Pawl, At: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	if !isThere("/proc/self/cwd") {
+	if !pathExists("/proc/self/cwd") {
 		t.Skip("the machine does not tell in which folders processes are")
 	}
 	cmd := exec.CommandContext(t.Context(), "cat")
@@ -523,13 +524,14 @@ func TestWhatIsInUseStays(t *testing.T) {
 		t.Errorf("rolled back: %v", err)
 	}
 	r.release(p, r.take(p, id), Landed)
-	if e, ok, err := find(t, p, id); err != nil || !ok || !strings.Contains(e.Why, "is in it") || !isThere(w.Dir) {
+	if e, ok, err := find(t, p, id); err != nil || !ok || !strings.Contains(e.Why, "is in it") || !pathExists(w.Dir) {
 		t.Errorf("%+v, %v, %v", e, ok, err)
 	}
 	if err := errors.Join(in.Close(), cmd.Wait()); err != nil {
 		t.Fatal(err)
 	}
-	if all, err := p.Clean(t.Context(), nil, false); err != nil || len(all) != 1 || !all[0].Remove || isThere(w.Dir) {
+	if all, err := p.Clean(t.Context(), nil, false); err != nil || len(all) != 1 || !all[0].Remove ||
+		pathExists(w.Dir) {
 		t.Errorf("%+v, %v", all, err)
 	}
 }
@@ -548,7 +550,7 @@ func TestWhatCouldNotBeReleasedIsTakenAgain(t *testing.T) {
 		t.Fatal("it was released")
 	}
 	again := r.take(p, "task-001")
-	if !again.Kept || !isThere(filepath.Join(again.Dir, "work")) {
+	if !again.Kept || !pathExists(filepath.Join(again.Dir, "work")) {
 		t.Errorf("taken again %+v", again)
 	}
 	if _, err := p.Take(t.Context(), "task-001", "HEAD"); !errors.Is(err, ErrTaken) {

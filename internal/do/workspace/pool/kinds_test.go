@@ -221,7 +221,7 @@ func TestRepositoriesThatAreRefused(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "partial clone") {
 			t.Error(err)
 		}
-		if all, lerr := p.List(t.Context()); lerr != nil || len(all) != 0 || isThere(p.DirOf("task-001")) {
+		if all, lerr := p.List(t.Context()); lerr != nil || len(all) != 0 || pathExists(p.DirOf("task-001")) {
 			t.Errorf("left %+v, %v", all, lerr)
 		}
 	})

@@ -17,19 +17,19 @@ func (p *Pool) followMoved(ctx context.Context) error {
 		return err
 	}
 	for _, r := range rows {
-		if r.Repo == p.repo.Common && isThere(r.Own) {
+		if r.Repo == p.repo.Common && pathExists(r.Own) {
 			continue
 		}
-		if p.isBusy(r) || !p.isBasePinned(ctx, r) {
+		if p.isInUse(r) || !p.isBasePinned(ctx, r) {
 			continue
 		}
 		next := r
 		next.Repo = p.repo.Common
-		if own := filepath.Join(p.o.StateDir, "pool", filepath.Base(r.Own)); !isThere(r.Own) && isThere(own) {
+		if own := filepath.Join(p.o.StateDir, "pool", filepath.Base(r.Own)); !pathExists(r.Own) && pathExists(own) {
 			next.Own = own
 		}
 		dir := filepath.Join(p.o.Dir, filepath.Base(r.Dir))
-		if id, err := folderID(dir); err == nil && id == r.Folder && !isThere(r.Dir) {
+		if id, err := folderID(dir); err == nil && id == r.Folder && !pathExists(r.Dir) {
 			next.Dir = dir
 		}
 		err := p.o.Store.EditWorkspaces(ctx, func(all []store.Workspace) (store.WorkspaceChange, error) {
@@ -61,7 +61,7 @@ func (p *clones) isBasePinned(ctx context.Context, r store.Workspace) bool {
 	return err == nil && commit == r.Base
 }
 
-func isThere(path string) bool {
+func pathExists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
 }

@@ -112,8 +112,8 @@ type rows struct {
 	unowned sync.Map
 }
 
-// isBusy is true while the owner of a row works in it, or may do so.
-func (p *rows) isBusy(r store.Workspace) bool {
+// isInUse is true while the owner of a row works in it, or may do so.
+func (p *rows) isInUse(r store.Workspace) bool {
 	_, left := p.unowned.Load(r.ID)
 	left = left && r.Owner == p.me
 	return isOwnerAlive(r.Owner) && !left
@@ -268,7 +268,7 @@ func (p *rows) SetupDone(ctx context.Context, w Workspace) error {
 
 // changeRow changes the row of a workspace that this process owns.
 func (p *rows) changeRow(ctx context.Context, id string, change func(*store.Workspace)) (store.Workspace, error) {
-	return p.editRow(ctx, id, func(r *store.Workspace) error {
+	return p.editWorkspaceRow(ctx, id, func(r *store.Workspace) error {
 		if r.Owner != p.me {
 			return fmt.Errorf("%w by process %d", ErrTaken, r.Owner.PID)
 		}
@@ -278,8 +278,8 @@ func (p *rows) changeRow(ctx context.Context, id string, change func(*store.Work
 	})
 }
 
-// editRow changes the row of a workspace, unless change refuses it.
-func (p *rows) editRow(ctx context.Context, id string, change func(*store.Workspace) error,
+// editWorkspaceRow changes the row of a workspace, unless change refuses it.
+func (p *rows) editWorkspaceRow(ctx context.Context, id string, change func(*store.Workspace) error,
 ) (row store.Workspace, err error) {
 	err = p.o.Store.EditWorkspaces(ctx, func(all []store.Workspace) (store.WorkspaceChange, error) {
 		why := errors.New("there is none")
@@ -308,8 +308,8 @@ func (p *rows) editRow(ctx context.Context, id string, change func(*store.Worksp
 	return row, nil
 }
 
-// dropRow removes the row of a workspace whose folder is gone.
-func (p *rows) dropRow(ctx context.Context, id string) error {
+// dropWorkspaceRow removes the row of a workspace whose folder is gone.
+func (p *rows) dropWorkspaceRow(ctx context.Context, id string) error {
 	p.held.Delete(id)
 	return p.o.Store.EditWorkspaces(ctx, func([]store.Workspace) (store.WorkspaceChange, error) {
 		return store.WorkspaceChange{Drop: []string{id}}, nil
@@ -348,8 +348,8 @@ func (p *clones) workspaceOf(r store.Workspace) Workspace {
 	return w
 }
 
-// validID reports whether text can be part of a ref and the name of a folder.
-func validID(text string) bool {
+// isValidID reports whether text can be part of a ref and the name of a folder.
+func isValidID(text string) bool {
 	if text == "" || len(text) > 100 || text[0] == '.' || text[0] == '-' || strings.HasSuffix(text, ".lock") ||
 		strings.HasSuffix(text, ".") || strings.Contains(text, "..") {
 		return false

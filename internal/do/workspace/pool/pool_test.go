@@ -46,7 +46,7 @@ func TestTakeCollectRelease(t *testing.T) {
 		t.Errorf("collecting twice gives %s, then %s", commit, again)
 	}
 	r.release(p, w, Landed)
-	if isThere(w.Dir) {
+	if pathExists(w.Dir) {
 		t.Error("the folder of landed work is there")
 	}
 	if got := r.git(r.top, "for-each-ref", "refs/pawl"); got != "" {
@@ -170,7 +170,7 @@ func TestAKeptWorkspaceIsTakenAsItWas(t *testing.T) {
 		t.Errorf("a is %q, %v", got, err)
 	}
 	for _, name := range locks {
-		if isThere(filepath.Join(v.Dir, name)) {
+		if pathExists(filepath.Join(v.Dir, name)) {
 			t.Errorf("%s is left", name)
 		}
 	}

@@ -42,7 +42,7 @@ func (p *clones) takePorts(ctx context.Context, dir string, want int) (int, erro
 			all[i].Owner = p.me
 			return all, nil
 		}
-		all = slices.DeleteFunc(all, isStale)
+		all = slices.DeleteFunc(all, isStaleBlock)
 		taken := lists.Set(lists.Each(all, func(b block) int { return b.Base }))
 		if base = nextBlock(dir, want, func(b int) bool { return !taken[b] && arePortsUnused(ctx, b) }); base == 0 {
 			return nil, errors.New("all blocks of ports are in use")
@@ -86,9 +86,9 @@ func (p *clones) editPorts(ctx context.Context, edit func([]block) ([]block, err
 	return files.Replace(p.o.Ports, append(data, '\n'), 0o600, false)
 }
 
-// isStale reports whether a block's workspace is gone: no folder, and nobody who
+// isStaleBlock reports whether a block's workspace is gone: no folder, and nobody who
 // is about to make it.
-func isStale(b block) bool {
+func isStaleBlock(b block) bool {
 	_, err := os.Lstat(b.Dir)
 	return errors.Is(err, os.ErrNotExist) && !isOwnerAlive(b.Owner)
 }

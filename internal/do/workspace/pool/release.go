@@ -53,7 +53,7 @@ func (p *Pool) releaseClone(ctx context.Context, id string, h How) error {
 	}
 	switch {
 	case row.Kind == kindIntegration:
-		return p.putBack(ctx, row)
+		return p.recycleClone(ctx, row)
 	case h.gone:
 		if _, err := p.removeClone(ctx, row, true); err != nil {
 			return errors.Join(err, p.disownRow(ctx, id, h.why+", but "+err.Error()))
@@ -62,19 +62,19 @@ func (p *Pool) releaseClone(ctx context.Context, id string, h How) error {
 	case h.landed && !p.o.KeepOnSuccess:
 		_, err := p.saveWork(ctx, row, false)
 		if err == nil {
-			return p.putBack(ctx, row)
+			return p.recycleClone(ctx, row)
 		}
-		return errors.Join(err, p.keepRow(ctx, row.ID,
+		return errors.Join(err, p.keepForRetention(ctx, row.ID,
 			fmt.Sprintf("its work has landed, but later changes cannot be saved: %v", err)))
 	case h.save:
 		_, err := p.saveWork(ctx, row, false)
-		return errors.Join(err, p.keepRow(ctx, row.ID, h.why))
+		return errors.Join(err, p.keepForRetention(ctx, row.ID, h.why))
 	}
-	return p.keepRow(ctx, row.ID, h.why)
+	return p.keepForRetention(ctx, row.ID, h.why)
 }
 
-// keepRow makes a workspace nobody's for the retention.
-func (p *rows) keepRow(ctx context.Context, id, why string) error {
+// keepForRetention makes a workspace nobody's for the retention.
+func (p *rows) keepForRetention(ctx context.Context, id, why string) error {
 	_, err := p.changeRow(ctx, id, func(r *store.Workspace) {
 		r.State, r.Why, r.Owner = kept, why, store.Owner{}
 		r.KeepUntil = time.Now().Add(p.o.Retention)
@@ -82,14 +82,14 @@ func (p *rows) keepRow(ctx context.Context, id, why string) error {
 	return err
 }
 
-// putBack cleans a clone whose work is safe, and lets it wait for another
+// recycleClone cleans a clone whose work is safe, and lets it wait for another
 // task. One that cannot be cleaned, or is one too many, is removed.
-func (p *Pool) putBack(ctx context.Context, row store.Workspace) error {
+func (p *Pool) recycleClone(ctx context.Context, row store.Workspace) error {
 	if err := p.proveFolder(row); err != nil {
-		return p.keepRow(ctx, row.ID, "it cannot be proved to be the folder that was made: "+err.Error())
+		return p.keepForRetention(ctx, row.ID, "it cannot be proved to be the folder that was made: "+err.Error())
 	}
 	if who := processIn(row.Dir); who != "" {
-		return p.keepRow(ctx, row.ID, row.Why+", but "+who) // the next sweep removes it
+		return p.keepForRetention(ctx, row.ID, row.Why+", but "+who) // the next sweep removes it
 	}
 	row, err := p.changeRow(ctx, row.ID, func(r *store.Workspace) { r.State = removing })
 	if err != nil {
@@ -187,7 +187,7 @@ func (p *clones) discardClone(ctx context.Context, row store.Workspace) error {
 	if err := files.RemoveAll(row.Own); err != nil {
 		return fmt.Errorf("cannot remove %s: %w", row.Own, err)
 	}
-	return p.dropRow(ctx, row.ID)
+	return p.dropWorkspaceRow(ctx, row.ID)
 }
 
 // proveFolder checks that the folder of a row is the one that was made for it.
@@ -227,15 +227,15 @@ func (p *works) saveWork(ctx context.Context, row store.Workspace, always bool) 
 		return saved{}, err
 	}
 	defer release()
-	s, err := p.saveAll(ctx, c, row, always)
+	s, err := p.saveEverything(ctx, c, row, always)
 	if err != nil && ctx.Err() == nil && !git.OfMachine(err) && !p.isDiskFull() {
 		s, err = p.saveFiles(ctx, c, row)
 	}
 	return s, err
 }
 
-// saveAll saves files and commits.
-func (p *works) saveAll(ctx context.Context, c *git.Clone, row store.Workspace, always bool) (saved, error) {
+// saveEverything saves files and commits.
+func (p *works) saveEverything(ctx context.Context, c *git.Clone, row store.Workspace, always bool) (saved, error) {
 	if _, err := c.RestoreAlternates(); err != nil {
 		return saved{}, err
 	}

@@ -64,17 +64,17 @@ func (p *Pool) rollBackClone(ctx context.Context, id string, to Point) (string, 
 	if err != nil {
 		return "", err
 	}
-	ref, err := p.goTo(ctx, row, to)
+	ref, err := p.restorePoint(ctx, row, to)
 	why := row.Why
 	if err == nil {
 		why = "it was rolled back"
 	}
-	return ref, errors.Join(err, p.keepRow(context.WithoutCancel(ctx), id, why))
+	return ref, errors.Join(err, p.keepForRetention(context.WithoutCancel(ctx), id, why))
 }
 
-// goTo saves what is there and restores a point. Run again, it finishes what
+// restorePoint saves what is there and restores a point. Run again, it finishes what
 // was interrupted.
-func (p *works) goTo(ctx context.Context, row store.Workspace, to Point) (string, error) {
+func (p *works) restorePoint(ctx context.Context, row store.Workspace, to Point) (string, error) {
 	s, err := p.saveWork(ctx, row, true)
 	if err != nil {
 		return "", fmt.Errorf("its content cannot be saved, so nothing was changed: %w", err)

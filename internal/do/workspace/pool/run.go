@@ -24,10 +24,10 @@ const RunPrefix = "run-"
 // user's repository.
 func (p *Pool) TakeRun(ctx context.Context, id string) (Workspace, error) {
 	fail := func(err error) (Workspace, error) { return Workspace{}, takeError(id, err) }
-	if !validID(id) {
+	if !isValidID(id) {
 		return fail(errors.New("it is not the id of a workspace"))
 	}
-	if err := p.makeRoom(ctx); err != nil {
+	if err := p.ensureDiskRoom(ctx); err != nil {
 		return fail(err)
 	}
 	now := time.Now()
@@ -40,14 +40,14 @@ func (p *Pool) TakeRun(ctx context.Context, id string) (Workspace, error) {
 		return fail(err)
 	}
 	p.unowned.Delete(row.ID)
-	w, err := p.openRun(ctx, row, was)
+	w, err := p.openRunClone(ctx, row, was)
 	if err != nil {
 		return fail(errors.Join(err, p.unclaimRow(ctx, row, was)))
 	}
 	return w, nil
 }
 
-func (p *Pool) openRun(ctx context.Context, row store.Workspace, was string) (Workspace, error) {
+func (p *Pool) openRunClone(ctx context.Context, row store.Workspace, was string) (Workspace, error) {
 	row.Folder = p.folderAfterBoot(row)
 	proof := p.proveFolder(row)
 	again := proof == nil && (was == leased || was == kept)

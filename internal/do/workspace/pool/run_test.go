@@ -51,14 +51,14 @@ func TestTheWorkspaceOfARun(t *testing.T) {
 		t.Error("it is made anew")
 	}
 	r.holds(w, map[string]string{"a": "work\n"})
-	if !isThere(filepath.Join(w.Own, "agreed.json")) {
+	if !pathExists(filepath.Join(w.Own, "agreed.json")) {
 		t.Error("what was agreed is gone")
 	}
 	r.release(p, w, Keep("it rests"))
 	if _, err := p.TakeRun(t.Context(), "../x"); err == nil {
 		t.Error("an id that is a path was taken")
 	}
-	if all, err := p.Clean(t.Context(), []string{"run-build"}, false); err != nil || len(all) != 1 || !all[0].Remove || isThere(w.Dir) {
+	if all, err := p.Clean(t.Context(), []string{"run-build"}, false); err != nil || len(all) != 1 || !all[0].Remove || pathExists(w.Dir) {
 		t.Errorf("%+v, %v", all, err)
 	}
 	r.same(before)

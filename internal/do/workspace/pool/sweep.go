@@ -39,7 +39,7 @@ func (p *Pool) List(ctx context.Context) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return lists.Each(rows, p.entryOf), nil
+	return lists.Each(rows, p.entryOfRow), nil
 }
 
 // Find is the workspace with an id, which a process may work in.
@@ -51,14 +51,14 @@ func (p *Pool) Find(ctx context.Context, id string) (w Workspace, ok bool, err e
 	return p.workspaceOf(r), true, nil
 }
 
-func (p *Pool) entryOf(r store.Workspace) Entry {
+func (p *Pool) entryOfRow(r store.Workspace) Entry {
 	e := Entry{
 		ID: r.ID, Kind: r.Kind, State: r.State, Dir: r.Dir,
 		Branch: r.Branch, Base: r.Base, Commit: r.Head, Ports: r.Ports,
 		Why: r.Why, Bytes: treeSize(r.Dir), TakenAt: r.TakenAt, KeepUntil: r.KeepUntil,
 		Landed: r.Landed,
 	}
-	if p.isBusy(r) {
+	if p.isInUse(r) {
 		e.Process = r.Owner.PID
 	}
 	return e
@@ -87,7 +87,7 @@ func (p *Pool) Clean(ctx context.Context, ids []string, dry bool) ([]Verdict, er
 		if len(ids) > 0 && !named {
 			continue
 		}
-		all = append(all, p.cleanOne(ctx, r, question{named: named}, dry))
+		all = append(all, p.cleanWorkspace(ctx, r, question{named: named}, dry))
 		if ctx.Err() != nil {
 			return all, ctx.Err()
 		}
@@ -95,9 +95,9 @@ func (p *Pool) Clean(ctx context.Context, ids []string, dry bool) ([]Verdict, er
 	return all, nil
 }
 
-func (p *Pool) cleanOne(ctx context.Context, r store.Workspace, q question, dry bool) Verdict {
-	v := Verdict{Entry: p.entryOf(r)}
-	p.lookAt(ctx, r, &q)
+func (p *Pool) cleanWorkspace(ctx context.Context, r store.Workspace, q question, dry bool) Verdict {
+	v := Verdict{Entry: p.entryOfRow(r)}
+	p.inspectWorkspace(ctx, r, &q)
 	v.Remove, v.Reason = judgeRow(r, q)
 	if !v.Remove {
 		return v
@@ -120,12 +120,12 @@ func (p *Pool) cleanOne(ctx context.Context, r store.Workspace, q question, dry 
 	return v
 }
 
-// lookAt finds out what has to be known of a workspace.
-func (p *Pool) lookAt(ctx context.Context, r store.Workspace, q *question) {
+// inspectWorkspace finds out what has to be known of a workspace.
+func (p *Pool) inspectWorkspace(ctx context.Context, r store.Workspace, q *question) {
 	q.now, q.gone, q.proof = process.Cautious(), isFolderGone(r), p.proveOrGone(r)
 	q.landed = q.landed || r.Landed
 	switch c, err := p.o.Store.Case(ctx, r.ID); {
-	case p.isBusy(r):
+	case p.isInUse(r):
 		q.busy = fmt.Sprintf("used by process %d", r.Owner.PID)
 	case err != nil: // removed from the board, or no task at all
 	case c.Status == board.Active:
@@ -213,9 +213,9 @@ func (p *clones) ignoredFiles(ctx context.Context, r store.Workspace) []string {
 // acquireRow makes this process the owner of a row whose owner is dead or nobody,
 // if it is as it was read.
 func (p *rows) acquireRow(ctx context.Context, was store.Workspace) (store.Workspace, error) {
-	return p.editRow(ctx, was.ID, func(r *store.Workspace) error {
+	return p.editWorkspaceRow(ctx, was.ID, func(r *store.Workspace) error {
 		switch {
-		case p.isBusy(*r):
+		case p.isInUse(*r):
 			return fmt.Errorf("%w by process %d", ErrTaken, r.Owner.PID)
 		case *r != was:
 			return errors.New("another process changed it in the meantime")
@@ -295,7 +295,7 @@ func (p *Pool) Sweep(ctx context.Context) ([]Verdict, error) {
 			over = p.proveOrGone(r) == nil && processIn(r.Dir) == ""
 		}
 		if r.State == kept && over {
-			all = append(all, p.cleanOne(ctx, r, question{}, false))
+			all = append(all, p.cleanWorkspace(ctx, r, question{}, false))
 		}
 	}
 	return all, nil
@@ -325,7 +325,7 @@ func (p *Pool) Relieve(ctx context.Context) ([]Verdict, error) {
 		if r.State != kept && r.State != warm {
 			continue
 		}
-		v := p.cleanOne(ctx, r, question{landed: true}, false)
+		v := p.cleanWorkspace(ctx, r, question{landed: true}, false)
 		if v.Remove && r.Kind == kindTask {
 			v.Reason = "the disk is nearly full"
 		}
@@ -355,7 +355,7 @@ func (p *Pool) repairEach(ctx context.Context, repair func(store.Workspace) erro
 		return err
 	}
 	for _, r := range all {
-		if p.isBusy(r) || r.Repo != p.repo.Common {
+		if p.isInUse(r) || r.Repo != p.repo.Common {
 			continue
 		}
 		if err := repair(r); err != nil && !errors.Is(err, ErrTaken) {
@@ -380,7 +380,7 @@ func (p *Pool) finishRemoval(ctx context.Context, r store.Workspace) error {
 	}
 	made := row.State == leased || row.State == kept
 	if made && row.Kind == kindIntegration && p.proveOrGone(row) != nil {
-		return p.keepRow(ctx, row.ID, "it cannot be proved to be the folder that was made")
+		return p.keepForRetention(ctx, row.ID, "it cannot be proved to be the folder that was made")
 	}
 	if _, err := p.removeClone(ctx, row, false); err != nil {
 		return p.disownRow(ctx, row.ID, err.Error())
@@ -400,5 +400,5 @@ func (p *Pool) keepOrphan(ctx context.Context, r store.Workspace) error {
 			return err
 		}
 	}
-	return p.keepRow(ctx, r.ID, fmt.Sprintf("process %d, which used it, has ended", r.Owner.PID))
+	return p.keepForRetention(ctx, r.ID, fmt.Sprintf("process %d, which used it, has ended", r.Owner.PID))
 }

@@ -28,10 +28,10 @@ func (p *Pool) Take(ctx context.Context, id, base string) (Workspace, error) {
 // TakeAt is [Pool.Take] for work that began at base, and that another machine
 // brought to the commit head: a new clone has that checked out.
 func (p *Pool) TakeAt(ctx context.Context, id, base, head string) (Workspace, error) {
-	if !validID(id) || strings.HasPrefix(id, kindIntegration+"-") {
+	if !isValidID(id) || strings.HasPrefix(id, kindIntegration+"-") {
 		return Workspace{}, fmt.Errorf("cannot create a workspace for %q: it is not the id of a task", id)
 	}
-	if err := p.makeRoom(ctx); err != nil {
+	if err := p.ensureDiskRoom(ctx); err != nil {
 		return Workspace{}, takeError(id, err)
 	}
 	return p.takeClone(ctx, store.Workspace{Kind: kindTask, ID: id, Branch: branchPrefix + id, Base: base, Head: head})
@@ -53,7 +53,7 @@ func takeError(id string, err error) error {
 // of it is kept.
 func (p *Pool) Integration(ctx context.Context, commit string) (Workspace, error) {
 	id := kindIntegration + "-" + newSerial()
-	if err := p.makeRoom(ctx); err != nil {
+	if err := p.ensureDiskRoom(ctx); err != nil {
 		return Workspace{}, takeError(id, err)
 	}
 	return p.takeClone(ctx, store.Workspace{Kind: kindIntegration, ID: id, Branch: branchPrefix + id, Base: commit})
@@ -89,7 +89,7 @@ func (p *Pool) takeClone(ctx context.Context, want store.Workspace) (Workspace, 
 	p.unowned.Delete(id)
 	p.step("claimed")
 	if was == leased || was == kept {
-		w, missing, err := p.takeKept(ctx, row)
+		w, missing, err := p.resumeKept(ctx, row)
 		if err == nil && !missing {
 			return w, nil
 		}
@@ -118,7 +118,7 @@ func (p *rows) claimRow(ctx context.Context, want store.Workspace) (row store.Wo
 	err = p.o.Store.EditWorkspaces(ctx, func(all []store.Workspace) (store.WorkspaceChange, error) {
 		var ch store.WorkspaceChange
 		var refused error
-		row, was, ch, refused = decideTake(all, want, filepath.Join(p.o.StateDir, "pool", newSerial()), p.isBusy)
+		row, was, ch, refused = decideTake(all, want, filepath.Join(p.o.StateDir, "pool", newSerial()), p.isInUse)
 		return ch, refused
 	})
 	return row, was, err
@@ -167,8 +167,8 @@ func (p *clones) warmCloneDir(own string) string {
 	return filepath.Join(p.o.Dir, ".warm-"+filepath.Base(own))
 }
 
-// takeKept takes up a workspace that was kept. It is gone when its folder is.
-func (p *Pool) takeKept(ctx context.Context, row store.Workspace) (w Workspace, missing bool, err error) {
+// resumeKept takes up a workspace that was kept. It is gone when its folder is.
+func (p *Pool) resumeKept(ctx context.Context, row store.Workspace) (w Workspace, missing bool, err error) {
 	if isFolderGone(row) {
 		return Workspace{}, true, nil
 	}
@@ -232,7 +232,7 @@ func (p *Pool) makeFolder(ctx context.Context, row store.Workspace, was string) 
 		return Workspace{}, err
 	}
 	p.step("ports")
-	if err := p.pinAll(ctx, row); err != nil {
+	if err := p.pinBaseAndTips(ctx, row); err != nil {
 		return Workspace{}, fmt.Errorf("cannot keep the objects that the workspace borrows: %w", err)
 	}
 	p.step("pinned")
@@ -326,10 +326,10 @@ func (p *Pool) undoMaking(ctx context.Context, row store.Workspace) error {
 	return nil
 }
 
-// pinAll makes the user's repository keep the base, and what its refs are at now:
+// pinBaseAndTips makes the user's repository keep the base, and what its refs are at now:
 // what an agent writes into its clone is not stored there when the user's has it
 // already.
-func (p *clones) pinAll(ctx context.Context, row store.Workspace) error {
+func (p *clones) pinBaseAndTips(ctx context.Context, row store.Workspace) error {
 	tips, err := p.repo.Tips(ctx)
 	if err != nil {
 		return err
@@ -352,9 +352,9 @@ func (p *clones) pinAll(ctx context.Context, row store.Workspace) error {
 // gcTries is how often what a gc of the user's took between two steps is made.
 const gcTries = 3
 
-// makeRoom refuses when the disk is too full to start anything, after it has
+// ensureDiskRoom refuses when the disk is too full to start anything, after it has
 // removed what is idle.
-func (p *Pool) makeRoom(ctx context.Context) error {
+func (p *Pool) ensureDiskRoom(ctx context.Context) error {
 	level, why := p.Room()
 	if level < RoomClean {
 		return nil
@@ -381,7 +381,7 @@ func (p *Pool) Swap(ctx context.Context, task string, racer Workspace) (Workspac
 				if r.ID != task && r.ID != racer.ID {
 					continue
 				}
-				if p.isBusy(r) && r.Owner != p.me {
+				if p.isInUse(r) && r.Owner != p.me {
 					return ch, fmt.Errorf("%w by process %d", ErrTaken, r.Owner.PID)
 				}
 				ch.Drop = append(ch.Drop, r.ID)

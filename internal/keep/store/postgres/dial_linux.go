@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// giveUp has a connection end when what was sent is not confirmed for so long:
+// setSendTimeout has a connection end when what was sent is not confirmed for so long:
 // a server that is cut off would be waited for a quarter of an hour.
-func giveUp(_, _ string, c syscall.RawConn) error {
+func setSendTimeout(_, _ string, c syscall.RawConn) error {
 	const userTimeout = 18 // TCP_USER_TIMEOUT
 	var err error
 	cerr := c.Control(func(fd uintptr) {

@@ -4,5 +4,5 @@ package postgres
 
 import "syscall"
 
-// giveUp leaves it to the system when a connection ends.
-func giveUp(string, string, syscall.RawConn) error { return nil }
+// setSendTimeout leaves it to the system when a connection ends.
+func setSendTimeout(string, string, syscall.RawConn) error { return nil }

@@ -29,17 +29,17 @@ func errorCode(err error) string {
 // away: it may be restarted.
 func (d *DB) Passing(err error) bool {
 	away := d.worked && d.Lost(err)
-	return away || errors.Is(kindOf(err), database.ErrBusy)
+	return away || errors.Is(kindOfError(err), database.ErrBusy)
 }
 
 // Lost is true when the connection ended.
-func (d *DB) Lost(err error) bool { return errors.Is(kindOf(err), database.ErrAway) }
+func (d *DB) Lost(err error) bool { return errors.Is(kindOfError(err), database.ErrAway) }
 
 // Ended reports whether the call failed because its context was done.
 func (d *DB) Ended(err error) bool { return pgconn.Timeout(err) || errors.Is(err, context.Canceled) }
 
-// kindOf is one of the kinds of errors; nil is none of them.
-func kindOf(err error) error {
+// kindOfError is one of the kinds of errors; nil is none of them.
+func kindOfError(err error) error {
 	switch c := errorCode(err); {
 	case c == "28P01", c == "28000", c == "3D000", c == "42501":
 		return database.ErrRefused
@@ -80,7 +80,7 @@ var advices = map[string]string{
 
 // Diagnose says which error it is, and what the person can do about it.
 func (d *DB) Diagnose(err error) (text string, kind error) {
-	kind = kindOf(err)
+	kind = kindOfError(err)
 	if kind == nil {
 		return "", nil
 	}

@@ -58,7 +58,7 @@ func (d *DB) GiveUp() error {
 	return d.judgeIdentity(nil)
 }
 
-// sameAt asks on the connection of the notices.
-func (d *DB) sameAt(ctx context.Context, conn *pgx.Conn) error {
+// checkSameBoard asks on the connection of the notices.
+func (d *DB) checkSameBoard(ctx context.Context, conn *pgx.Conn) error {
 	return d.judgeIdentity(conn.QueryRow(ctx, d.sameBoard()).Scan(new(int)))
 }

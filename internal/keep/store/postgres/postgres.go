@@ -174,7 +174,7 @@ func (d *DB) preparePools() {
 		}
 	}
 	dial := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second,
-		Interval: 5 * time.Second, Count: 4}, Control: giveUp}
+		Interval: 5 * time.Second, Count: 4}, Control: setSendTimeout}
 	c.DialFunc = dial.DialContext
 	d.reader, d.writer = stdlib.OpenDB(*c), stdlib.OpenDB(*c)
 	d.reader.SetMaxOpenConns(readers)
@@ -418,7 +418,7 @@ func (d *DB) Version(ctx context.Context) (int64, error) {
 		}
 	}
 	if time.Since(d.looked) > sameEvery {
-		if err := d.sameAt(ctx, d.watch); err != nil { // the next call opens another connection
+		if err := d.checkSameBoard(ctx, d.watch); err != nil { // the next call opens another connection
 			d.closeWatch()
 			return d.version, err
 		}

@@ -55,11 +55,11 @@ func scanInto(fields []any) []any {
 	for _, field := range fields {
 		switch f := field.(type) {
 		case *time.Time:
-			field = Column(func(stored any) error { *f = fromMS(ToInteger(stored)); return nil })
+			field = Column(func(stored any) error { *f = timeOfMillis(ToInteger(stored)); return nil })
 		case *time.Duration:
 			field = Column(func(stored any) error { *f = time.Duration(ToInteger(stored)) * time.Millisecond; return nil })
 		case *json.RawMessage:
-			field = scanRaw(f)
+			field = scanRawJSON(f)
 		case interface{ Fields() []any }:
 			out = append(out, f.Fields()...)
 			continue
@@ -84,7 +84,7 @@ func ToInteger(stored any) int64 {
 	return n
 }
 
-func scanRaw(to *json.RawMessage) Column {
+func scanRawJSON(to *json.RawMessage) Column {
 	return func(stored any) error {
 		*to = nil
 		if b := BytesOf(stored); len(b) > 0 {
@@ -118,15 +118,15 @@ func ToMS(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-// fromMS returns the time of stored milliseconds.
-func fromMS(ms int64) time.Time {
+// timeOfMillis returns the time of stored milliseconds.
+func timeOfMillis(ms int64) time.Time {
 	if ms == 0 {
 		return time.Time{}
 	}
 	return time.UnixMilli(ms).UTC()
 }
 
-func itoa(n int) string { return strconv.Itoa(n) }
+func formatInt(n int) string { return strconv.Itoa(n) }
 
 // ScanNumber scans a number that may be missing: then it is 0.
 func ScanNumber(n *int64) Column {

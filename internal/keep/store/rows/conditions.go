@@ -16,7 +16,7 @@ type Conditions struct {
 func (c *Conditions) Add(cond string, values ...any) {
 	for _, v := range values {
 		c.Args = append(c.Args, v)
-		cond = strings.Replace(cond, "?", "$"+itoa(len(c.Args)), 1)
+		cond = strings.Replace(cond, "?", "$"+formatInt(len(c.Args)), 1)
 	}
 	c.all = append(c.all, cond)
 }
@@ -39,5 +39,5 @@ func (c *Conditions) Where() string {
 // Limit returns the SQL for at most n rows.
 func (c *Conditions) Limit(n int) string {
 	c.Args = append(c.Args, n)
-	return ` LIMIT $` + itoa(len(c.Args))
+	return ` LIMIT $` + formatInt(len(c.Args))
 }

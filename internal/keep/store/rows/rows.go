@@ -42,8 +42,8 @@ func (c *Statements) Run(do func() error) error {
 	return err
 }
 
-// get returns a statement, with its values as they are stored.
-func (c *Statements) get(ctx context.Context, query string, args []any) (*sql.Stmt, []any, error) {
+// preparedStatement returns a statement, with its values as they are stored.
+func (c *Statements) preparedStatement(ctx context.Context, query string, args []any) (*sql.Stmt, []any, error) {
 	if c.failed != nil {
 		return nil, nil, c.failed
 	}
@@ -71,7 +71,7 @@ func (c *Statements) get(ctx context.Context, query string, args []any) (*sql.St
 
 // Exec returns the number of rows that were changed.
 func (c *Statements) Exec(ctx context.Context, query string, args ...any) (int64, error) {
-	st, args, err := c.get(ctx, query, args) //nolint:sqlclosecheck // it is kept
+	st, args, err := c.preparedStatement(ctx, query, args) //nolint:sqlclosecheck // it is kept
 	if err != nil {
 		return 0, err
 	}
@@ -84,7 +84,7 @@ func (c *Statements) Exec(ctx context.Context, query string, args ...any) (int64
 
 // Each calls scan for every row; scan's error ends it.
 func (c *Statements) Each(ctx context.Context, scan func(row Row) error, query string, args ...any) error {
-	st, args, err := c.get(ctx, query, args) //nolint:sqlclosecheck // it is kept
+	st, args, err := c.preparedStatement(ctx, query, args) //nolint:sqlclosecheck // it is kept
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (c *Statements) Each(ctx context.Context, scan func(row Row) error, query s
 
 // One scans the first row into dest; ok is false when there is none.
 func (c *Statements) One(ctx context.Context, query string, args []any, dest ...any) (ok bool, err error) {
-	st, args, err := c.get(ctx, query, args) //nolint:sqlclosecheck // it is kept
+	st, args, err := c.preparedStatement(ctx, query, args) //nolint:sqlclosecheck // it is kept
 	if err != nil {
 		return false, err
 	}
@@ -193,7 +193,7 @@ func Placeholders(rows, columns int) string {
 		default:
 			b.WriteString(", ")
 		}
-		b.WriteString("$" + itoa(i+1))
+		b.WriteString("$" + formatInt(i+1))
 	}
 	return b.String() + ")"
 }

@@ -75,7 +75,7 @@ func Restore(ctx context.Context, path string) (done string, err error) {
 		return "", fmt.Errorf("%s has %s open; stop every pawl of the repository first", user, path)
 	}
 	fresh := path + ".restored"
-	if err := (&DB{path: d.backupPath()}).copyTo(ctx, fresh); err != nil {
+	if err := (&DB{path: d.backupPath()}).copyDatabaseTo(ctx, fresh); err != nil {
 		return "", fmt.Errorf("cannot read the copy %s: %v", d.backupPath(), err)
 	}
 	defer os.Remove(fresh)
@@ -106,7 +106,7 @@ func (d *DB) BackUp(ctx context.Context) {
 			return
 		}
 	}
-	_ = d.copyTo(ctx, d.backupPath()) // the next one tries again
+	_ = d.copyDatabaseTo(ctx, d.backupPath()) // the next one tries again
 }
 
 // olderPath returns the copy of a database before its schema was brought up to date from this one.
@@ -124,15 +124,15 @@ func (d *DB) Older(schema int) string {
 // Keep copies a database before a newer pawl changes it: an older pawl cannot read
 // it afterwards.
 func (d *DB) Keep(ctx context.Context, schema int) error {
-	if err := d.copyTo(ctx, d.olderPath(schema)); err != nil {
+	if err := d.copyDatabaseTo(ctx, d.olderPath(schema)); err != nil {
 		return fmt.Errorf("cannot keep a copy of the database before it is brought up to date, so it stays as it "+
 			"is: %v; make room for %s", err, d.olderPath(schema))
 	}
 	return nil
 }
 
-// copyTo puts a copy of the database in the place of a file.
-func (d *DB) copyTo(ctx context.Context, path string) error {
+// copyDatabaseTo puts a copy of the database in the place of a file.
+func (d *DB) copyDatabaseTo(ctx context.Context, path string) error {
 	temp := path + "." + strconv.Itoa(os.Getpid())
 	defer os.Remove(temp) // of a copy that failed
 	db, err := driver.Open(d.dataSource(), func(c *sqlite3.Conn) error { return c.BusyTimeout(turn) })
