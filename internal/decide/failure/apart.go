@@ -184,7 +184,8 @@ func (o *outline) comparedValues(i int) (want, got string) {
 
 // rowForm begins a line with its place in the file above it: " 12 message", " L6 |", " 3:4
 // message".
-var rowForm = lazy.Regexp(`^[^\pL\d]{0,4}(?:L|[Ll]ine |[Rr]ow )?(\d{1,6})(?::(\d{1,6})(?:-\d+:\d+)?)?(?:[:|)]| ?\||[ \t]+)[^\d]`)
+var rowForm = lazy.Regexp(`^[^\pL\d]{0,4}(?:L|[Ll]ine |[Rr]ow )?(\d{1,6})` +
+	`(?::(\d{1,6})(?:-\d+:\d+)?)?(?:[:|)]| ?\||[ \t]+)[^\d]`)
 
 // parseLineColumn reads the line and the column that said begins with; end is 0 for none. A number
 // without a column is a count, where only a blank follows.

@@ -156,7 +156,8 @@ func (o *outline) otherPlaces(items []Item, at int) (others []Item) {
 func (o *outline) listedBelow(i int, items []Item, room int) []Item {
 	file := places.Heading(o.textAt(i))
 	isNamed := func(it Item) bool { return path.Base(it.File) == path.Base(file) }
-	if room <= 0 || file == "" || i+1 >= o.t.LineCount() || places.IsForeign(file) || slices.ContainsFunc(items, isNamed) {
+	if room <= 0 || file == "" || i+1 >= o.t.LineCount() || places.IsForeign(file) ||
+		slices.ContainsFunc(items, isNamed) {
 		return nil
 	}
 	below := o.t.LineAt(i + 1)

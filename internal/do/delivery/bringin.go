@@ -453,7 +453,8 @@ func (w *Workspace) putOnTop(ctx context.Context, head, onto string) (string, []
 		return "", nil, err
 	}
 	if asOne > 0 {
-		w.o.Tell(fmt.Sprintf("the agent's %d commits have a merge among them, so they are one commit on top of yours", asOne))
+		w.o.Tell(fmt.Sprintf("the agent's %d commits have a merge among them, so they are one commit "+
+			"on top of yours", asOne))
 	}
 	at := onto
 	for _, c := range commits {

@@ -85,7 +85,8 @@ func listRuns(ctx context.Context, a *command.App, p *action.Operator, all bool)
 		if a.Columns() > 0 { // room for the words
 			started = strings.TrimPrefix(started, time.Now().Format("2006-01-02 "))
 		}
-		cells := []any{l.Run, report.Line(r.Title(), 60), statusShown(l, n), console.Of(l.Iteration, l.MaxIterations), started}
+		cells := []any{l.Run, report.Line(r.Title(), 60), statusShown(l, n),
+			console.Of(l.Iteration, l.MaxIterations), started}
 		if isShared {
 			cells = append(cells, cmp.Or(l.Host, "-"))
 		}

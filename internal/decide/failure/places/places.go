@@ -328,7 +328,8 @@ var ruleFile = lazy.Regexp(`\b(?i:in|of|your|the) ((?:Pod|Gem|Pip|Docker|Contain
 	`|Jenkins|Vagrant|Proc|Brew|Fast|Cart|Snake|Earth)file)\b(?:[^.]|$)`)
 
 // fileName is one by its folder or its extension, and no log, host or version.
-var fileName = lazy.Regexp(`(?:^|[\s"'(\x60\x{2018}=])((?:[\pL\pN_@.~-]*/)*[\pL\pN_@.-]*\w\.(?:[a-km-zA-KM-Z][a-z0-9]{0,7}` +
+var fileName = lazy.Regexp(`(?:^|[\s"'(\x60\x{2018}=])((?:[\pL\pN_@.~-]*/)*[\pL\pN_@.-]*\w\.(?:` +
+	`[a-km-zA-KM-Z][a-z0-9]{0,7}` +
 	`|l[a-np-z0-9]?[a-z0-9]*))(?:$|[\s"':;,)\x60\x{2019}：，、])`)
 
 // served is a host, behind which stands a port.
@@ -338,7 +339,8 @@ var served = lazy.Regexp(`^[^/\\]*\.(?:com|org|net|io|dev|example|internal|local
 var hostName = lazy.Regexp(`^[^/]*(?:\.(?:com|org|net|io|dev|example)|[A-Z]\w*\.js|\.[a-z]{6,}|\.[A-Z]\d+)$`)
 
 // longExtension ends the names of files that look like names of hosts or modules.
-var longExtension = lazy.Regexp(`\.(?:\w+proj|gradle|svelte|prisma|graphql|feature|properties|\w+spec|config|tfvars|jsonnet)$`)
+var longExtension = lazy.Regexp(`\.(?:\w+proj|gradle|svelte|prisma|graphql` +
+	`|feature|properties|\w+spec|config|tfvars|jsonnet)$`)
 
 // IsForeign reports whether a file belongs to a library or a runtime, not to the project.
 func IsForeign(file string) bool {
@@ -369,8 +371,8 @@ var ofNode = lazy.Regexp(`^(?:internal/.*|_\w+|events|module|net|util|timers|fs|
 	`bootstrap_node)\.js$`)
 
 // head matches the name of a file above a list: "In a.c:", "FILE: a.php", "## Errors in a.md", "a.tpl ... bad".
-var head = lazy.Regexp(`^(?:==> |[#*]+ |--- (?:a/)?|)(?:(?i:(?:errors?|problems?|issues?) (?:found )?in|in|file|datei|fichier` +
-	`|checking)\b:? +)?(\S.*?)(?: (?i:[-–:] )?[(\[]?\d+ ?\pL*[)\]]?| *\.{2,} *\pL+| {2,}\pL+| <==)?:?$`)
+var head = lazy.Regexp(`^(?:==> |[#*]+ |--- (?:a/)?|)(?:(?i:(?:errors?|problems?|issues?)` +
+	` (?:found )?in|in|file|datei|fichier|checking)\b:? +)?(\S.*?)(?: (?i:[-–:] )?[(\[]?\d+ ?\pL*[)\]]?| *\.{2,} *\pL+| {2,}\pL+| <==)?:?$`)
 
 // Heading is the file that a line names above a list of what is wrong in it; "" for none.
 func Heading(s string) string {

@@ -17,7 +17,8 @@ var ValueLine = lazy.Regexp(`^(?:((?i:expected|required|want|wanted|specified|(?
 	`|left|have|is)) *: *(\S.*|)$`)
 
 // pairs are the words between which the two values of an assertion stand.
-var pairs = [][2]string{{"expected: ", " but was: "}, {" was: ", " but is now: "}, {"expected ", " but was "}, {" should have ", ", but has "},
+var pairs = [][2]string{{"expected: ", " but was: "}, {" was: ", " but is now: "},
+	{"expected ", " but was "}, {" should have ", ", but has "},
 	{"expected [", "] but found ["}, {"expected [", "] to ["},
 	{"want ", ", got "}, {"want: ", ", got: "}, {"want ", " got "}, {"expected ", ", found "},
 	{"expected ", ", got "}, {"expected ",
@@ -284,7 +285,8 @@ const valueForm = `("[^"]*"|'[^']*'|‘[^’]*’|\x60[^\x60]*\x60|<[^>]*>|\[[^\
 var valueForms = sync.OnceValue(func() []valueSentence {
 	return []valueSentence{
 		{[]string{" has failed ["}, lazy.Regexp(` has failed \[(.+?) (?:[!=<>]=|<|>) (.+)\]$`), 2},
-		{[]string{" != ", " !== ", " ≠ ", " <> "}, lazy.Regexp(`^(?:[\w./ -]+:(?:\d+:)? )*(\S.*?) (?:!==?|≠|<>) (.*[^{;])$`), 2},
+		{[]string{" != ", " !== ", " ≠ ", " <> "},
+			lazy.Regexp(`^(?:[\w./ -]+:(?:\d+:)? )*(\S.*?) (?:!==?|≠|<>) (.*[^{;])$`), 2},
 		{[]string{"assert ", "check "},
 			lazy.Regexp(`^(?:\w+: )?(?:assert|check) ([^(].*?) == ([^\s:'"{[(]+|.+)(?:: .*)?$`), 2},
 		{[]string{" matches expected "}, lazy.Regexp(`that (.+?) matches expected (.+?)\.?$`), 2},
@@ -308,7 +310,8 @@ var valueForms = sync.OnceValue(func() []valueSentence {
 			lazy.Regexp(`^(?:[A-Z]\w+: +)?("[^"]*"|'[^']*'|-?[\d.]+) == ("[^"]*"|'[^']*'|-?[\d.]+)$`), 2},
 		{[]string{"cannot be converted to "}, lazy.Regexp(`: (\S+) cannot be converted to (\S+)$`), 2},
 		{[]string{"ype "}, lazy.Regexp(`\b(?i:type) (?:is )?` + valueForm + ` (?:but|to|does not match` +
-			`|is not assignable to|is not the same as) (?:an? |the )?(?:\w+ )*?(?:expression was expected of )?(?:type )?` + valueForm +
+			`|is not assignable to|is not the same as)` +
+			` (?:an? |the )?(?:\w+ )*?(?:expression was expected of )?(?:type )?` + valueForm +
 			`(?: was expected|\.| for \S+.*)?$`), 2},
 		{[]string{" as "}, lazy.Regexp(`\((?:[^()]*of type |untyped )?([\w.*\[\]]+)(?: constant[^()]*)?\) as ([\w.*\[\]]+) value`), 2},
 		{[]string{"conver"}, lazy.Regexp(`\b(?:cannot convert|conversion from) ` + valueForm + ` to ` + valueForm), 2},
