@@ -55,7 +55,8 @@ func markerOf(line []byte, markerSize int) byte {
 
 // FindUnmerged finds a file of a resolution that still has markers, or a place where it kept one side's lines as
 // they were and nothing of what the other side had there. It names the file, and what is wrong; "" if there is
-// none. text returns the lines of a file of the resolution. One that takes a landing back may keep one side.
+// none. text returns the lines of a file of the resolution. One that takes a landing back may keep one side, and not
+// what the landing put there.
 func (c *Conflict) FindUnmerged(takesBack bool, text func(path string) ([]string, error)) (string, error) {
 	for i := range c.Files {
 		f := &c.Files[i]
@@ -71,6 +72,8 @@ func (c *Conflict) FindUnmerged(takesBack bool, text func(path string) ([]string
 		}
 		for _, h := range f.Hunks {
 			switch {
+			case takesBack && len(h.Base) > 0 && keepsOnly(lines, h.Base, slices.Concat(h.Ours, h.Theirs)):
+				return f.Path + " has again what the landing put there", nil
 			case takesBack:
 			case keepsOnly(lines, h.Ours, h.Theirs):
 				return f.Path + " lacks what the task has there", nil

@@ -137,17 +137,17 @@ func (q *Queue) keepSolved(ctx context.Context, p Problem, commit string) error 
 	made := lists.ToMap(changes, func(ch git.Change) (string, git.Change) { return ch.Path, ch })
 	conflict, takesBack := p.Problem.Conflict, p.Entry.Revert != ""
 	isMade := func(path string) bool { _, ok := made[path]; return ok }
-	isAnew := func(path string) bool {
+	isFree := func(path string) bool { // it may be as on the target
 		return conflict != nil && slices.ContainsFunc(conflict.Files, func(f queue.File) bool {
-			return f.Path == path && f.Regenerate != ""
+			return f.Path == path && (f.Regenerate != "" || takesBack)
 		})
 	}
-	dropped := slices.DeleteFunc(slices.Clone(wanted), func(path string) bool { return isMade(path) || isAnew(path) })
+	dropped := slices.DeleteFunc(slices.Clone(wanted), func(path string) bool { return isMade(path) || isFree(path) })
 	switch {
 	case !slices.ContainsFunc(wanted, isMade):
 		return errors.New("the agent merged nothing of the task: all that it changed is as on the target")
 	case conflict == nil:
-	case len(dropped) > 0 && !takesBack:
+	case len(dropped) > 0:
 		return fmt.Errorf("the agent dropped what the task changed in %s", deliver.Some(dropped))
 	default:
 		lost, err := conflict.FindUnmerged(takesBack, func(path string) ([]string, error) {
