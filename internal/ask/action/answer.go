@@ -263,7 +263,7 @@ func (p *Operator) undoDelivery(ctx context.Context, r store.Run, to int) error 
 	run, err := p.Store.Run(ctx, r.ID)
 	if err == nil && len(SetupOf(run).Deliveries) == 0 && SetupOf(run).Private != "" {
 		p.Say("Nothing of it was delivered: your files are unchanged.")
-		return storedrun.DropUndelivered(ctx, p.Store, r.ID)
+		return storedrun.ClearUndelivered(ctx, p.Store, r.ID, "the undelivered work was discarded")
 	}
 	if err == nil {
 		err = p.Rollback(ctx, run, BackTo{N: to})
@@ -272,5 +272,5 @@ func (p *Operator) undoDelivery(ctx context.Context, r store.Run, to int) error 
 		return fault.Of(fault.Failed, fmt.Errorf("the files were not restored: %w", err)).
 			Hint("%s", fmt.Sprintf("Try again: pawl rollback %s --to %d", r.ID, to))
 	}
-	return storedrun.DropUndelivered(ctx, p.Store, r.ID)
+	return storedrun.ClearUndelivered(ctx, p.Store, r.ID, "the undelivered work was discarded")
 }

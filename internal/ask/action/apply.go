@@ -74,8 +74,14 @@ func (p *Runs) Apply(ctx context.Context, r store.Run, o ApplyOptions) (Applicat
 	if err := errors.Join(err, w.Release(ctx, delivery.Kept)); err != nil {
 		return Application{}, err
 	}
-	if !o.Check && a.Kind == deliver.Deliver && a.Before != "" {
+	switch {
+	case o.Check:
+	case a.Kind == deliver.Deliver && a.Before != "":
 		err = storedrun.RecordDelivery(ctx, p.Store, r.ID, a.Delivered)
+	case a.Kind == deliver.Nothing:
+		err = storedrun.ClearUndelivered(ctx, p.Store, r.ID, "all work of the run is in your files")
+	case len(a.Conflicts) > 0:
+		err = storedrun.NoteConflicts(ctx, p.Store, r.ID, a.Why)
 	}
 	out := applicationOf(r.ID, a, confirm, o)
 	out.only = only

@@ -36,17 +36,25 @@ func BranchLeft(ctx context.Context, r store.Run) string {
 	if s.Branch == "" || s.UndeliveredBack != "" || !r.EndedAt.IsZero() {
 		return ""
 	}
-	repo, err := git.Open(ctx, r.Root)
+	began, now := strings.TrimPrefix(s.Branch, "refs/heads/"), branchIn(ctx, r.Root)
+	if now == began {
+		return ""
+	}
+	return fmt.Sprintf("Its work goes to %s, and %s is checked out now; before it can arrive: git checkout %s", began,
+		cmp.Or(now, "no branch"), fault.QuoteShell(began))
+}
+
+// branchIn returns the branch that is checked out in a folder; "" for none, and where no git can say it.
+func branchIn(ctx context.Context, root string) string {
+	repo, err := git.Open(ctx, root)
 	if err != nil {
 		return ""
 	}
 	now, err := repo.Head(ctx)
-	if err != nil || now.Branch == s.Branch {
+	if err != nil {
 		return ""
 	}
-	began := strings.TrimPrefix(s.Branch, "refs/heads/")
-	return fmt.Sprintf("Its work goes to %s, and %s is checked out now; before it can arrive: git checkout %s", began,
-		cmp.Or(strings.TrimPrefix(now.Branch, "refs/heads/"), "no branch"), fault.QuoteShell(began))
+	return strings.TrimPrefix(now.Branch, "refs/heads/")
 }
 
 // workspaceOf opens the private workspace of a run that no process works on. The error is
@@ -319,8 +327,11 @@ func (p *Runs) SettleConflict(ctx context.Context, r store.Run, paths []string, 
 		return path, 0, err
 	}
 	defer func() { err = errors.Join(err, w.Release(ctx, delivery.Kept)) }()
-	all, err := w.Conflicts()
-	if err != nil {
+	if storedrun.WaitsForDelivery(r) { // the person may have changed a file since the conflict was found
+		_, err = w.Apply(ctx, true)
+	}
+	all, cerr := w.Conflicts()
+	if err := errors.Join(err, cerr); err != nil {
 		return path, 0, err
 	}
 	var text []byte

@@ -98,7 +98,7 @@ func (p *Runs) DiscardRun(ctx context.Context, r store.Run) error {
 		err = statefile.Remove(r.Root, r.Name)
 	}
 	if err == nil {
-		err = storedrun.DropUndelivered(ctx, p.Store, r.ID)
+		err = storedrun.ClearUndelivered(ctx, p.Store, r.ID, "the undelivered work was discarded")
 	}
 	if err != nil {
 		return err
@@ -125,17 +125,23 @@ func (p *Runs) Undelivered(ctx context.Context) (found []store.Run, err error) {
 	return found, err
 }
 
-// ReasonNotDelivered also names the command that delivers the work. It is "" if the run
-// does not wait for delivery.
-func ReasonNotDelivered(r store.Run) string {
+// ReasonNotDelivered returns why the work of a run is not in the person's files, and the command that brings it
+// there. Both are "" if the run does not wait for that.
+func ReasonNotDelivered(ctx context.Context, r store.Run) (why, command string) {
 	if !storedrun.WaitsForDelivery(r) {
-		return ""
+		return "", ""
 	}
 	s := SetupOf(r)
-	if s.Choose {
-		return "not in your files: " + s.Undelivered + "; pawl settle " + r.ID
+	why, command = s.Undelivered, "pawl apply "+r.ID
+	switch {
+	case s.Choose:
+		command = "pawl settle " + r.ID
+	case s.UndeliveredBack != "" && fault.QuoteShell(branchIn(ctx, r.Root)) == s.UndeliveredBack:
+		why = "its branch is checked out again"
+	case s.UndeliveredBack != "":
+		command = "git checkout " + s.UndeliveredBack + " && " + command
 	}
-	return "not in your files: " + s.Undelivered + "; pawl apply " + r.ID
+	return "not in your files: " + why + "; " + command, command
 }
 
 // CanDiscard reports whether a run that no process drives leaves something that can be given up.
@@ -276,7 +282,7 @@ func (p *Runs) AsIs(ctx context.Context, r store.Run) store.Run {
 	}
 	r.Owner = store.Owner{Host: r.Owner.Host}
 	if left, ok := Unattended(ctx, statedir.Of(r.Root, p.Env), r.ID); ok {
-		r.Why = "unattended, ends in " + left
+		r.Why = "unattended, ends in " + left + " unless it is resumed"
 		return r
 	}
 	r.Status, r.Why = string(loop.Interrupted), "its pawl process has ended"

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -108,6 +109,8 @@ func queueWishCommand(a *command.App, wish queue.Wish, entries bool, short strin
 	return cmd
 }
 
+const landHint = "No pawl process works on the queue now. To land what is ready: pawl queue land"
+
 // AskQueue stores the requests and has them carried out: by this process if no other
 // works on the queue, and else by that one within moments.
 func AskQueue(ctx context.Context, a *command.App, q *OpenQueue, asks []queue.Ask) error {
@@ -133,6 +136,9 @@ func AskQueue(ctx context.Context, a *command.App, q *OpenQueue, asks []queue.As
 	if !done {
 		a.Say("Requested; the pawl process that runs the queue does it.")
 		return nil
+	}
+	if slices.ContainsFunc(asks, func(ask queue.Ask) bool { return ask.Wish == queue.WishRetry }) {
+		a.Say(landHint)
 	}
 	return listQueue(ctx, a, q)
 }
@@ -171,10 +177,14 @@ func queueAddCommand(a *command.App) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if _, err := q.Absorb(ctx); err != nil {
+				alone, err := q.Absorb(ctx)
+				if err != nil {
 					return err
 				}
 				a.Say("%s waits to be landed on %s.", id, command.BranchName(q.Target()))
+				if alone {
+					a.Say(landHint)
+				}
 				return nil
 			})
 		})

@@ -17,7 +17,6 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
 	"github.com/pawl-dev/pawl/internal/do/autopilot/overview"
-	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/ratelimit"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -80,7 +79,9 @@ func listRuns(ctx context.Context, a *command.App, p *action.Operator, all bool)
 	err = command.Listing(a, runs, none, head, func(r store.Run) command.Row {
 		l := listedRunOf(ctx, p, r)
 		n := needs[r.ID]
-		l.Why, l.Next = cmp.Or(n.Why, action.ReasonNotDelivered(r), l.Why), cmp.Or(n.NextCommand(), nextCommand(l, r))
+		notDelivered, deliver := action.ReasonNotDelivered(ctx, r)
+		l.Why = cmp.Or(n.Why, notDelivered, l.Why)
+		l.Next = cmp.Or(n.NextCommand(), deliver, nextCommand(l, r))
 		started := command.Minute(l.StartedAt)
 		if a.Columns() > 0 { // room for the words
 			started = strings.TrimPrefix(started, time.Now().Format("2006-01-02 "))
@@ -97,6 +98,9 @@ func listRuns(ctx context.Context, a *command.App, p *action.Operator, all bool)
 		a.Result("Next:\n  %s\n", strings.Join(next, "\n  "))
 	}
 	if plans, _ := ratelimit.NewStore(statedir.LimitsDir(a.Env)).Plans(nil, time.Now()); !a.JSON {
+		if view.Held != "" {
+			a.Result("The board waits: %s\n", report.Line(view.Held, 400))
+		}
 		for _, line := range append(view.Away, plans...) {
 			a.Result("%s\n", report.Line(line, 400))
 		}
@@ -131,12 +135,14 @@ func nextCommand(l listed, r store.Run) string {
 	status := loop.Status(l.Status)
 	answered := strings.Contains(l.Why, "continue: pawl resume ")
 	switch asks := []loop.Status{loop.Pending, loop.Blocked, loop.Aborted}; {
+	case strings.HasPrefix(l.Why, "unattended") && r.Kind != string(loop.Task):
+		return "pawl resume " + l.Run
+	case strings.HasPrefix(l.Why, "unattended"):
+		return "pawl autopilot"
 	case status.Active():
 		return "pawl logs " + l.Run + " -f"
 	case strings.Contains(l.Why, "pawl settle "):
 		return "pawl settle " + l.Run
-	case storedrun.WaitsForDelivery(r):
-		return "pawl apply " + l.Run
 	case r.Kind == string(loop.Task) && action.CanContinue(status):
 		return "pawl autopilot"
 	case slices.Contains(asks, status) && !answered:

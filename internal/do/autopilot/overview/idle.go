@@ -18,7 +18,7 @@ import (
 
 // Idle is why an autopilot does not start what is ready.
 type Idle struct {
-	// Held is why nothing starts until a time; "" something may be.
+	// Held is why nothing starts until a time, or until a person acts where that is zero; "" something may be.
 	Held  string    `json:"held,omitempty"`
 	Until time.Time `json:"held_until,omitzero"`
 	// KeptOut are tasks that are ready, and not started.
@@ -125,7 +125,10 @@ func (i *Idle) LinesOf(task string) []string {
 
 // Lines say it in words, what several tasks wait for once.
 func (i *Idle) Lines() (lines []string) {
-	if i.Held != "" {
+	switch {
+	case i.Held != "" && i.Until.IsZero():
+		lines = append(lines, i.Held)
+	case i.Held != "":
 		lines = append(lines, "nothing starts until "+clockTimeOf(i.Until)+": "+i.Held)
 	}
 	waiting := map[string][]string{}

@@ -192,11 +192,13 @@ func Read(ctx context.Context, db *store.Store, root string) (View, error) {
 	if err != nil {
 		return v, err
 	}
+	stopped := "" // why nothing lands on a target, where that is not for a person who asked for it
 	for _, target := range targets {
 		left, err := ReadQueue(ctx, db, target, time.Now())
 		if err != nil {
 			return v, err
 		}
+		stopped = cmp.Or(stopped, left.Target.Why)
 		v.Queued, v.QueueHeld = v.Queued+left.Queued, cmp.Or(v.QueueHeld, left.Held)
 	}
 	if v.Board, v.Ready, err = db.CaseCounts(ctx); err != nil {
@@ -204,6 +206,9 @@ func Read(ctx context.Context, db *store.Store, root string) (View, error) {
 	}
 	if v.Idle, err = IdleOf(ctx, db); err != nil {
 		return v, err
+	}
+	if v.Ready > 0 && v.QueueHeld == "" {
+		v.Held = cmp.Or(v.Held, stopped)
 	}
 	return v, errors.Join(v.readSlots(ctx, db, root, state), v.readNeeds(ctx, db, root), v.readEvents(ctx, db))
 }

@@ -96,15 +96,26 @@ func FinishEarlier(ctx context.Context, db *store.Store, w *delivery.Workspace) 
 	return note, nil
 }
 
-// DropUndelivered notes that a person gave up what a run did not deliver.
-func DropUndelivered(ctx context.Context, db *store.Store, id string) error {
+// ClearUndelivered notes, with the reason, that nothing of a run at rest is to be delivered any more.
+func ClearUndelivered(ctx context.Context, db *store.Store, id, why string) error {
 	run, err := db.Run(ctx, id)
 	var s Setup
 	if err != nil || json.Unmarshal(run.Setup, &s) != nil || s.Undelivered == "" {
 		return err
 	}
-	return editSetup(ctx, db, id, journal.Warning, journal.Notice{Text: "the undelivered work was discarded"},
-		func(s *Setup) { s.Undelivered = "" })
+	return editSetup(ctx, db, id, journal.Warning, journal.Notice{Text: why},
+		func(s *Setup) { s.Choose, s.Undelivered = false, "" })
+}
+
+// NoteConflicts notes that a person has to choose before the work of a run at rest can be delivered, and why.
+func NoteConflicts(ctx context.Context, db *store.Store, id, why string) error {
+	run, err := db.Run(ctx, id)
+	var s Setup
+	if err != nil || json.Unmarshal(run.Setup, &s) != nil || s.Choose || s.Undelivered == "" {
+		return err
+	}
+	return editSetup(ctx, db, id, journal.Warning, journal.Notice{Text: why},
+		func(s *Setup) { s.Choose, s.Undelivered = true, why })
 }
 
 // NoteConflictsResolved notes that a person has chosen for each file that they and the agent of a run
