@@ -24,13 +24,14 @@ var solverSays = lazy.Regexp(`^(?:Because |\[__\d+\] (?:rejecting|unknown packag
 const rankMargin = 1
 
 // isCertain reports whether the rules know the form of what they chose: a test with its message, the words of a
-// provider or the network, a solver of versions, or a warning that is the cause.
+// provider or the network, a key that is refused, a solver of versions, or a warning that is the cause.
 func (o *outline) isCertain(v verdict, items []Item) bool {
 	if len(items) > 0 && items[0].Test != "" {
 		return true
 	}
 	solved := v.line >= 0 && solverSays().MatchString(o.textAt(v.line))
-	return solved || isProviderFault(v.class) || v.class == ContextLength || v.flags&loud != 0
+	person := v.class == Auth && v.weight > floorWeight
+	return solved || person || isProviderFault(v.class) || v.class == ContextLength || v.flags&loud != 0
 }
 
 // leadItems puts first the item at the line that ranks best, where that is clear. It returns the

@@ -22,10 +22,7 @@ func (s turn) decideIteration(e *Event) {
 	if r.Outcome == Waited && s.StopAsked != NoCause { // no attempt follows: the iteration is used up
 		r.Outcome = Neutral
 	}
-	// No agent was paid: no iteration is used up, and the next agent does not learn of it.
-	ran := r.Exit.Code >= 0 || r.Exit.Ended != NotEnded || r.Exit.Signal != "" || s.Policy.Kind == Workflow
-	unbegun := !ran && s.endIfPermanent(&r) != nil
-	if r.Outcome != Waited && !unbegun {
+	if r.Outcome != Waited {
 		for _, text := range e.Messages { // its prompt had them
 			s.addMemory(Said{Iteration: s.Iteration, Text: text})
 		}
@@ -226,7 +223,7 @@ func (r *Record) metProviderLimit() bool {
 // recordIteration folds the record into the guards and the history. An attempt that
 // a limit of the provider cut off is no iteration.
 func (s *State) recordIteration(r *Record) {
-	if r.Outcome == Waited || r.Number > s.Iteration {
+	if r.Outcome == Waited {
 		return
 	}
 	sight := Sight{

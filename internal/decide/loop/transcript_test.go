@@ -85,10 +85,6 @@ func (p *player) read(verb, line string, args map[string]string) (loop.Event, bo
 		return loop.Event{Kind: loop.IterationEnded, For: p.s.Command.Seq, Record: p.record(args, elapsed)}, true
 	case "review":
 		return loop.Event{Kind: loop.Reviewed, For: p.s.Command.Seq, Review: p.review(line, args, elapsed)}, true
-	case "unbegun":
-		r := p.record(args, 0)
-		r.Exit = loop.Exit{Code: -1}
-		return loop.Event{Kind: loop.IterationEnded, For: p.s.Command.Seq, Record: r}, true
 	case "lost":
 		r := p.record(args, elapsed)
 		r.Exit = loop.Exit{Code: -1, Ended: loop.EndedLost}
