@@ -35,7 +35,10 @@ func TestApply(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.board.Close()
-	w := b.openWallet(t.Context(), nil)
+	w, err := b.openWallet(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	p := plan{Settings: map[string]string{"two.yaml": "loop: {max_iterations: 2, max_cost: 1}\n"}}
 	for n := range 6 {
 		for _, v := range []trial.Variant{{Agent: "idle", Setting: trial.AsIs}, {Agent: "busy", Setting: "two.yaml"}} {
@@ -43,9 +46,9 @@ func TestApply(t *testing.T) {
 			one := planned{Variant: v, Task: task, Key: v.Agent + task.Commit}
 			p.Tasks, p.Attempts = append(p.Tasks, task), append(p.Attempts, one)
 			made := trial.Attempt{Variant: v, Task: task.Commit, Solved: v.Agent == "busy", CostKnown: true}
-			_, begins, err := w.holdMoney(purchase{key: one.Key})
-			if err = errors.Join(err, w.storePaidResult(one.Key, 0, made)); err != nil || !begins {
-				t.Fatal(begins, err)
+			_, isOurs, err := w.holdMoney(purchase{key: one.Key})
+			if err = errors.Join(err, w.storePaidResult(one.Key, 0, made)); err != nil || !isOurs {
+				t.Fatal(isOurs, err)
 			}
 		}
 	}

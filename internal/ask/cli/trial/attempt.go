@@ -23,6 +23,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/strategy"
 	"github.com/pawl-dev/pawl/internal/decide/trial"
 	"github.com/pawl-dev/pawl/internal/do/engine"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 	"github.com/pawl-dev/pawl/internal/keep/store"
@@ -218,20 +219,19 @@ func (b *bench) wordsKey(t trial.Task) string { return "words-" + b.describer + 
 func (w *wallet) describeTask(ctx context.Context, t *trial.Task) error {
 	b, key := w.b, w.b.wordsKey(*t)
 	own := b.config.Loop.MaxCost
-	most, begins, err := w.holdMoney(purchase{key: key, own: *cmp.Or(own, new(loop.MicroUSD)), least: 1})
+	most, isOurs, err := w.holdMoney(purchase{key: key, own: *cmp.Or(own, new(loop.MicroUSD)), least: 1, isWords: true})
 	if err != nil {
 		return err
 	}
 	var found words
-	if begins {
+	if isOurs {
 		if found, err = b.askForWords(ctx, t, most); err != nil {
-			w.leavePaid(key)
-			return err
+			return cmp.Or(w.leavePaid(key), err)
 		}
 		err = w.storePaidResult(key, found.Cost, found)
 	} else {
 		var made map[string]store.TrialAttempt
-		if made, err = b.board.TrialAttempts(ctx); err == nil {
+		if made, err = b.board.TrialAttempts(ctx, storedrun.Alive); err == nil {
 			err = json.Unmarshal(made[key].Result, &found)
 		}
 	}

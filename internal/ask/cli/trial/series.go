@@ -17,6 +17,9 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/fault"
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/report"
+	"github.com/pawl-dev/pawl/internal/decide/trial"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
+	"github.com/pawl-dev/pawl/internal/do/process"
 	"github.com/pawl-dev/pawl/internal/keep/files"
 	"github.com/pawl-dev/pawl/internal/keep/store"
 )
@@ -51,34 +54,40 @@ func sideBySide(n, width int, do func(int) (more bool, err error)) (first error)
 	return first
 }
 
-// wallet is the money of a trial. What was begun, and what is kept for it, is on the board.
+// wallet is the money of a trial. All machines of a shared board pay from it: what was begun, and what is kept for it,
+// is on the board.
 type wallet struct {
 	b    *bench
 	ctx  context.Context // done when a person ends the trial
-	keys []string        // of what is paid from it
-
-	mu      sync.Mutex
-	running map[string]bool // what has begun and not ended, by key
-	ended   chan struct{}   // closed when one ends; then another channel takes its place
+	self store.Owner
+	keys []string // of what is paid from it
 }
 
 // purchase is what may be paid for.
 type purchase struct {
-	key   string
-	own   loop.MicroUSD // its loop.max_cost; 0 is none
-	least loop.MicroUSD // it begins with so much, even if own is more; 0 is own
+	key     string
+	own     loop.MicroUSD // its loop.max_cost; 0 is none
+	least   loop.MicroUSD // it begins with so much, even if own is more; 0 is own
+	isWords bool          // if a machine leaves them, another one writes them
 }
 
-func (b *bench) openWallet(ctx context.Context, keys []string) *wallet {
-	return &wallet{b: b, ctx: ctx, keys: keys, running: map[string]bool{}, ended: make(chan struct{})}
+// How often it is looked whether others have stored something, and whether they live.
+const (
+	lookForNews  = 100 * time.Millisecond
+	lookForDeath = 5 * time.Second
+)
+
+func (b *bench) openWallet(ctx context.Context, keys []string) (*wallet, error) {
+	self, err := process.Self()
+	return &wallet{b: b, ctx: ctx, self: storedrun.OwnerOf(self), keys: keys}, err
 }
 
 // choice is whether something begins now, and if not, why not.
 type choice struct {
-	begins bool
-	most   loop.MicroUSD // that it may cost; no amount is any
-	isMade bool
-	isLast bool // nothing else runs that could give money back
+	begins   bool
+	most     loop.MicroUSD // that it may cost; no amount is any
+	isOthers bool          // it is made, or another process has begun it
+	isLast   bool          // nothing else runs that could give money back
 }
 
 // moneyKept is the money that is kept for what begins: its own limit, or what is left where that is less.
@@ -92,54 +101,62 @@ func (c choice) moneyKept(p purchase) loop.MicroUSD {
 	return min(p.own, c.most)
 }
 
-// holdMoney waits until the money reaches for something, and keeps it for it; see [wallet.chooseNext]. begins is false
-// for what is made.
-func (w *wallet) holdMoney(p purchase) (most loop.MicroUSD, begins bool, err error) {
-	for {
-		c, ended, err := w.beginNext(p)
+// holdMoney waits until the money reaches for something, and keeps it for it; see [wallet.chooseNext]. isOurs is false
+// for what is made, and for an attempt that another machine has begun.
+func (w *wallet) holdMoney(p purchase) (most loop.MicroUSD, isOurs bool, err error) {
+	one := store.TrialAttempt{Key: p.key, Owner: w.self, Place: w.b.dir}
+	seen, looked := int64(0), time.Time{}
+	for ; w.ctx.Err() == nil; w.waitForMoney() {
+		version, err := w.b.board.DataVersion(w.ctx)
+		if err == nil && version == seen && time.Since(looked) < lookForDeath {
+			continue
+		}
+		seen, looked = version, time.Now()
+		var c choice
+		if err == nil {
+			_, err = w.b.board.TakeTrialAttempt(w.ctx, one, storedrun.Alive,
+				func(begun map[string]store.TrialAttempt) (kept int64, begins bool) {
+					c = w.chooseNext(p, begun)
+					return int64(c.moneyKept(p)), c.begins
+				})
+		}
 		switch {
 		case w.ctx.Err() != nil:
-			return 0, false, command.StatusError(command.ExitInterrupted)
-		case err != nil, c.begins, c.isMade:
+		case err != nil, c.begins, c.isOthers:
 			return c.most, c.begins, err
 		case c.isLast:
 			return 0, false, command.StatusError(command.ExitLimit)
 		}
-		select {
-		case <-w.ctx.Done():
-		case <-ended:
-		}
 	}
-}
-
-// beginNext has something begin if the money reaches for it. Else ended is closed when that may have changed.
-func (w *wallet) beginNext(p purchase) (c choice, ended <-chan struct{}, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	begun, err := w.b.board.TrialAttempts(w.ctx)
-	if err != nil {
-		return c, w.ended, err
-	}
-	if c = w.chooseNext(p, begun); c.begins {
-		err = w.b.board.PutTrialAttempt(w.ctx, store.TrialAttempt{Key: p.key, Cost: int64(c.moneyKept(p))})
-		w.running[p.key] = err == nil
-	}
-	return c, w.ended, err
+	return 0, false, command.StatusError(command.ExitInterrupted)
 }
 
 // chooseNext lets begin what the money reaches for: where its own limit fits in. Without one it may cost all that is
 // left, so that it begins only if that is as much as the dearest attempt took, and others wait until it has ended.
 func (w *wallet) chooseNext(p purchase, begun map[string]store.TrialAttempt) (c choice) {
 	before, isBegun := begun[p.key]
-	c.isMade = before.Result != nil
+	isBound := isBegun && !p.isWords
+	isElsewhere := isBound && !w.canContinue(before)
+	c.isOthers = before.Result != nil || isElsewhere
 	c.most, c.isLast = w.moneyLeft(p.key, begun)
 	least := cmp.Or(p.least, p.own, w.dearestCost(begun))
 	if isBegun {
 		least = max(p.least, 1) // it was paid for in part
 	}
 	isEnough := c.most < 0 || c.most >= least
-	c.begins = isEnough && !c.isMade
+	c.begins = isEnough && !c.isOthers && before.Owner.PID == 0
 	return c
+}
+
+func (w *wallet) waitForMoney() {
+	select {
+	case <-w.ctx.Done():
+	case <-time.After(lookForNews):
+	}
+}
+
+func (w *wallet) canContinue(a store.TrialAttempt) bool {
+	return a.Owner.PID == 0 && a.Owner.Host == w.self.Host && a.Place == w.b.dir
 }
 
 // moneyLeft is the money that neither was spent nor is kept for something else, no amount without a limit; isLast is
@@ -149,7 +166,7 @@ func (w *wallet) moneyLeft(but string, begun map[string]store.TrialAttempt) (lef
 	for _, key := range w.keys {
 		if key != but {
 			left -= loop.MicroUSD(begun[key].Cost)
-			isLast = isLast && !w.running[key]
+			isLast = isLast && begun[key].Owner.PID == 0
 		}
 	}
 	if w.b.maxCost < 0 {
@@ -172,35 +189,21 @@ func (w *wallet) dearestCost(begun map[string]store.TrialAttempt) loop.MicroUSD 
 // storePaidResult stores the result of what was paid for.
 func (w *wallet) storePaidResult(key string, cost int64, result any) error {
 	text, err := json.Marshal(result)
-	if err == nil {
-		made := store.TrialAttempt{Key: key, Cost: cost, Result: text}
-		err = w.b.board.PutTrialAttempt(context.WithoutCancel(w.ctx), made)
+	if err != nil {
+		return err
 	}
-	w.leavePaid(key)
-	return err
+	return w.b.board.EndTrialAttempt(context.WithoutCancel(w.ctx), key, cost, text)
 }
 
-// leavePaid ends what is not made. What is kept for it stays kept.
-func (w *wallet) leavePaid(key string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.running, key)
-	close(w.ended)
-	w.ended = make(chan struct{})
-}
-
-// countRunning returns how much has begun and not ended.
-func (w *wallet) countRunning() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.running)
+func (w *wallet) leavePaid(key string) error {
+	return w.b.board.LeaveTrialAttempt(context.WithoutCancel(w.ctx), key)
 }
 
 // makeAttempts makes those that are missing, side by side, as far as the money reaches: first those that were begun.
 func (b *bench) makeAttempts(ctx context.Context, j *judge, p plan) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	before, err := b.board.TrialAttempts(ctx)
+	before, err := b.board.TrialAttempts(ctx, storedrun.Alive)
 	if err != nil {
 		return err
 	}
@@ -218,25 +221,47 @@ func (b *bench) makeAttempts(ctx context.Context, j *judge, p plan) error {
 			fresh = append(fresh, one)
 		}
 	}
-	order, w := slices.Concat(begun, fresh), b.openWallet(ctx, b.keysOfPlan(p))
+	order := slices.Concat(begun, fresh)
+	w, err := b.openWallet(ctx, b.keysOfPlan(p))
+	if err != nil {
+		return err
+	}
 	err = sideBySide(len(order), b.parallel, func(i int) (bool, error) {
 		return true, w.makeAttempt(j, p, order[i])
 	})
-	if status, isStatus := errors.AsType[command.StatusError](err); isStatus {
-		return errors.Join(err, b.explainMissing(ctx, p, int(status)))
-	}
-	return err
+	return errors.Join(err, b.explainMissing(ctx, p, err))
 }
 
-// explainMissing prints how many attempts are missing, and how to make them.
-func (b *bench) explainMissing(ctx context.Context, p plan, status int) error {
-	if status != command.ExitLimit {
-		b.app.Say("The trial is paused. Run the same command to continue; nothing is paid twice.")
-		return nil
+// explainMissing prints how many attempts are missing, where they are, and how to make them.
+func (b *bench) explainMissing(ctx context.Context, p plan, ended error) error {
+	begun, err := b.board.TrialAttempts(context.WithoutCancel(ctx), storedrun.Alive)
+	missing, running, elsewhere := 0, 0, map[string]int{}
+	for _, one := range p.Attempts {
+		switch a, isBegun := begun[one.Key]; {
+		case a.Result != nil:
+		case a.Owner.PID != 0:
+			running++
+		default:
+			missing++
+			if isBegun && a.Place != b.dir {
+				elsewhere[a.Owner.Host+", "+a.Place]++
+			}
+		}
 	}
-	made, err := b.attemptsOf(context.WithoutCancel(ctx), p)
-	b.app.Say("%s not made: what is left of --max-cost does not pay for the next. "+
-		"Run it again with a higher limit to continue.", fault.Numbered(len(p.Attempts)-len(made), "attempt"))
+	switch status, isStatus := errors.AsType[command.StatusError](ended); {
+	case isStatus && status == command.ExitLimit:
+		b.app.Say("%s not made: what is left of --max-cost does not pay for the next. "+
+			"Run it again with a higher limit to continue.", fault.Numbered(missing, "attempt"))
+	case isStatus:
+		b.app.Say("The trial is paused. Run the same command to continue; nothing is paid twice.")
+	case ended == nil && running > 0:
+		b.app.Say("Other machines are still making %s. See the result later: pawl trial report",
+			fault.Numbered(running, "attempt"))
+	}
+	for place, n := range elsewhere {
+		b.app.Say("%s begun on another machine: run the same command there to continue (%s)",
+			fault.Numbered(n, "attempt"), place)
+	}
 	return err
 }
 
@@ -244,18 +269,18 @@ func (b *bench) explainMissing(ctx context.Context, p plan, status int) error {
 // what others give back.
 func (w *wallet) makeAttempt(j *judge, p plan, next planned) error {
 	for paid := (purchase{key: next.Key, own: next.MaxCost}); ; {
-		most, begins, err := w.holdMoney(paid)
-		if err != nil || !begins {
+		most, isOurs, err := w.holdMoney(paid)
+		if err != nil || !isOurs {
 			return err
 		}
-		if err := w.sayNext(p, next); err != nil {
+		if err := w.b.announceAttempt(w.ctx, p, next); err != nil {
 			return err
 		}
 		made, err := w.b.makeAttempt(w.ctx, j, next, most)
 		if err == nil {
 			err = w.storePaidResult(next.Key, made.Cost, made)
 		} else {
-			w.leavePaid(next.Key)
+			err = cmp.Or(w.leavePaid(next.Key), err)
 		}
 		status, isStatus := errors.AsType[command.StatusError](err)
 		switch {
@@ -271,27 +296,33 @@ func (w *wallet) makeAttempt(j *judge, p plan, next planned) error {
 	}
 }
 
-// sayNext names an attempt that begins, the money that is spent, and what the rest may take.
-func (w *wallet) sayNext(p plan, next planned) error {
-	made, err := w.b.attemptsOf(w.ctx, p)
+// announceAttempt names an attempt that begins, the money that is spent, and what the rest may take.
+func (b *bench) announceAttempt(ctx context.Context, p plan, next planned) error {
+	begun, err := b.board.TrialAttempts(ctx, storedrun.Alive)
 	if err != nil {
 		return err
 	}
-	cost, millis, known, n := int64(0), int64(0), true, int64(len(made))
-	for _, a := range made {
-		cost, millis, known = cost+a.Cost, millis+a.Millis, known && a.CostKnown
+	cost, millis, known, n, running := int64(0), int64(0), true, int64(0), int64(0)
+	for _, one := range p.Attempts {
+		var made trial.Attempt
+		switch a := begun[one.Key]; {
+		case a.Result != nil && json.Unmarshal(a.Result, &made) == nil:
+			n, cost, millis, known = n+1, cost+made.Cost, millis+made.Millis, known && made.CostKnown
+		case a.Owner.PID != 0:
+			running++
+		}
 	}
 	left := int64(len(p.Attempts)) - n
-	w.b.app.Say("Attempt %d of %d: %s at %.10s %s", len(made)+w.countRunning(), len(p.Attempts), next.Variant,
-		next.Task.Commit, report.Line(next.Task.Title, 60))
+	b.app.Say("Attempt %d of %d: %s at %.10s %s", n+running, len(p.Attempts), next.Variant, next.Task.Commit,
+		report.Line(next.Task.Title, 60))
 	if n > 0 {
 		money := fmt.Sprintf("spent %s; this and the rest may take %s and", loop.MicroUSD(cost),
 			loop.MicroUSD(cost/n*left))
 		if !known {
 			money = "what it costs is unknown; this and the rest may take"
 		}
-		took := time.Duration(millis/n*left/int64(w.b.parallel)) * time.Millisecond
-		w.b.app.Say("  %s %s", money, took.Round(time.Second))
+		took := time.Duration(millis/n*left/int64(b.parallel)) * time.Millisecond
+		b.app.Say("  %s %s", money, took.Round(time.Second))
 	}
 	return nil
 }

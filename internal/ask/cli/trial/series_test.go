@@ -27,14 +27,17 @@ func TestMoneySideBySide(t *testing.T) {
 		for n := range keys {
 			keys[n] = fmt.Sprint(n)
 		}
-		w := b.openWallet(t.Context(), keys)
+		w, err := b.openWallet(t.Context(), keys)
+		if err != nil {
+			t.Fatal(err)
+		}
 		var mu sync.Mutex
 		var spent, dearest loop.MicroUSD
 		var running atomic.Int32
 		met := make(chan bool) // two run at once
-		err := sideBySide(len(keys), b.parallel, func(i int) (bool, error) {
-			most, begins, err := w.holdMoney(purchase{key: keys[i], own: own})
-			if err != nil || !begins {
+		err = sideBySide(len(keys), b.parallel, func(i int) (bool, error) {
+			most, isOurs, err := w.holdMoney(purchase{key: keys[i], own: own})
+			if err != nil || !isOurs {
 				return false, err
 			}
 			if now := running.Add(1); own == 0 && now > 1 {
@@ -100,9 +103,12 @@ func TestWaitForMoneyEnds(t *testing.T) {
 	t.Parallel()
 	ctx, end := context.WithCancel(t.Context())
 	b := &bench{app: &command.App{Stderr: io.Discard}, maxCost: 1, parallel: 2, board: newBoard(t)}
-	w := b.openWallet(ctx, []string{"one", "other"})
-	if _, begins, err := w.holdMoney(purchase{key: "other"}); !begins || err != nil {
-		t.Fatal(begins, err)
+	w, err := b.openWallet(ctx, []string{"one", "other"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, isOurs, err := w.holdMoney(purchase{key: "other"}); !isOurs || err != nil {
+		t.Fatal(isOurs, err)
 	}
 	ended := make(chan error)
 	go func() {
@@ -115,41 +121,58 @@ func TestWaitForMoneyEnds(t *testing.T) {
 	}
 }
 
-// What was made is made once, what was left half made is gone on with, and what is kept for both stays kept, also for a
-// trial that begins again.
-func TestMoneyOfTwoTrials(t *testing.T) {
+// Two clones of one board make each attempt once, and pay from one wallet. What one of them left half made is its own,
+// but words that it did not write are written by the other.
+func TestMoneyOfTwoClones(t *testing.T) {
 	t.Parallel()
-	b := &bench{app: &command.App{Stderr: io.Discard}, maxCost: 100, board: newBoard(t)}
-	open := func() *wallet { return b.openWallet(t.Context(), []string{"made", "left", "dear", "words"}) }
-	reserve := func(w *wallet, p purchase, most loop.MicroUSD, begins bool) {
+	db := newBoard(t)
+	open := func(dir string) *wallet {
+		b := &bench{app: &command.App{Stderr: io.Discard}, maxCost: 100, board: db, dir: dir}
+		w, err := b.openWallet(t.Context(), []string{"made", "running", "left", "dear", "words"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	reserve := func(w *wallet, p purchase, most loop.MicroUSD, isOurs bool) {
 		t.Helper()
-		gotMost, got, err := w.holdMoney(p)
-		if gotMost != most && begins || got != begins || err != nil {
-			t.Errorf("%s: %d, %t, %v", p.key, gotMost, got, err)
+		gotMost, gotOurs, err := w.holdMoney(p)
+		if gotMost != most && isOurs || gotOurs != isOurs || err != nil {
+			t.Errorf("%s in %s: %d, %t, %v", p.key, w.b.dir, gotMost, gotOurs, err)
 		}
 	}
-	first, again := open(), open()
-	reserve(first, purchase{key: "made", own: 30}, 100, true)
-	if err := first.storePaidResult("made", 20, trial.Attempt{Cost: 20}); err != nil {
+	one, two := open("one"), open("two")
+	reserve(one, purchase{key: "made", own: 30}, 100, true)
+	if err := one.storePaidResult("made", 20, trial.Attempt{Cost: 20}); err != nil {
 		t.Fatal(err)
 	}
-	reserve(first, purchase{key: "left", own: 30}, 80, true)
-	reserve(first, purchase{key: "words", own: 60, least: 1}, 50, true)
-	reserve(again, purchase{key: "made", own: 30}, 0, false)
-	reserve(again, purchase{key: "words", own: 60, least: 1}, 50, true)
-	if err := again.storePaidResult("words", 25, words{Text: "what to do"}); err != nil {
+	reserve(one, purchase{key: "running", own: 30}, 80, true)
+	reserve(one, purchase{key: "left", own: 30}, 50, true)
+	reserve(one, purchase{key: "words", least: 1, isWords: true}, 20, true)
+	for _, key := range []string{"left", "words"} {
+		if err := one.leavePaid(key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, key := range []string{"made", "running", "left"} {
+		reserve(two, purchase{key: key, own: 30}, 0, false)
+	}
+	reserve(two, purchase{key: "words", least: 1, isWords: true}, 20, true)
+	if err := two.storePaidResult("words", 5, words{Text: "what to do"}); err != nil {
 		t.Fatal(err)
 	}
-	reserve(again, purchase{key: "words", own: 60, least: 1}, 0, false)
-	reserve(again, purchase{key: "left", own: 30}, 55, true)
-	if err := again.storePaidResult("left", 30, trial.Attempt{}); err != nil {
+	reserve(one, purchase{key: "words", least: 1, isWords: true}, 0, false)
+	reserve(one, purchase{key: "left", own: 30}, 45, true)
+	err := errors.Join(one.storePaidResult("left", 30, trial.Attempt{}),
+		one.storePaidResult("running", 25, trial.Attempt{}))
+	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, err := again.holdMoney(purchase{key: "dear", own: 30})
+	_, _, err = two.holdMoney(purchase{key: "dear", own: 30})
 	if status, ok := errors.AsType[command.StatusError](err); !ok || status != command.ExitLimit {
-		t.Errorf("25 are left for what may cost 30: %v", err)
+		t.Errorf("20 are left for what may cost 30: %v", err)
 	}
-	reserve(again, purchase{key: "dear", own: 25}, 25, true)
+	reserve(two, purchase{key: "dear", own: 20}, 20, true)
 }
 
 func newBoard(t *testing.T) *store.Store {

@@ -32,6 +32,7 @@ import (
 	"github.com/pawl-dev/pawl/internal/decide/loop"
 	"github.com/pawl-dev/pawl/internal/decide/trial"
 	"github.com/pawl-dev/pawl/internal/do/agent/agents"
+	"github.com/pawl-dev/pawl/internal/do/engine/storedrun"
 	"github.com/pawl-dev/pawl/internal/do/forge"
 	"github.com/pawl-dev/pawl/internal/do/git"
 	"github.com/pawl-dev/pawl/internal/keep/files"
@@ -286,7 +287,10 @@ func (b *bench) describeTasks(ctx context.Context, j *judge, tasks []trial.Task)
 			return nil, err
 		}
 		p.Tasks = tasks
-		err = b.openWallet(ctx, b.keysOfPlan(p)).describeTask(ctx, &tasks[i])
+		w, err := b.openWallet(ctx, b.keysOfPlan(p))
+		if err == nil {
+			err = w.describeTask(ctx, &tasks[i])
+		}
 		if status, isStatus := errors.AsType[command.StatusError](err); isStatus && status == command.ExitLimit {
 			b.app.Say("%s left out: what is left of --max-cost does not pay for their words.",
 				fault.Numbered(len(tasks)-i, "task"))
@@ -369,7 +373,7 @@ func (b *bench) completePlan(j *judge, one *planned) error {
 
 // attemptsOf are the attempts of a plan that were made.
 func (b *bench) attemptsOf(ctx context.Context, p plan) (made []trial.Attempt, err error) {
-	begun, err := b.board.TrialAttempts(ctx)
+	begun, err := b.board.TrialAttempts(ctx, storedrun.Alive)
 	if err != nil {
 		return nil, err
 	}
