@@ -92,11 +92,11 @@ func TestWhatResumeTakesUp(t *testing.T) {
 	dead := storedrun.OwnerOf(self)
 	old := named(t, p, "r1", loop.State{Status: loop.Running}, dead)
 	last := named(t, p, "r2", loop.State{Status: loop.Running}, dead)
-	if why := p.AsIs(t.Context(), old).Why; why != "its pawl process has ended" {
-		t.Errorf("of the older run: %q", why)
+	if is, _ := p.AsIs(t.Context(), old); is.Why != "its pawl process has ended" {
+		t.Errorf("of the older run: %q", is.Why)
 	}
-	if why := p.AsIs(t.Context(), last).Why; why != "its pawl process has ended; pawl resume build" {
-		t.Errorf("of the last run: %q", why)
+	if is, _ := p.AsIs(t.Context(), last); is.Why != "its pawl process has ended; pawl resume build" {
+		t.Errorf("of the last run: %q", is.Why)
 	}
 }
 

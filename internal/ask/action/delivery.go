@@ -288,7 +288,7 @@ func (p *Runs) ListConflicts(ctx context.Context, r store.Run) ([]Clash, error) 
 	if err != nil {
 		return nil, err
 	}
-	all, err := w.Conflicts()
+	all, err := conflictsNow(ctx, w, r)
 	clashes := lists.Each(all, func(c delivery.Conflict) Clash {
 		text, err := w.Text(ctx, c)
 		if err != nil {
@@ -297,6 +297,17 @@ func (p *Runs) ListConflicts(ctx context.Context, r store.Run) ([]Clash, error) 
 		return Clash{Conflict: c, Text: string(text)}
 	})
 	return clashes, errors.Join(err, w.Release(ctx, delivery.Kept))
+}
+
+// conflictsNow returns the conflicts of a run. Those of one that is over are found anew, since the person may have
+// changed a file meanwhile; a run that continues finds them itself.
+func conflictsNow(ctx context.Context, w *delivery.Workspace, r store.Run) ([]delivery.Conflict, error) {
+	if storedrun.WaitsForDelivery(r) {
+		if _, err := w.Apply(ctx, true); err != nil {
+			return nil, err
+		}
+	}
+	return w.Conflicts()
 }
 
 // InConflict reports whether a run rests for conflicts that a person resolves: until it continues, each can
@@ -327,11 +338,8 @@ func (p *Runs) SettleConflict(ctx context.Context, r store.Run, paths []string, 
 		return path, 0, err
 	}
 	defer func() { err = errors.Join(err, w.Release(ctx, delivery.Kept)) }()
-	if storedrun.WaitsForDelivery(r) { // the person may have changed a file since the conflict was found
-		_, err = w.Apply(ctx, true)
-	}
-	all, cerr := w.Conflicts()
-	if err := errors.Join(err, cerr); err != nil {
+	all, err := conflictsNow(ctx, w, r)
+	if err != nil {
 		return path, 0, err
 	}
 	var text []byte

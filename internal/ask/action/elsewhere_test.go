@@ -75,15 +75,15 @@ func TestARunWhoseWorkerIsGone(t *testing.T) {
 	id := task(t, p, board.Start)
 	r := worked(t, p, loop.Task, id, "lost", "")
 	r.Status, r.Owner = string(loop.Running), store.Owner{}
-	if why := p.AsIs(t.Context(), r).Why; why != "its pawl process has ended; pawl resume "+id {
-		t.Errorf("without an autopilot: %q", why)
+	if is, _ := p.AsIs(t.Context(), r); is.Why != "its pawl process has ended; pawl resume "+id {
+		t.Errorf("without an autopilot: %q", is.Why)
 	}
 	on := store.Autopilot{Session: "one", State: []byte("{}"), Options: []byte("{}")}
 	if _, err := p.Store.TakeAutopilot(t.Context(), on, storedrun.Alive); err != nil {
 		t.Fatal(err)
 	}
-	if why := p.AsIs(t.Context(), r).Why; why != "its worker is gone; the autopilot gives it to another one" {
-		t.Errorf("with an autopilot: %q", why)
+	if is, _ := p.AsIs(t.Context(), r); is.Why != "its worker is gone; the autopilot gives it to another one" {
+		t.Errorf("with an autopilot: %q", is.Why)
 	}
 }
 

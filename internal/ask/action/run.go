@@ -263,10 +263,13 @@ func (p *Runs) stopUnattended(ctx context.Context, r store.Run) error {
 // AsIs says how a run really is: one whose pawl died runs unattended for as long
 // as its lease lasts, and is interrupted after that; one that rested for conflicts
 // can continue once they are resolved, and one that asked once it has an answer.
-func (p *Runs) AsIs(ctx context.Context, r store.Run) store.Run {
+// next is the command that the stored status does not tell; "" where it does.
+func (p *Runs) AsIs(ctx context.Context, r store.Run) (is store.Run, next string) {
+	resume := "pawl resume " + r.ID
 	if strings.HasSuffix(r.Why, deliver.Decision{Kind: deliver.Settle}.ResumeHint(r.ID)) {
+		next = "pawl settle " + r.ID
 		if whole, err := p.Store.Run(ctx, r.ID); err == nil && !SetupOf(whole).Choose {
-			r.Why = "its conflicts are resolved; continue: pawl resume " + r.ID
+			r.Why, next = "its conflicts are resolved; continue: "+resume, resume
 		}
 	}
 	asks := slices.Contains([]loop.Status{loop.Pending, loop.Blocked}, loop.Status(r.Status))
@@ -274,26 +277,29 @@ func (p *Runs) AsIs(ctx context.Context, r store.Run) store.Run {
 		asked, err := p.Store.Controls(ctx, r.ID)
 		isAnswer := func(c store.Control) bool { return c.Kind == store.ControlAnswer || c.Kind == store.ControlChoice }
 		if err == nil && slices.ContainsFunc(asked, isAnswer) {
-			r.Why = "it has your answer; continue: pawl resume " + r.ID
+			r.Why, next = "it has your answer; continue: "+resume, resume
 		}
 	}
 	if !loop.Status(r.Status).Active() || storedrun.Alive(r.Owner) {
-		return r
+		return r, next
 	}
 	r.Owner = store.Owner{Host: r.Owner.Host}
 	if left, ok := Unattended(ctx, statedir.Of(r.Root, p.Env), r.ID); ok {
 		r.Why = "unattended, ends in " + left + " unless it is resumed"
-		return r
+		if r.Kind == string(loop.Task) {
+			resume = "pawl autopilot"
+		}
+		return r, resume
 	}
 	r.Status, r.Why = string(loop.Interrupted), "its pawl process has ended"
 	if p.autopilotResumes(ctx, r) {
 		r.Why = "its worker is gone; the autopilot gives it to another one"
-		return r
+		return r, next
 	}
 	if last, err := p.Store.Latest(ctx, r.Root, r.Name); err == nil && last.ID == r.ID { // what resume takes up
 		r.Why += "; pawl resume " + r.Name
 	}
-	return r
+	return r, next
 }
 
 // autopilotResumes reports whether an autopilot, here or on another machine, will

@@ -130,8 +130,7 @@ func Make(ctx context.Context, o Options, v sandbox.Verdict) Boxes {
 	}
 	cachePnpm(box, o.Plan.Root, place.Cache)
 	box.Setup = place.Policy(level, v, limits, nil, lender)
-	binds := slices.Concat(sums, shownSettings)
-	over := m.readThrough(home, mayWrite, v.Means.Mounts)
+	binds, over := slices.Concat(sums, shownSettings), m.readThrough(home, mayWrite, v.Means.Mounts)
 	box.Setup.Binds, box.Setup.Over = binds, over
 	m.openDoors(local, &box.Gates, &box.Setup)
 	one := func(name string, ag runplan.Agent) sandbox.Policy {

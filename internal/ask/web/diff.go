@@ -30,7 +30,8 @@ type diffHandlers struct{ *core }
 func (s diffHandlers) diffRoutes(api huma.API) {
 	at := rest.Tagged(api, "diffs")
 	rest.Get(at, "/runs/{run}/snapshots", "list-snapshots", "The snapshots that a run can go back to", s.listSnapshots)
-	rest.Get(at, "/runs/{run}/diff", "diff-run", "Files that a run changed, or that differ between snapshots", s.answerRunDiff)
+	rest.Get(at, "/runs/{run}/diff", "diff-run", "Files that a run changed, or that differ between snapshots",
+		s.answerRunDiff)
 	rest.Get(at, "/runs/{run}/diff/file", "diff-run-file", "The differences in one file", s.diffRunFile)
 	rest.Get(at, "/runs/{run}/iterations/{number}/diff", "diff-iteration", "The files that an iteration changed",
 		s.diffIteration)

@@ -75,7 +75,7 @@ func parseRunCursor(cursor string) store.RunMark {
 
 // viewOfRun returns a run as the pages show it.
 func (s *core) viewOfRun(ctx context.Context, r store.Run) view.Run {
-	r = s.o.AsIs(ctx, r)
+	r, _ = s.o.AsIs(ctx, r)
 	v := view.ShowRun(&r)
 	v.Coming = s.pendingControls(ctx, r)
 	if r.Kind == string(loop.Task) && !action.IsDriven(r) {

@@ -192,7 +192,8 @@ func (s *streamHandlers) sendMissed(ctx context.Context, w *wire, r *hub.Reader,
 	from, ok := hub.ParseCursor(last)
 	missed := until.Event - from.Event + until.Change - from.Change
 	if !ok || from.Event > until.Event || from.Change > until.Change || missed > maxReplay {
-		return w.sendFrames(hub.NewFrame(until.String(), "reset", view.Parting{Why: "Too much was missed: load the data anew."}))
+		return w.sendFrames(hub.NewFrame(until.String(), "reset",
+			view.Parting{Why: "Too much was missed: load the data anew."}))
 	}
 	for from != until {
 		frames, next, err := s.hub.Between(ctx, from, until, r.Run)

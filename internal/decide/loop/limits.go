@@ -200,7 +200,8 @@ func (s turn) answerLimit(e *Event, l *Limited) {
 	s.Status = Waiting
 	c := &s.Command
 	s.issueCommand(&Command{
-		Kind: Wait, Resting: Resting{Until: s.endOfWait(e, l.Until.Sub(e.At)), Limited: true}, Why: l.Reason(), Iteration: c.Iteration,
+		Kind: Wait, Resting: Resting{Until: s.endOfWait(e, l.Until.Sub(e.At)), Limited: true},
+		Why: l.Reason(), Iteration: c.Iteration,
 		Attempt: c.Attempt, Feedback: c.Feedback, Agent: l.Agent, Strategy: s.Strategy, SkipOptional: c.SkipOptional,
 		Measures: Measures{GateFactor: c.GateFactor, Parallelism: c.Parallelism},
 	})

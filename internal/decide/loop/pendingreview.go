@@ -214,7 +214,8 @@ func (s turn) delayReview(e *Event, l *Limited) {
 	s.Status = Waiting
 	c := &s.Command
 	s.issueCommand(&Command{
-		Kind: Wait, Resting: Resting{Until: s.endOfWait(e, l.Until.Sub(e.At)), Limited: true}, Why: l.Reason() + ", which reviews",
+		Kind: Wait, Resting: Resting{Until: s.endOfWait(e, l.Until.Sub(e.At)), Limited: true},
+		Why:       l.Reason() + ", which reviews",
 		Iteration: c.Iteration, Attempt: c.Attempt,
 		Review: c.Review, Agent: c.Agent, Strategy: c.Strategy,
 	})

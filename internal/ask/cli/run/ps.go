@@ -75,13 +75,13 @@ func listRuns(ctx context.Context, a *command.App, p *action.Operator, all bool)
 	if isShared {
 		head = strings.Replace(head, "WHY", "MACHINE\tWHY", 1)
 	}
-	var next []string
+	var commands []string
 	err = command.Listing(a, runs, none, head, func(r store.Run) command.Row {
-		l := listedRunOf(ctx, p, r)
+		l, next := listedRunOf(ctx, p, r)
 		n := needs[r.ID]
 		notDelivered, deliver := action.ReasonNotDelivered(ctx, r)
 		l.Why = cmp.Or(n.Why, notDelivered, l.Why)
-		l.Next = cmp.Or(n.NextCommand(), deliver, nextCommand(l, r))
+		l.Next = cmp.Or(n.NextCommand(), deliver, next, nextByStatus(r, loop.Status(l.Status)))
 		started := command.Minute(l.StartedAt)
 		if a.Columns() > 0 { // room for the words
 			started = strings.TrimPrefix(started, time.Now().Format("2006-01-02 "))
@@ -91,11 +91,11 @@ func listRuns(ctx context.Context, a *command.App, p *action.Operator, all bool)
 		if isShared {
 			cells = append(cells, cmp.Or(l.Host, "-"))
 		}
-		next = append(next, l.Next)
+		commands = append(commands, l.Next)
 		return command.Row{JSON: l, Cells: append(cells, report.Line(l.Why, 100))}
 	})
-	if len(next) > 0 && !all && !a.JSON {
-		a.Result("Next:\n  %s\n", strings.Join(next, "\n  "))
+	if len(commands) > 0 && !all && !a.JSON {
+		a.Result("Next:\n  %s\n", strings.Join(commands, "\n  "))
 	}
 	if plans, _ := ratelimit.NewStore(statedir.LimitsDir(a.Env)).Plans(nil, time.Now()); !a.JSON {
 		if view.Held != "" {
@@ -130,34 +130,26 @@ func statusShown(l listed, n overview.Need) string {
 	return l.Status
 }
 
-// nextCommand returns the command by which a person continues, or follows, a run whose task does not need them.
-func nextCommand(l listed, r store.Run) string {
-	status := loop.Status(l.Status)
-	answered := strings.Contains(l.Why, "continue: pawl resume ")
+// nextByStatus returns the command by which a person continues, or follows, a run whose task does not need them.
+func nextByStatus(r store.Run, status loop.Status) string {
 	switch asks := []loop.Status{loop.Pending, loop.Blocked, loop.Aborted}; {
-	case strings.HasPrefix(l.Why, "unattended") && r.Kind != string(loop.Task):
-		return "pawl resume " + l.Run
-	case strings.HasPrefix(l.Why, "unattended"):
-		return "pawl autopilot"
 	case status.Active():
-		return "pawl logs " + l.Run + " -f"
-	case strings.Contains(l.Why, "pawl settle "):
-		return "pawl settle " + l.Run
+		return "pawl logs " + r.ID + " -f"
 	case r.Kind == string(loop.Task) && action.CanContinue(status):
 		return "pawl autopilot"
-	case slices.Contains(asks, status) && !answered:
-		return "pawl answer " + l.Run + " TEXT"
+	case slices.Contains(asks, status):
+		return "pawl answer " + r.ID + " TEXT"
 	case action.CanContinue(status):
-		return "pawl resume " + l.Run
+		return "pawl resume " + r.ID
 	}
-	return "pawl show " + l.Run
+	return "pawl show " + r.ID
 }
 
-// listedRunOf is a run as it really is.
-func listedRunOf(ctx context.Context, p *action.Operator, r store.Run) listed {
-	r = p.AsIs(ctx, r)
+// listedRunOf is a run as it really is, and the command that only this tells.
+func listedRunOf(ctx context.Context, p *action.Operator, r store.Run) (l listed, next string) {
+	r, next = p.AsIs(ctx, r)
 	return listed{
 		Run: r.ID, Kind: r.Kind, Name: r.Name, Work: r.Work, Status: r.Status, Why: r.Why, Iteration: r.Iteration,
 		MaxIterations: r.MaxIterations, StartedAt: r.StartedAt, PID: r.Owner.PID, Host: r.Owner.Host,
-	}
+	}, next
 }

@@ -110,7 +110,7 @@ func showReport(ctx context.Context, a *command.App, p *action.Operator, r store
 }
 
 func reportInput(ctx context.Context, p *action.Operator, r store.Run) (in report.Input, err error) {
-	l := p.AsIs(ctx, r)
+	l, _ := p.AsIs(ctx, r)
 	in = report.Input{
 		Run: r.ID, Name: r.Name, Kind: r.Kind, Status: loop.Status(l.Status), Why: l.Why,
 		StartedAt: r.StartedAt.Local(),

@@ -76,7 +76,7 @@ func printRunDetails(ctx context.Context, a *command.App, p *action.Operator, r 
 	if err != nil {
 		return err
 	}
-	l := listedRunOf(ctx, p, r)
+	l, _ := listedRunOf(ctx, p, r)
 	asked, err := p.Store.AllControls(ctx, r.ID)
 	if err != nil {
 		return err
@@ -122,8 +122,7 @@ func printRunDetails(ctx context.Context, a *command.App, p *action.Operator, r 
 	if box := action.SetupOf(r).Sandbox; box != "" {
 		a.Result("\nSandbox %s", box)
 	}
-	notLanded := append(linesNotLanded(ctx, p, r, &task, state.Status), action.BranchLeft(ctx, r))
-	for _, line := range lists.NonEmpty(notLanded...) {
+	for _, line := range linesNotLanded(ctx, p, r, &task, state.Status) {
 		a.Result("\n%s", line)
 	}
 	a.Result("\n\n")
@@ -146,7 +145,7 @@ func linesNotLanded(ctx context.Context, p *action.Operator, r store.Run, task *
 	if task.Status == board.Blocked && st == loop.Completed {
 		lines = append([]string{"Its task is blocked: " + report.Line(task.Why, 500)}, lines...)
 	}
-	return lines
+	return lists.NonEmpty(append(lines, action.BranchLeft(ctx, r))...)
 }
 
 // wide is the terminal that has room for the names of gates.

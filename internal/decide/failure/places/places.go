@@ -372,7 +372,8 @@ var ofNode = lazy.Regexp(`^(?:internal/.*|_\w+|events|module|net|util|timers|fs|
 
 // head matches the name of a file above a list: "In a.c:", "FILE: a.php", "## Errors in a.md", "a.tpl ... bad".
 var head = lazy.Regexp(`^(?:==> |[#*]+ |--- (?:a/)?|)(?:(?i:(?:errors?|problems?|issues?)` +
-	` (?:found )?in|in|file|datei|fichier|checking)\b:? +)?(\S.*?)(?: (?i:[-–:] )?[(\[]?\d+ ?\pL*[)\]]?| *\.{2,} *\pL+| {2,}\pL+| <==)?:?$`)
+	` (?:found )?in|in|file|datei|fichier|checking)\b:? +)?` +
+	`(\S.*?)(?: (?i:[-–:] )?[(\[]?\d+ ?\pL*[)\]]?| *\.{2,} *\pL+| {2,}\pL+| <==)?:?$`)
 
 // Heading is the file that a line names above a list of what is wrong in it; "" for none.
 func Heading(s string) string {

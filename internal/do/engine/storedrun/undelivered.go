@@ -98,37 +98,41 @@ func FinishEarlier(ctx context.Context, db *store.Store, w *delivery.Workspace) 
 
 // ClearUndelivered notes, with the reason, that nothing of a run at rest is to be delivered any more.
 func ClearUndelivered(ctx context.Context, db *store.Store, id, why string) error {
-	run, err := db.Run(ctx, id)
-	var s Setup
-	if err != nil || json.Unmarshal(run.Setup, &s) != nil || s.Undelivered == "" {
-		return err
-	}
-	return editSetup(ctx, db, id, journal.Warning, journal.Notice{Text: why},
-		func(s *Setup) { s.Choose, s.Undelivered = false, "" })
+	return noteUndelivered(ctx, db, id, why, func(s *Setup) bool {
+		is := s.Undelivered != ""
+		s.Choose, s.Undelivered = false, ""
+		return is
+	})
 }
 
 // NoteConflicts notes that a person has to choose before the work of a run at rest can be delivered, and why.
 func NoteConflicts(ctx context.Context, db *store.Store, id, why string) error {
-	run, err := db.Run(ctx, id)
-	var s Setup
-	if err != nil || json.Unmarshal(run.Setup, &s) != nil || s.Choose || s.Undelivered == "" {
-		return err
-	}
-	return editSetup(ctx, db, id, journal.Warning, journal.Notice{Text: why},
-		func(s *Setup) { s.Choose, s.Undelivered = true, why })
+	return noteUndelivered(ctx, db, id, why, func(s *Setup) bool {
+		is := s.Undelivered != "" && !s.Choose
+		s.Choose, s.Undelivered = true, why
+		return is
+	})
 }
 
 // NoteConflictsResolved notes that a person has chosen for each file that they and the agent of a run
 // at rest both changed. The work is still to be delivered.
 func NoteConflictsResolved(ctx context.Context, db *store.Store, id string) error {
+	const why = "its conflicts are resolved"
+	return noteUndelivered(ctx, db, id, why, func(s *Setup) bool {
+		is := s.Choose
+		s.Choose, s.Undelivered = false, why
+		return is
+	})
+}
+
+// noteUndelivered changes what is stored of a run's undelivered work, with a warning, if edit finds something to change.
+func noteUndelivered(ctx context.Context, db *store.Store, id, why string, edit func(*Setup) bool) error {
 	run, err := db.Run(ctx, id)
 	var s Setup
-	if err != nil || json.Unmarshal(run.Setup, &s) != nil || !s.Choose {
+	if err != nil || json.Unmarshal(run.Setup, &s) != nil || !edit(&s) {
 		return err
 	}
-	const text = "its conflicts are resolved"
-	return editSetup(ctx, db, id, journal.Warning, journal.Notice{Text: text},
-		func(s *Setup) { s.Choose, s.Undelivered = false, text })
+	return editSetup(ctx, db, id, journal.Warning, journal.Notice{Text: why}, func(s *Setup) { edit(s) })
 }
 
 // RecordDelivery notes that work of a run at rest was delivered.

@@ -116,7 +116,8 @@ func Migrations(files fs.FS) ([]Migration, error) {
 			return nil, err
 		}
 		sum := sha256.Sum256(text)
-		steps = append(steps, Migration{Number: number, Name: name, SQL: string(text), Checksum: hex.EncodeToString(sum[:])})
+		steps = append(steps, Migration{Number: number, Name: name, SQL: string(text),
+			Checksum: hex.EncodeToString(sum[:])})
 	}
 	whole, _ := fs.ReadFile(files, "schema.sql")
 	if last := len(steps) - 1; last >= 0 && strings.HasPrefix(string(whole), "-- After "+steps[last].Name+":") {
